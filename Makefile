@@ -17,7 +17,7 @@ help:
 	@echo "make test     set up, run the tests"
 	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
-	@echo "make lint     set up, check style, types, spelling and wording"
+	@echo "make lint     set up, check style, types, imports, spelling and wording"
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure speed (ARAG_AUTHORS=DIR: beside the authors' code in this checkout), what is"
@@ -75,16 +75,17 @@ lint: $(VENV)/lint $(VENV)/test types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	MYPYPATH=build/types $(BIN)/mypy --package arag
+	cd build/types && $(abspath $(BIN))/lint-imports ../../pyproject.toml --no-cache
 	$(BIN)/codespell
 	$(BIN)/python docs/scripts/check_words.py
 
 docs: $(VENV)/docs types
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a tree of links.
+# Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a copy.
 types:
-	@rm -rf build/types && mkdir -p build/types/arag
-	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval graph,$(CURDIR)/$(part)) build/types/arag
+	@rm -rf build/types && mkdir -p build/types
+	@cp -R arag build/types && cp -R ingest retrieval graph build/types/arag
 
 format: $(VENV)/lint
 	$(BIN)/ruff check --fix --quiet .

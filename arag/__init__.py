@@ -8,9 +8,7 @@ state = agent.invoke({"messages": [("user", "Who ...?")]})
 print(state["answer"], state["citations"])
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ _HOMES = {
     "aingest": "arag.ingest.pipeline",
     "copy_index": "arag.ingest.copying",
     "create_arag_agent": "arag.graph.graph",
-    "ingest": "arag.ingest.pipeline",  # see _Package
+    "ingest": "arag.ingest.pipeline",
     "load_embedder": "arag.models.embedders",
     "load_model": "arag.models.chat",
     "make_mcp_server": "arag.mcp",
@@ -53,6 +51,10 @@ _HOMES = {
     "trace_page": "arag.page",
 }
 __all__ = list(_HOMES)
+
+# The first import of a package binds its name here, later ones do not: `arag.ingest` then is the function.
+import_module("arag.ingest")
+del globals()["ingest"]
 
 
 def __dir__() -> list[str]:
@@ -65,21 +67,3 @@ if not TYPE_CHECKING:  # with this function, a type checker would accept any nam
         if name not in _HOMES:
             raise AttributeError(f"module 'arag' has no attribute {name!r}")
         return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
-
-    class _Package(ModuleType):
-        """The package `arag`, whose `ingest` is the function, also after an import of the package `arag.ingest`."""
-
-        @property
-        def ingest(self) -> Any:
-            from arag.ingest.pipeline import ingest
-
-            # The package's modules are found through the function: `import arag.ingest.sources` binds only `arag`.
-            package = vars(sys.modules["arag.ingest"])
-            vars(ingest).update({name: value for name, value in package.items() if isinstance(value, ModuleType)})
-            return ingest
-
-        @ingest.setter
-        def ingest(self, package: ModuleType) -> None:
-            """Ignore the package, which every import of one of its modules binds here."""
-
-    sys.modules[__name__].__class__ = _Package

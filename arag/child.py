@@ -10,21 +10,19 @@ functions, and never decides what code runs.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import threading
-import traceback
-import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any, cast
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +59,6 @@ class Child:
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        _children.add(self)
 
     def call(self, name: str, *arguments: Any, seconds: float) -> Any:
         """Call a function of the module.
@@ -72,7 +69,7 @@ class Child:
             seconds: How long it may take. The kernel then ends the process, whatever it is doing.
 
         Returns:
-            The function's result. Tuples arrive as lists.
+            The function's result. Tuples arrive as lists, arrays read-only.
 
         Raises:
             RaisedInChildError: The function raised an error.
@@ -82,10 +79,9 @@ class Child:
         with self._lock:
             process = self._start()
             try:
-                with suppress(BrokenPipeError):  # the process has ended: there is no answer either
-                    _write(cast("IO[bytes]", process.stdin), request)
-                kind, result = _receive(cast("IO[bytes]", process.stdout))
-            except EOFError:
+                _send(self._connection, request)
+                kind, result = _receive(self._connection)
+            except (EOFError, ConnectionError):  # it has ended
                 code = process.wait()
                 self._end()
                 raise ChildError(self._describe_end(code, seconds)) from None
@@ -109,37 +105,33 @@ class Child:
         self._end()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Return the process, started if there is none."""
+        """Return the process, started if there is none. In a fork, `poll` takes the other process's child for ended."""
         if self._process is None or self._process.poll() is not None:
             self._end()
+            self._connection, theirs = Pipe()
             # -P: no file in the current folder is imported. A session of its own: Ctrl-C is for this process only.
+            command = [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes or 0)]
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes or "")],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    bufsize=0,  # a fork must not write what this process has in a buffer
+                    [*command, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,  # native code prints at will
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
                     start_new_session=True,
                 )
             except OSError as error:
                 raise ChildError(f"its process cannot be started: {error.strerror}") from error
+            finally:
+                theirs.close()
         return self._process
 
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
+            self._connection.close()
             process.kill()
-            with process:  # closes its pipes and waits for it
-                pass
-
-    def _leave_to_parent(self) -> None:
-        """Forget the process, in a fork of the one that started it."""
-        process, self._process = self._process, None
-        self._lock = threading.Lock()
-        if process is not None:
-            process.returncode = 0  # it is not this process's to wait for
-            for pipe in (process.stdin, process.stdout):
-                cast("IO[bytes]", pipe).close()
+            process.wait()
 
     def _describe_end(self, code: int, seconds: float) -> str:
         if code == -signal.SIGALRM:
@@ -155,33 +147,13 @@ class Child:
         return f"it may use {self._memory_bytes / 1e6:,.0f} MB of memory"
 
 
-_children: weakref.WeakSet[Child] = weakref.WeakSet()
-
-
-def _leave_children() -> None:
-    for child in list(_children):
-        child._leave_to_parent()  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_leave_children)
-
-
-def serve(module: str, memory_bytes: int | None) -> None:
+def serve(module: str, memory_bytes: int, connection: Connection) -> None:
     """Answer calls of a module's functions, until the other process ends."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the other process may have ignored or blocked it
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     if memory_bytes:
-        _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    requests, replies = (
-        os.fdopen(fcntl.fcntl(number, fcntl.F_DUPFD, 3), mode, 0) for number, mode in ((0, "rb"), (1, "wb"))
-    )
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):  # native code prints at will
-        os.dup2(nowhere, descriptor)
+        with suppress(ValueError):  # the limit is lower already
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     while True:
-        seconds, name, *arguments = _receive(requests)
+        seconds, name, *arguments = _receive(connection)
         signal.setitimer(signal.ITIMER_REAL, seconds)  # also ends this process if it hangs and the other has died
         try:
             functions = {function.__name__: function for function in import_module(module).SERVED}
@@ -189,56 +161,33 @@ def serve(module: str, memory_bytes: int | None) -> None:
         except BaseException as error:  # noqa: BLE001 - panics of Rust are not derived from Exception
             reply = _pack([type(error).__name__, str(error)])
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _write(replies, reply)
+        _send(connection, reply)
 
 
-def _pack(values: Sequence[Any]) -> bytes:
-    """Put values into one message: the length of a header, the header in JSON, and the arrays' bytes."""
+def _pack(values: Sequence[Any]) -> list[bytes]:
+    """Return a header in JSON, and the bytes of each array."""
     arrays = {place: value for place, value in enumerate(values) if isinstance(value, np.ndarray)}
     if any(array.dtype.hasobject for array in arrays.values()):
         raise TypeError("arrays of Python objects cannot be sent to another process")
-    header = {
-        "values": [None if place in arrays else value for place, value in enumerate(values)],
-        "arrays": [[place, array.dtype.str, array.shape] for place, array in arrays.items()],
-    }
-    text = json.dumps(header).encode()
-    return b"".join([struct.pack("<Q", len(text)), text, *(array.tobytes() for array in arrays.values())])
+    others = [None if place in arrays else value for place, value in enumerate(values)]
+    forms = [[place, array.dtype.str, array.shape] for place, array in arrays.items()]
+    return [json.dumps([others, forms]).encode(), *(array.tobytes() for array in arrays.values())]
 
 
-def _receive(file: IO[bytes]) -> list[Any]:
-    """Read the values of one message."""
-    (length,) = struct.unpack("<Q", _read(file, 8))
-    header = json.loads(_read(file, length))
-    values: list[Any] = header["values"]
-    for place, dtype, shape in header["arrays"]:
-        size = np.dtype(dtype).itemsize * int(np.prod(shape))
-        values[place] = np.frombuffer(_read(file, size), dtype).reshape(shape)
+def _send(connection: Connection, parts: Sequence[bytes]) -> None:
+    for part in parts:
+        connection.send_bytes(part)
+
+
+def _receive(connection: Connection) -> list[Any]:
+    values: list[Any]
+    values, forms = json.loads(connection.recv_bytes())
+    for place, dtype, shape in forms:
+        values[place] = np.frombuffer(connection.recv_bytes(), dtype).reshape(shape)
     return values
 
 
-def _read(file: IO[bytes], size: int) -> bytearray:
-    data = bytearray(size)
-    rest = memoryview(data)
-    while rest:
-        count = file.readinto(rest)  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError
-        rest = rest[count:]
-    return data
-
-
-def _write(file: IO[bytes], data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
 if __name__ == "__main__":
-    try:
-        serve(sys.argv[1], int(sys.argv[2] or 0))
-    except EOFError:
-        pass
-    except BaseException:  # noqa: BLE001 - the exit code says it, too
-        traceback.print_exc()
-        os._exit(1)
+    with suppress(EOFError, ConnectionError):
+        serve(sys.argv[1], int(sys.argv[2]), Connection(int(sys.argv[3])))
     os._exit(0)  # native threads do not keep it

@@ -1,19 +1,20 @@
 """The library's errors. Each says what was wrong and what is valid."""
 
 import re
+from typing import Any
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 def without_credentials(text: str) -> str:
-    """Replace user names and passwords in a text's URLs with `***`.
-
-    Example:
-        >>> without_credentials("no reply from http://user:password@host/v1")
-        'no reply from http://***@host/v1'
-    """
+    """Replace user names and passwords in a text's URLs with `***`."""
     return _CREDENTIALS.sub("***@", text)
+
+
+def list_faults(error: Any) -> str:
+    """Return on one line what a ValidationError of pydantic says about each field."""
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
 
 
 class ARAGError(RuntimeError):

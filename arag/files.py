@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_FICLONE = 0x40049409  # Linux's request for a reflink
-
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[BinaryIO]:
@@ -32,17 +30,6 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):  # the first error matters more
             temporary.unlink(missing_ok=True)
         raise
-
-
-def copy_file(source: str, target: str) -> None:
-    """Copy a file to a new one; where the file system has reflinks, both share their blocks until one changes."""
-    try:
-        import fcntl
-
-        with open(source, "rb") as old, open(target, "xb") as new:  # noqa: PTH123 - shutil gives strings
-            fcntl.ioctl(new, _FICLONE, old.fileno())
-    except (ImportError, OSError):  # another system, or file system
-        shutil.copyfile(source, target)
 
 
 def publish_path(temporary: Path, final: Path) -> None:

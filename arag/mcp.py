@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import BaseTool, InjectedToolArg, tool
+from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError, ModelError
@@ -52,7 +52,6 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
 
     Raises:
         InputError: The package `mcp` is not installed.
-        ModelError: The model string is not valid, or the model cannot be created.
 
     Example:
         >>> server = make_mcp_server(index, model="extractive")
@@ -77,9 +76,8 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=offers)
 
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        # Set here, so that a client claims neither a conversation nor a session.
-        arguments = {**(params.arguments or {}), "messages": [], "session": context.session}
+    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = {**(params.arguments or {}), "messages": []}  # so that a client claims no conversation
         try:
             if params.name not in tools:
                 raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(tools)}.")
@@ -103,7 +101,6 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
 
 
 def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
-    """Make the tool `ask`. Its calls report each step of the agent to the client's session."""
     from arag.graph.graph import create_arag_agent
 
     agent = create_arag_agent(model, index)
@@ -111,17 +108,12 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
     @tool(response_format="content_and_artifact")
     async def ask(
         question: Annotated[str, "The question, with all that is needed to understand it."],
-        session: Annotated[Any, InjectedToolArg],
     ) -> tuple[str, dict[str, Any]]:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
         if not question.strip():
             raise InputError("The question is blank.")
-        state: Any = {}
         try:
-            async for state in agent.astream(
-                {"messages": [HumanMessage(mend_characters(question))]}, stream_mode="values"
-            ):
-                await session.report_progress(len(state["messages"]), message=state["messages"][-1].name)
+            state = await agent.ainvoke({"messages": [HumanMessage(mend_characters(question))]})
         except Exception as error:
             if not is_provider_error(error):
                 raise
@@ -129,12 +121,12 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
         parts = [state["answer"]]
         if state["stop_reason"] != "answered":
             parts.append(f"The answer was forced: {state['stop_reason']}.")
-        sources = [
-            f"[{c['chunk_id']}] {c['document']['title'] if c['document'] else ''}"
-            + (" (not seen in this run)" if not c["seen"] else "")
-            for c in state["citations"]
-        ]
-        if sources:
+        if citations := state["citations"]:
+            sources = [
+                f"[{c['chunk_id']}] {c['document']['title'] if c['document'] else ''}"
+                + ("" if c["seen"] else " (not seen in this run)")
+                for c in citations
+            ]
             parts.append("\n".join(["Sources:", *sources]))
         return "\n\n".join(parts), {key: state[key] for key in ("answer", "citations", "stop_reason")}
 
@@ -162,9 +154,8 @@ def serve_mcp(
         token: What clients must send as `Authorization: Bearer <token>`. Without one, web pages are refused.
 
     Raises:
-        InputError: The package `mcp` is not installed, the token is not valid, the address cannot be used, or other
-            machines could reach it without a token.
-        ModelError: The model string is not valid, or the model cannot be created.
+        InputError: The package `mcp` is not installed, the token is not valid, or other machines could reach the server
+            without one; or it cannot listen at the address.
         KeyboardInterrupt: A server over HTTP was ended.
 
     Example:
@@ -207,12 +198,6 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
             is_valid = hmac.compare_digest(token.encode(), expected)
             return AccessToken(token=token, client_id="client", scopes=[]) if is_valid else None
 
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
-    url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     if token is None:  # at a loopback address, the SDK refuses the host names and origins of web pages
         app = server.streamable_http_app(host=host)
     else:  # which no web page knows
@@ -220,7 +205,12 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
         # No server issues our tokens, but the SDK wants to know one.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
         app = server.streamable_http_app(host="", auth=auth, token_verifier=Verifier())
-    err.print(f"Serving {index.path} at {url}/mcp")
+    is_ipv6 = ":" in host
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if is_ipv6 else socket.AF_INET)
+    except OSError as error:
+        raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
+    err.print(f"Serving {index.path} at http://{f'[{host}]' if is_ipv6 else host}:{listener.getsockname()[1]}/mcp")
     with listener:
         uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
     raise KeyboardInterrupt

@@ -25,14 +25,19 @@ def _find_store(location: str) -> Any:  # Typer looks its types up
 
 if TYPE_CHECKING:
     IndexOption = IndexStore
-    IndexToMakeOption = IndexStore
 else:
-    # Strings, as a `Path` would damage an address. Commands get a store, whose location shows no password.
-    _INDEX = {"metavar": "LOCATION", "envvar": "ARAG_INDEX", "callback": _find_store}
-    _LOCATION = "The index: a folder, or the address of a PostgreSQL database."
-    _MADE = " If it does not exist, the paragraphs that come with the questions are ingested."
-    IndexOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION, **_INDEX)]
-    IndexToMakeOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION + _MADE, **_INDEX)]
+    # A string, as a `Path` would damage an address. Commands get a store, whose location shows no password.
+    IndexOption = Annotated[
+        str,
+        typer.Option(
+            "--index",
+            "-i",
+            metavar="LOCATION",
+            envvar="ARAG_INDEX",
+            callback=_find_store,
+            help="The index: a folder, or the address of a PostgreSQL database.",
+        ),
+    ]
 
 ModelOption = Annotated[
     str | None,
@@ -51,14 +56,6 @@ ModelOptionsOption = Annotated[
         help="An option of the model's class, such as temperature=0; repeatable. VALUE is JSON, else a string.",
     ),
 ]
-EffortOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reasoning-effort",
-        metavar="EFFORT",
-        help="low, medium, high or another value that the model accepts; OpenAI and Anthropic.",
-    ),
-]
 TopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of chunks per search.")]
 WhereOption = Annotated[
     str | None,
@@ -75,35 +72,32 @@ DocumentsOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
-def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None) -> dict[str, Any]:
-    """Return the options of the model's class.
+def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None = None) -> dict[str, Any]:
+    """Return the options of the model's class; an API key is refused, which the list of processes would show."""
+    if any("api_key" in pair.partition("=")[0] for pair in pairs or ()):
+        raise InputError(
+            "--model-option: others could see an API key on the command line; set an environment variable instead"
+        )
+    effort = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
+    return effort | read_pairs("--model-option", pairs or (), "temperature=0")
 
-    Raises:
-        InputError: An option is not NAME=VALUE, or is an API key, which the list of processes and the files of a run
-            would show.
-    """
-    options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
-    for pair in pairs or ():
+
+def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any]:
+    """Return the values of an option's NAME=VALUE pairs by name: JSON, or else strings."""
+    values = {}
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise InputError(f"--model-option {pair!r}: NAME=VALUE is needed, such as temperature=0")
-        if "api_key" in name:
-            raise InputError(
-                "--model-option: others could see an API key on the command line; set an environment variable instead"
-            )
+            raise InputError(f"{option} {pair!r}: NAME=VALUE is needed, such as {example}")
         try:
-            options[name] = json.loads(value)
+            values[name] = json.loads(value)
         except (ValueError, RecursionError):
-            options[name] = value
-    return options
+            values[name] = value
+    return values
 
 
 def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | None:
-    """Return the scope that --where and --documents give, or None if neither is given.
-
-    Raises:
-        InputError: --where is not a JSON object, or the scope is not valid.
-    """
+    """Return the scope that --where and --documents give, or None if neither is given; else raise an InputError."""
     if where is None and not documents:
         return None
     from arag.retrieval.scope import Scope
@@ -112,25 +106,14 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
         conditions = None if where is None else json.loads(where)
     except (ValueError, RecursionError) as error:
         raise InputError(f"--where is not valid JSON: {error}") from error
-    if where is not None and not isinstance(conditions, dict):
-        raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
     return Scope(where=conditions, documents=documents or None)
 
 
 @contextmanager
 def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
-    """Open an index, limited to what --where and --documents allow.
-
-    Raises:
-        InputError: The scope is not valid.
-    """
+    """Open an index, limited to what --where and --documents allow."""
     from arag.retrieval.index import open_index
 
     scope = read_scope(where, documents)
     with open_index(index) as opened:
         yield opened if scope is None else opened.limited_to(scope)
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 chunk` or `1,204 chunks`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

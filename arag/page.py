@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from html import escape
 from typing import Any, cast
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
 from langgraph.types import GraphOutput
 from markdown_it import MarkdownIt
@@ -25,6 +25,7 @@ from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cite_prices, cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total
+from arag.retrieval.text import count, shorten
 from arag.retrieval.tools import find_artifacts
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
@@ -39,7 +40,7 @@ _FORCED = {
     "empty_reply": "the model's reply was empty",
 }
 _LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^<>\s]*>"  # in which ids stay as they are
-_MARK = re.compile("\ue000(\\d+)\ue001")  # where a citation stands while the Markdown is rendered
+_MARK = r"\[\d+\]\(#source-\d+\)"  # a citation in an answer's Markdown
 
 
 class TracePage(str):
@@ -81,34 +82,32 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
     values: Mapping[str, Any] = state.value if isinstance(state, GraphOutput) else state
     earlier, turn = split_turn(_read_messages(values))
     is_done = kind_of_reply(turn[-1]) == "answer"
-    before, last = (turn[:-1], turn[-1:]) if is_done else (turn, [])
-    # What other agents in a larger graph did and answered comes first; other methods' messages have no seconds.
-    run = find_run(before) if any("seconds" in message.response_metadata for message in turn) else before[1:]
-    others = [message for message in before[: len(before) - len(run)] if kind_of_reply(message) == "answer"]
-    replies = [message for message in (*run, *last) if isinstance(message, AIMessage)]
+    before = turn[:-1] if is_done else turn
+    # In a larger graph, other agents' messages come first; those of evaluation's methods have no seconds.
+    run = [*(find_run(before) or before[1:]), *turn[len(before) :]]
     results = {message.tool_call_id: message for message in run if isinstance(message, ToolMessage)}
-    steps = [_read_step(number, reply, results) for number, reply in enumerate(replies, 1)]
+    steps = [_read_step(reply, results) for reply in run if isinstance(reply, AIMessage)]
     # A failed run has no records of its own: those in its state are of the question before.
     records = values if is_done else {}
-    calls = records.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
-    answer, sources = str(records.get("answer") or (last[0].text if last else "")), records.get("citations") or ()
-    reason, retrievals = str(values.get("stop_reason") or "answered"), [] if results else records.get("trace") or []
-    links = {number: _cite(number, source) for number, source in enumerate(sources, 1)}
+    model_calls = records.get("model_calls") or [step["figures"] for step in steps]
+    retrievals = [] if results else [_read_record(record) for record in records.get("trace") or ()]
+    answer = str(records.get("answer") or (turn[-1].text if is_done else ""))
+    sources = records.get("citations") or ()
+    reason = str(records.get("stop_reason") or "answered")
     page = render(
         "run.html",
         question=turn[0].text,
-        earlier=[(message.type, message.text) for message in (*earlier, *others) if message.type != "system"],
+        earlier=[message.text for message in earlier if message.type != "system"],
         status="failed" if not answer else "answered" if reason == "answered" else "forced",
         reason=_FORCED.get(reason, reason),
         error=error,
-        models=list(dict.fromkeys(call["model"] for call in calls if call.get("model"))) or [model] * bool(model),
-        answer=_render_answer(answer, {source["chunk_id"]: n for n, source in enumerate(sources, 1)}, links),
-        sources=list(zip(links.values(), sources, strict=True)),
-        totals=_sum_up(calls, [call for step in steps for call in step["calls"]] or retrievals),
+        models=list(dict.fromkeys(call["model"] for call in model_calls if call["model"])) or [model] * bool(model),
+        answer=_render_answer(answer, sources),
+        sources=sources,
+        totals=_sum_up(model_calls, [call for step in steps for call in step["calls"]] or retrievals),
         notes=values.get("notes") or (),
         steps=steps,
         retrievals=retrievals,
-        model_calls=calls if len(calls) > len(steps) else (),
         price_source=cite_prices(),
     )
     return TracePage(page)
@@ -135,17 +134,16 @@ def _read_message(message: Any) -> AnyMessage:
     return cast("AnyMessage", read)
 
 
-def _read_step(number: int, reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
+def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
     """Return what a step shows: the reply, its figures, and its calls with their results."""
     try:
         thoughts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
     except (KeyError, TypeError, ValueError, AttributeError):  # blocks of an unknown form
         thoughts = []
     return {
-        "number": number,
-        "reply": reply,
+        "text": reply.text.strip(),
         "reasoning": "\n\n".join(thoughts).strip(),
-        "figures": model_call(reply, step=number) if "seconds" in reply.response_metadata else None,
+        "figures": model_call(reply, step=0),
         "calls": [_read_call(c, results.get(c["id"] or "")) for c in (*reply.tool_calls, *reply.invalid_tool_calls)],
     }
 
@@ -164,24 +162,22 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
     }
 
 
-def _sum_up(calls: Sequence[Any], retrievals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a question's figures; what is unknown is None."""
+def _read_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a retrieval shows that no message holds, of a method that calls no tools."""
+    return {**record, "text": ", ".join(record["chunk_ids"]), "is_error": False}
+
+
+def _sum_up(model_calls: Sequence[Any], calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
-        **total(calls),
-        "steps": sum(not call["forced"] for call in calls),
-        "tool_calls": len(retrievals),
-        "retrieved_tokens": sum(call["retrieved_tokens"] for call in retrievals),
-        "evidence_tokens": sum(call["evidence_tokens"] for call in retrievals),
-        "read": len({chunk_id for call in retrievals for chunk_id in call["new_chunks"]}),
-        "model_seconds": _sum(call["seconds"] for call in calls),
-        "tool_seconds": _sum(call["seconds"] for call in retrievals),
-        "cost": cost(calls) if calls else None,
+        **total(model_calls),
+        "steps": sum(not call["forced"] for call in model_calls),
+        "calls": len(calls),
+        "retrieved_tokens": sum(call["retrieved_tokens"] for call in calls),
+        "evidence_tokens": sum(call["evidence_tokens"] for call in calls),
+        "read": len({chunk_id for call in calls for chunk_id in call["new_chunks"]}),
+        "seconds": sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
+        "cost": cost(model_calls) if model_calls else None,
     }
-
-
-def _sum(numbers: Iterable[float | None]) -> float | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
 
 
 # --- the answer ---
@@ -189,7 +185,7 @@ def _sum(numbers: Iterable[float | None]) -> float | None:
 
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - its name
-        return is_web_address(url)
+        return is_web_address(url) or re.fullmatch(r"#source-\d+", url) is not None
 
 
 # Indented code and definitions of links, which answers do not mean, would hide citations.
@@ -197,39 +193,34 @@ _MARKDOWN = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["ta
 _MARKDOWN.disable(["code", "reference"])
 
 
-def _cite(number: int, source: Mapping[str, Any]) -> Markup:
-    title = (source.get("document") or {}).get("title") or source["chunk_id"]
-    link = Markup('<a class="cite{}" href="#source-{}" title="{}">{}</a>')
-    return link.format("" if source["seen"] else " bad", number, title, number)
-
-
-def _render_answer(answer: str, numbers: Mapping[str, int], links: Mapping[int, Markup]) -> Markup:
+def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     """Render an answer's Markdown, with links in place of its citations.
 
     HTML in it is shown as text. Only web addresses become links; pictures are replaced by their description.
     """
-    answer = re.sub("[\ue000\ue001]", "", answer)
+    numbers = {source["chunk_id"]: number for number, source in enumerate(sources, 1)}
     if numbers:
-        ids = "|".join(re.escape(chunk_id) for chunk_id in sorted(numbers, key=len, reverse=True))
+        ids = "|".join(map(re.escape, sorted(numbers, key=len, reverse=True)))
         cited = rf"{_LINK}|[`*\"]*(?<![\w/.-])({ids})(?!\d|:\d)[`*\"]*"
-        answer = re.sub(cited, lambda m: f"\ue000{numbers[m[1]]}\ue001" if m[1] else m[0], answer)
+        answer = re.sub(cited, lambda m: f"[{numbers[m[1]]}](#source-{numbers[m[1]]})" if m[1] else m[0], answer)
         # Brackets that hold nothing but citations are dropped.
-        marks = r"((?:\s*[,;、]?\s*\ue000\d+\ue001)+)\s*"
-        bracket = rf"\[{marks}\]|【{marks}】|\({marks}\)"
-        answer = re.sub(bracket, lambda m: re.sub(r"[\s,;、]", "", m[1] or m[2] or m[3]), answer)
+        bracket = rf"[\[【(]\s*({_MARK}(?:\s*[,;、]?\s*{_MARK})*)\s*[\])】]"
+        answer = re.sub(bracket, lambda match: re.sub(r"[\s,;、]", "", match[1]), answer)
     tokens = _MARKDOWN.parse(answer)
-    _adapt(tokens)
-    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    return Markup(_MARK.sub(lambda match: links[int(match[1])], html))  # noqa: S704 - made from escaped texts
+    unseen = {f"#source-{number}" for number, source in enumerate(sources, 1) if not source["seen"]}
+    _adapt(tokens, unseen)
+    return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - it escapes HTML
 
 
-def _adapt(tokens: Sequence[Token]) -> None:
-    """Put headings below those of the page, open links in new tabs, and replace pictures."""
+def _adapt(tokens: Sequence[Token], unseen: set[str]) -> None:
+    """Put headings below those of the page, open links in new tabs, mark citations, and replace pictures."""
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
         for child in token.children or ():
-            if child.type == "link_open":
+            if child.type == "link_open" and str(child.attrs["href"]).startswith("#"):
+                child.attrs["class"] = "cite bad" if child.attrs["href"] in unseen else "cite"
+            elif child.type == "link_open":
                 child.attrs |= {"rel": "noopener noreferrer", "target": "_blank"}
             elif child.type == "image":
                 child.type, child.content, child.children = "text", f"[{child.content or 'picture'}]", None
@@ -238,37 +229,22 @@ def _adapt(tokens: Sequence[Token]) -> None:
 # --- templates ---
 
 
-def render(template: str, *, package: str = "arag", **values: Any) -> str:
-    """Render a template of a package, which may extend those of `arag`; values are escaped and surrogates replaced."""
-    return mend_characters(_environment(package).get_template(template).render(values).lstrip())
+def render(template: str, **values: Any) -> str:
+    """Render a template below `arag/`; values are escaped and surrogates replaced."""
+    return mend_characters(_environment().get_template(template).render(values).lstrip())
 
 
 @cache
-def _environment(package: str) -> Environment:
-    loader = ChoiceLoader([PackageLoader(name, "") for name in (package, "arag")])
+def _environment() -> Environment:
+    loader = PackageLoader("arag", "")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": _short}
+    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
     environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
     environment.tests["web_address"] = is_web_address
     return environment
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with a noun, in the plural if needed."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _duration(seconds: float) -> str:
-    if seconds < 0.01:
-        return "<\u202f0.01 s"
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes:,} min {rest} s"
-
-
-def _short(text: str, length: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+    return f"{seconds:.2f} s" if seconds < 60 else f"{seconds // 60:,.0f} min {seconds % 60:.0f} s"

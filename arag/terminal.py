@@ -1,8 +1,8 @@
 r"""Printing and progress bars for all commands; untrusted text is shown but never interpreted.
 
 Documents, file names, model answers and errors may hold characters that a terminal obeys: escape sequences that set the
-clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python escapes them (`\x1b`).
-Markup and emoji codes are printed literally.
+clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python escapes them (`\x1b`);
+Rich drops some. Markup and emoji codes are printed literally.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import rich.console
-from rich.console import ConsoleRenderable, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
@@ -45,33 +44,17 @@ class Console(rich.console.Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to a text. Rich's own method drops some controls."""
-        return super().render_str(visible(text), **options)
-
     def render(
         self, renderable: RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render anything, such as a progress bar's columns, which `render_str` does not see."""
+        """Render anything: texts, tables, progress bars."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 out = Console()
 err = Console(stderr=True)
-
-
-def styled(*parts: str | tuple[str, str]) -> ConsoleRenderable:
-    """Join strings, and pairs of a string and a style, into one text."""
-    return Text.assemble(*(visible(part) if isinstance(part, str) else (visible(part[0]), part[1]) for part in parts))
-
-
-def print_indented(text: str, indent: int, style: str = "") -> None:
-    """Print a text with a left margin, which wrapped lines on a terminal have, too."""
-    if out.is_terminal:
-        out.print(Padding(Text(visible(text), style), (0, 0, 0, indent)), soft_wrap=False)
-    else:
-        out.print(" " * indent + text, style=style)
+styled = Text.assemble  # joins strings, and pairs of a string and a style
 
 
 def warn(line: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -96,29 +96,18 @@ def measure_answers(index: Index, questions: Sequence[dict[str, Any]], table: Ta
         table.add_row("extractive: gold seen", f"{mean(seen):.1%}")
 
 
-def measure_each(description: str | None, measure: Callable[[Path, Path], None], names: Sequence[str] = ()) -> None:
-    """Measure the corpora that the command line names.
-
-    Args:
-        description: What the program does.
-        measure: Measures a corpus, and keeps what it makes in a folder.
-        names: The corpora to measure if it names none; by default all.
-    """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    """Measure the corpora that the command line names, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", action="append")
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
     corpora = find_corpora(options.data)
-    chosen = options.corpus or names or list(corpora)
-    if not chosen or not corpora.keys() >= set(chosen):
-        parser.error(
-            f"{options.data} must hold {', '.join(chosen) or 'a corpus'}: it has {', '.join(corpora) or 'none'}"
-        )
     with tempfile.TemporaryDirectory() as scratch:
-        for name in chosen:
+        for name in options.corpus or corpora:
             measure(corpora[name], (options.work or Path(scratch)) / name)
 
 
 if __name__ == "__main__":
-    measure_each(__doc__, measure)
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any
 from unicodedata import combining, normalize
@@ -20,30 +20,21 @@ from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import find_artifacts
 from arag.retrieval.types import Chunk
 
-_ID_START = r"(?<![^\s\[\]【】()（）,;，；、`*\"'“])"
-_ID_END = r"(?!\d|:\d)"
-_ENDS_AS_ID = re.compile(r":\d+$")
-_USUAL = re.compile(rf"{_ID_START}[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+{_ID_END}")
-_BRACKETS = (  # the last one only holds chunks that were shown
-    r"\[((?>{shown}|[^\[\]\n]){{1,400}})\]",
-    r"【((?>{shown}|[^【】\n]){{1,400}})】",
-    r"[(（]((?>{shown}|[^()（）\n]){{1,400}})[)）]",
-)
-_PART = re.compile(r"[^\s,;，；、](?:[^,;，；、]*[^\s,;，；、])?")  # of a bracket
+# Most ids: a name without spaces, commas and brackets, and a number.
+_ID = re.compile(r"[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+(?!\d|:\d)")
+_BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
+_SEPARATORS = re.compile(r"[,;，；、]")
 _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
-_MAX_FIELD_CHARACTERS = 2_000
 _WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
-_NAME, _WORD, _SUBJECT = 2.0, 1.0, 0.1  # weights of names and numbers, of other words, of the title's words
-_MIN_GAIN = 2.0  # of a second sentence
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
     """Find the chunks that an answer names in brackets: `[a.md:0, b.md:1]`, `【a.md:0】`, `(a.md:0)`.
 
     In square brackets, chunks that were not shown count, too, and what looks like a chunk of a file or of a document in
-    the index: `seen` says that they were not shown. Other texts in brackets, such as times and ratios, do not count.
+    the index. Other texts in brackets, such as times and ratios, do not.
 
     Args:
         answer: The answer.
@@ -73,7 +64,10 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             read=chunk_id in read,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
             document=_describe(chunk, index) if chunk else None,
-            quotes=[_quote(shown[chunk_id], position) for position in sorted(quotes.get(chunk_id, ()))],
+            quotes=[
+                Quote(start=s.start, end=s.end, text=shown[chunk_id].text[s.start : s.end])
+                for s in (shown[chunk_id].sentences[place] for place in sorted(quotes.get(chunk_id, ())))
+            ],
         )
         for chunk_id, chunk in chunks.items()
     ]
@@ -128,28 +122,23 @@ def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any], inde
 
 def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield what an answer says before each citation, and the ids that it cites; at last, what it says after all."""
-    # An id may have spaces, commas and brackets, which are only understood if it was shown.
-    unusual = sorted((i for i in seen if _ENDS_AS_ID.search(i) and not _USUAL.fullmatch(i)), key=len, reverse=True)
-    shown = rf"{_ID_START}(?:{'|'.join(map(re.escape, unusual)) or '(?!)'}){_ID_END}"
-    bracket = re.compile("|".join([shown, *(kind.format(shown=shown) for kind in _BRACKETS)]))
-    kinds: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
-        (re.compile(shown), seen.__contains__),
-        (_PART, index.get),  # ids of ready-made chunks have any form
-        (_USUAL, lambda name: name in seen or _may_be_cited(name, index)),
-    ]
+    # Ids that were shown may also have spaces, commas and brackets: short ones stand for them here.
+    unusual = sorted((i for i in seen if not _ID.fullmatch(i) and re.search(r":\d+$", i)), key=len, reverse=True)
+    short = {chunk_id: f"\ue000{number}:0" for number, chunk_id in enumerate(unusual)}
+    if short:
+        shown = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, short))})(?!\d|:\d)")
+        answer = shown.sub(lambda match: short[match[0]], answer)
+    long = {name: chunk_id for chunk_id, name in short.items()}
     at = 0
-    for match in bracket.finditer(answer):
-        if match.lastindex is None:  # an id outside of brackets, which may itself hold some
-            continue
-        text, is_round = match[match.lastindex], match.lastindex == len(_BRACKETS)
-        cited: dict[int, str] = {}
-        for pattern, is_id in kinds[::2] if is_round else kinds:
-            ids = [m for m in pattern.finditer(text) if (m[0] in seen if is_round else is_id(m[0]))]
-            cited |= {m.start(): m[0] for m in ids}
-            for m in ids:
-                text = text[: m.start()] + "," * len(m[0]) + text[m.end() :]
+    for match in _BRACKETS.finditer(answer):
+        square, corner, round_ = match.groups()
+        parts = [part.strip() for part in _SEPARATORS.split(square or corner or round_)]
+        # Ids of ready-made chunks have any form.
+        names = [name for part in parts for name in ([part] if part and index.get(part) else _ID.findall(part))]
+        ids = [long.get(name, name) for name in names]
+        cited = [i for i in ids if i in seen or (round_ is None and _may_be_cited(i, index))]
         if cited:
-            yield answer[at : match.start()], [cited[place] for place in sorted(cited)]
+            yield answer[at : match.start()], cited
             at = match.end()
     yield answer[at:], []
 
@@ -168,85 +157,63 @@ def _describe(chunk: Chunk, index: Index) -> CitedDocument:
     """Return what is known of a chunk's document."""
     known = index.document(chunk.document_id)
     metadata = {key.lower(): value for key, value in known.metadata.items()} if known else {}
-    url = _first_text(metadata, "url", "source_url", "link")
+
+    def first(*keys: str) -> str:
+        value = next((metadata[key] for key in keys if metadata.get(key)), "")
+        return fold(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+    url = first("url", "source_url", "link")
     return CitedDocument(
         id=chunk.document_id,
         title=chunk.title,
         url=url if is_web_address(url) else "",
-        author=_first_text(metadata, "author", "authors", "creator"),
-        date=_first_text(metadata, "date", "published", "created", "year"),
+        author=first("author", "authors", "creator"),
+        date=first("date", "published", "created", "year"),
     )
-
-
-def _first_text(metadata: Mapping[str, Any], *keys: str) -> str:
-    """Return the first of some fields that holds texts or numbers, or things with a name; several are joined."""
-    for key in keys:
-        value = metadata.get(key)
-        parts = [p.get("name") if isinstance(p, dict) else p for p in (value if isinstance(value, list) else [value])]
-        text = ", ".join(fold(str(part)) for part in parts if isinstance(part, str | int | float) and part is not True)
-        if 0 < len(text) <= _MAX_FIELD_CHARACTERS:
-            return text
-    return ""
 
 
 # --- quotes ---
 
 
-def _quote(chunk: Chunk, position: int) -> Quote:
-    sentence = chunk.sentences[position]
-    return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(position))
-
-
 def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
-    """Choose the sentences of cited chunks that bear what an answer says.
+    """Return the positions of the sentences that bear what an answer says, by chunk id.
 
-    Citations side by side share a claim. A list of sources without words of its own stands for the whole answer.
-
-    A claim with a year that no cited chunk has gets none.
-
-    Args:
-        claims: What the answer says before each citation, and the ids that it cites.
-        chunks: The cited chunks that were shown, by id.
-
-    Returns:
-        The positions of the sentences, by chunk id.
+    Citations side by side share a claim. A list of sources without words of its own stands for the whole answer. A
+    claim with a year that no cited chunk has gets no quote.
     """
     sentences = {chunk_id: _sentence_words(chunk) for chunk_id, chunk in chunks.items()}
     titles = {chunk_id: _words(chunk.title) for chunk_id, chunk in chunks.items()}
     known = set().union(*titles.values(), *(words for each in sentences.values() for words in each.values()))
     whole = "".join(text for text, _ in claims)
-    chosen: dict[str, set[int]] = {chunk_id: set() for chunk_id in chunks}
+    chosen: dict[str, set[int]] = {}
     claim = ""
     for text, cited in claims:
         claim = text if _words(text) else claim or whole
-        for chunk_id in chunks.keys() & cited:
-            if known.issuperset(_YEAR.findall(claim)):
-                chosen[chunk_id].update(_choose_sentences(claim, sentences[chunk_id], titles[chunk_id]))
+        for chunk_id in chunks.keys() & cited if known.issuperset(_YEAR.findall(claim)) else ():
+            place = _choose_sentence(claim, sentences[chunk_id], titles[chunk_id])
+            if place is not None:
+                chosen.setdefault(chunk_id, set()).add(place)
     return chosen
 
 
-def _choose_sentences(claim: str, sentences: Mapping[int, set[str]], title: set[str]) -> list[int]:
-    """Choose one or two sentences by the words that they share with a claim, the rare ones in the chunk first."""
-    claimed = _words(claim)
+def _choose_sentence(claim: str, sentences: Mapping[int, set[str]], title: set[str]) -> int | None:
+    """Choose the sentence that shares most with a claim. Names, numbers and words rare in the chunk weigh more.
+
+    If the chunk has no name or number of the claim, the sentence needs half of the claim's words.
+    """
+    claimed = _words(claim) - title
     names = {word for name in find_names(claim) for word in _words(name)} | set(_NUMBER.findall(claim))
     counts = Counter(word for words in sentences.values() for word in words)
-    weights = {
-        word: (_SUBJECT if word in title else _NAME if word in names else _WORD) / sqrt(counts[word])
-        for word in claimed & counts.keys()
-    }
-    telling = (claimed & names & counts.keys()) - title
-    least = 1 if telling else max(1, len(claimed - title) / 2)
-    able = {place: words for place, words in sentences.items() if len(words & (telling or claimed)) >= least}
-    chosen: list[int] = []
-    while able and len(chosen) < 2:
-        gains = {place: sum(weights.get(word, 0.0) for word in words) for place, words in able.items()}
-        best = max(gains, key=lambda place: (gains[place], -len(able[place]), -place))
-        if chosen and gains[best] < _MIN_GAIN:
-            break
-        chosen.append(best)
-        weights = {word: weight for word, weight in weights.items() if word not in able[best]}
-        del able[best]
-    return chosen
+    weights = {word: (2 if word in names else 1) / sqrt(counts[word]) for word in claimed & counts.keys()}
+    telling = weights.keys() & names
+    least = 1 if telling else max(1, len(claimed) / 2)
+    able = [place for place, words in sentences.items() if len(words & (telling or claimed)) >= least]
+
+    def rank(place: int) -> tuple[float, int, int]:
+        words = sentences[place]
+        return sum(weights.get(word, 0) for word in words), -len(words), -place
+
+    return max(able, key=rank, default=None)
 
 
 def _sentence_words(chunk: Chunk) -> dict[int, set[str]]:

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as create_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
 
 from arag.errors import InputError, ModelError, without_credentials
@@ -34,10 +34,12 @@ _MIN_ROOM_TOKENS = 500  # that the system prompt and the tools must leave for th
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
 
-def _setting(default: Any, description: str, nodes: list[str], extra: JsonDict | None = None, **options: Any) -> Any:
+def _setting(
+    default: Any, description: str, nodes: list[JsonValue], extra: JsonDict | None = None, **options: Any
+) -> Any:
     """Return a field, with the nodes at which Studio shows it."""
-    extra = {"langgraph_nodes": [*nodes], **(extra or {})}
-    return Field(default=default, description=description, json_schema_extra=extra, **options)
+    shown_at: JsonDict = {"langgraph_nodes": nodes}
+    return Field(default=default, description=description, json_schema_extra=shown_at | (extra or {}), **options)
 
 
 class Context(BaseModel):
@@ -96,9 +98,11 @@ class Context(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()]
+            faults = "; ".join(
+                f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()
+            )
             known = ", ".join(type(self).model_fields)
-            message = f"the settings are not valid: {without_credentials('; '.join(faults))}. Valid settings: {known}"
+            message = f"the settings are not valid: {without_credentials(faults)}. Valid settings: {known}"
             raise InputError(message) from None  # pydantic's error has the credentials
 
     @model_validator(mode="before")
@@ -117,11 +121,7 @@ class Context(BaseModel):
         return model
 
     def merge(self, context: object) -> Context:
-        """Return these settings, changed by a run's context.
-
-        Args:
-            context: The run's context: a `Context`, anything with a scope, or None.
-        """
+        """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
         if isinstance(context, Context):
             changed = context.model_fields_set & Context.model_fields.keys()
             return self.model_copy(update={name: getattr(context, name) for name in changed})
@@ -189,18 +189,14 @@ def _make_tools(given: Sequence[AnyTool], settings: Context, whole: Index, index
         raise InputError(f"tools has no retrieval tool: include one or more of {', '.join(TOOL_NAMES)}")
     tools = make_tools(index, names=ours, top_k=settings.top_k, presentation=settings.presentation)
     for own in given:
-        try:
-            if own not in ours:
-                tools.append(own if isinstance(own, BaseTool) else create_tool(cast("Any", own)))
-        except ValueError as error:  # for example, a function without a docstring
-            raise InputError(f"{own!r} cannot be used as a tool: {error}") from error
+        if isinstance(own, RetrievalTool) and own.index is whole:
+            tools.append(own.model_copy(update={"index": index}))
+        elif own not in ours:
+            tools.append(own if isinstance(own, BaseTool) else create_tool(cast("Any", own)))
     names = [tool.name for tool in tools]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise InputError(f"duplicate tool name: {', '.join(sorted(repeated))}")
-    return [
-        tool.model_copy(update={"index": index}) if isinstance(tool, RetrievalTool) and tool.index is whole else tool
-        for tool in tools
-    ]
+    return tools
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
-from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -89,10 +88,10 @@ def create_arag_agent(
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
-        tools: The tools that the model gets: retrieval tools by name, subclasses of `RetrievalTool`, and your own
-            LangChain tools or functions with a docstring. Chunks that your own tools show count as seen if a result's
-            artifact has their ids as `chunk_ids`, or its text has them in square brackets. The calls of one message run
-            one after another in one step: if one interrupts or fails, a resumed run repeats all of them.
+        tools: Retrieval tools by name, subclasses of `RetrievalTool`, and your own LangChain tools or functions with a
+            docstring. Chunks that your own tools show count as seen if a result's artifact has their ids as
+            `chunk_ids`, or its text has them in square brackets. The calls of one message run one after another in one
+            step: if one interrupts or fails, a resumed run repeats all of them.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -101,11 +100,10 @@ def create_arag_agent(
         settings: Settings of `Context`: `top_k`, `presentation`, `system_prompt`, `max_steps`, `max_context_tokens`.
 
     Returns:
-        A compiled graph. Its input is `messages`; its output adds `answer`, `citations`, `stop_reason`, `steps`,
-        `read_chunks`, `trace`, `model_calls` and `usage`.
+        A compiled graph. Its input is `messages`; `OutputState` describes its output.
 
     Raises:
-        InputError: A setting is unknown or out of bounds, or a tool is not valid.
+        InputError: A setting is unknown or out of bounds.
         IndexNotFoundError: There is no index there.
         ModelError: The model string is not valid, or the model cannot be created.
 
@@ -114,8 +112,6 @@ def create_arag_agent(
         >>> state = agent.invoke({"messages": [("user", "Who was the engineer of the Vellin Light?")]})
         >>> print(state["answer"])
         The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
-        >>> [citation["chunk_id"] for citation in state["citations"]], state["stop_reason"]
-        (['places/vellin-light.md:0'], 'answered')
     """
     opened = index if isinstance(index, Index) else open_index(index)
     load = make_loader(model, lambda: opened, tools, Context(**settings))
@@ -144,13 +140,9 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
 
 
 class Node(Runnable[Any, Any]):
-    """A node that calls a model, between `prepare` and `finish`: in asynchronous runs, these run in a thread.
+    """A node that calls a model, with the prompt that `prepare` returns, and updates the state as `finish` says.
 
-    (`RunnableLambda` would show every step twice in traces and events.)
-
-    Args:
-        prepare: Returns the model and the prompt for a state.
-        finish: Returns the node's update for a state and the reply.
+    In asynchronous runs, both run in a thread. `RunnableLambda` would show every step twice in traces and events.
     """
 
     def __init__(
@@ -231,10 +223,7 @@ def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> It
 def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[Any]]:
     """Yield the result of a call, or a tool's own commands."""
     for part in outcome if isinstance(outcome, list) else [outcome]:
-        if isinstance(part, Command):
-            yield part
-        else:
-            yield from (_with_seconds(message, began) for message in part["messages"])
+        yield from [part] if isinstance(part, Command) else [_with_seconds(m, began) for m in part["messages"]]
 
 
 def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
@@ -323,12 +312,11 @@ class _Loop:
 
     def take_answer(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a forced answer; some models call tools that they do not have."""
-        text = mend_characters(reply.text).strip() or NO_ANSWER
-        changes: dict[str, Any] = {"content": text, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
-        # Under its own id, another text would not be streamed; an id that is taken would overwrite a message.
-        if text != reply.text or reply.id in {message.id for message in state["messages"]}:
-            changes["id"] = str(uuid4())
-        reply = reply.model_copy(update=changes)
+        text = reply.text.strip()
+        changes = {"content": text or NO_ANSWER, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
+        # What has another text than the reply is another message: else, it would not be streamed.
+        reply = reply.model_copy(update={**changes, "id": reply.id if text else None})
+        reply = repair_reply(reply, state["messages"])
         return self._end(state, reply, self._find_spent_budget(state) or "max_steps")
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:

@@ -14,13 +14,12 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from langgraph.runtime import get_runtime
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
@@ -39,7 +38,7 @@ ORIGINS_VARIABLE = "ARAG_ORIGINS"
 HOSTS_VARIABLE = "ARAG_HOSTS"
 
 _STUDIO = re.compile(r"https://([a-z]+\.)?smith\.langchain\.com")
-_INSIDE = "/noauth/"  # prefix of the root path when the server calls itself; no outside request has it
+_OWN_HOSTS = ["localhost", "127.0.0.1", "[::1]", "api"]  # the server calls itself as "api"
 
 
 def open_server_index() -> Index:
@@ -57,62 +56,37 @@ def find_user_scope() -> Scope | None:
         return None
     server = get_runtime().server_info
     user = server.user if server is not None else None
-    if user is None or field not in user:
-        raise InputError(
-            f"this server gives each user a scope ({SCOPE_VARIABLE}={field}), and this run's user has none: the "
-            "server's authentication must set it"
-        )
-    conditions = user[field]
+    conditions = user[field] if user is not None and field in user else None
     scope = Scope(**conditions) if isinstance(conditions, Mapping) else Scope()
     if scope == Scope():  # what a missing entry of the operator's own table may look like
-        raise InputError(f"the user's {field} is not a scope: it needs `where`, `documents` or both")
+        raise InputError(
+            f"this server gives each user a scope ({SCOPE_VARIABLE}={field}), and this run's user has none: the "
+            "server's authentication must set it to `where`, `documents` or both"
+        )
     return scope
 
 
-class Gate:
-    """Refuses requests with origins or host names that the operator has not allowed."""
+class OriginMiddleware:
+    """Refuses the requests of foreign web pages; those of the server's own pages and of Studio are let through."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, allowed_origins: list[str]) -> None:
         self._app = app
-        self._origins = _split_list(ORIGINS_VARIABLE)
-        self._hosts = {"localhost", socket.gethostname().lower(), *_split_list(HOSTS_VARIABLE)}
+        self._allowed = allowed_origins
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer a refused request, and pass on any other."""
-        is_outside = not f"{scope.get('root_path', '')}/".startswith(_INSIDE)
-        refusal = self._find_refusal(scope) if is_outside and scope["type"] in {"http", "websocket"} else ""
-        answer = self._app
-        if refusal:
-            is_socket = scope["type"] == "websocket"
-            answer = WebSocketClose(1008, refusal) if is_socket else PlainTextResponse(refusal, 403)
-        await answer(scope, receive, send)
-
-    def _find_refusal(self, scope: ASGIScope) -> str:
-        headers = Headers(scope=scope)
-        hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) > 1 or len(origins) > 1:
-            return "A request must not have more than one Host or Origin header."
-        host = hosts[0].lower() if hosts else ""
-        if not self._is_own(host):
-            return f"This server does not accept the host {host!r}: name it in {HOSTS_VARIABLE}, or use localhost."
-        origin = origins[0].lower() if origins else f"http://{host}"
-        own = {f"http://{host}", f"https://{host}", *self._origins}
-        if origin in own or _STUDIO.fullmatch(origin):
-            return ""
-        return f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
-
-    def _is_own(self, host: str) -> bool:
-        """Return whether a host is this machine: a page can make a name resolve to it, but not an IP address."""
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-            return name in self._hosts or host in self._hosts or bool(ip_address(name))
-        except ValueError:
-            return False
+        headers = Headers(scope=scope) if scope["type"] in {"http", "websocket"} else Headers()
+        origin, host = headers.get("origin", ""), headers.get("host")
+        if not origin or origin in {f"http://{host}", f"https://{host}", *self._allowed} or _STUDIO.fullmatch(origin):
+            await self._app(scope, receive, send)
+        else:
+            refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
+            answer = WebSocketClose(1008) if scope["type"] == "websocket" else PlainTextResponse(refusal, 403)
+            await answer(scope, receive, send)
 
 
-def _split_list(variable: str) -> set[str]:
-    parts = (part.strip().rstrip("/").lower() for part in os.environ.get(variable, "").split(","))
-    return {part for part in parts if part}
+def _split_list(variable: str) -> list[str]:
+    return [part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()]
 
 
 # The server provides its own checkpointer.
@@ -120,4 +94,10 @@ graph = build_graph(
     make_loader(os.environ.get(MODEL_VARIABLE) or EXTRACTIVE, open_server_index, find_user_scope=find_user_scope),
     name="arag",
 )
-app = Starlette(middleware=[Middleware(Gate)])
+hosts = [*_OWN_HOSTS, socket.gethostname(), *_split_list(HOSTS_VARIABLE)]
+app = Starlette(
+    middleware=[
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+        Middleware(OriginMiddleware, allowed_origins=_split_list(ORIGINS_VARIABLE)),
+    ]
+)

@@ -11,12 +11,11 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.tool import tool_call
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
-from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
 from arag.models.replies import mend_characters
-from arag.models.usage import ModelCall, Usage
+from arag.models.usage import ModelCall, Usage, described
 from arag.retrieval.tokens import count_tokens
 
 MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
@@ -24,11 +23,8 @@ MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
 
-# Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
-_described = with_config(ConfigDict(use_attribute_docstrings=True))
 
-
-@_described
+@described
 class Quote(TypedDict):
     """A sentence of a cited chunk that bears what the answer says."""
 
@@ -40,7 +36,7 @@ class Quote(TypedDict):
     """The sentence."""
 
 
-@_described
+@described
 class CitedDocument(TypedDict):
     """The document of a cited chunk. What its metadata does not tell is empty."""
 
@@ -56,7 +52,7 @@ class CitedDocument(TypedDict):
     """Its date as it is written there: `date`, `published`, `created` or `year`."""
 
 
-@_described
+@described
 class Citation(TypedDict):
     """A chunk that the answer names."""
 
@@ -74,7 +70,7 @@ class Citation(TypedDict):
     """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
 
 
-@_described
+@described
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
@@ -103,7 +99,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys([*(left or ()), *(right or ())]))
 
 
-@_described
+@described
 class InputState(TypedDict):
     """The agent's input."""
 
@@ -111,7 +107,7 @@ class InputState(TypedDict):
     """The conversation; its last human message is the question."""
 
 
-@_described
+@described
 class OutputState(TypedDict, total=False):
     """The agent's output."""
 
@@ -225,17 +221,11 @@ def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
     text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))
     repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
-    calls = [*repaired["tool_calls"], *repaired["invalid_tool_calls"]]
     taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
-    ids = {call["id"] for call in calls}
-    if len(ids) < len(calls) or not all(ids) or ids & taken:
-        renamed = {}
-        for number, call in enumerate(calls):  # the same in a run that is repeated
-            renamed[call["id"]] = f"call_{len(messages)}_{number}"
-            call["id"] = renamed[call["id"]]
-        for part in repaired["content"]:
-            if isinstance(part, dict):  # Anthropic and OpenAI's Responses API have the calls there, too
-                part.update({key: renamed[part[key]] for key in ("id", "call_id") if part.get(key) in renamed})
+    for number, call in enumerate([*repaired["tool_calls"], *repaired["invalid_tool_calls"]]):
+        if not call["id"] or call["id"] in taken:
+            call["id"] = f"call_{len(messages)}_{number}"  # the same in a run that is repeated
+        taken.add(call["id"])
     if reply.id in {message.id for message in messages}:
         repaired["id"] = str(uuid4())
     return reply.model_copy(update=repaired)

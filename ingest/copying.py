@@ -96,20 +96,17 @@ def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft hold what a view holds; return how many chunks were written."""
     copied = written = 0
     draft.remove({document.id for document in draft.documents()} - {document.id for document in view.documents()})
-    refused: dict[str, DocumentRecord] = {}
     for some in batches(view.documents(), _DOCUMENTS_AT_ONCE):
         known = draft.fingerprints([record.id for record in some])
         changed = {record.id: record for record in some if known.get(record.id) != record.fingerprint}
         draft.set_sources({record.id: record.source for record in some if record.id not in changed})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
-        refused |= {i: changed[i] for i in draft.put(list(_read(view, changed)))}
+        if taken := draft.put(list(_read(view, changed))):
+            raise StorageError(f"documents cannot be copied: others in the target have their chunks ({taken})")
         written += sum(record.chunks for record in changed.values())
         copied += sum(record.chunks for record in some)
         meter.report("copying", copied)
-    # Another document of the target had their chunks' ids, and has given them back by now.
-    if taken := draft.put(list(_read(view, refused))):
-        raise StorageError(f"documents cannot be copied: others have their chunks ({taken})")
     return written
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rapidfuzz import process
-
 from arag.errors import IndexLockedError, InputError
 from arag.retrieval.locations import using_store
 from arag.retrieval.storage import Damage, IndexStore
@@ -35,11 +33,8 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
         known = view.fingerprints(wanted) | draft.fingerprints(wanted)
         absent = [document_id for document_id in wanted if document_id not in known]
         if absent:
-            ids = (document.id for document in draft.documents())
-            similar = process.extract(absent[0][:200], ids, score_cutoff=60, limit=3)
-            hint = f"; similar ids: {', '.join(repr(match[0]) for match in similar)}" if similar else ""
             named = ", ".join(map(repr, absent[:5]))
-            raise InputError(f"the index in {store.location} holds no document {named}{hint}. Nothing was removed.")
+            raise InputError(f"the index in {store.location} holds no document {named}. Nothing was removed.")
         if draft.claim(wanted) != set(wanted):
             raise IndexLockedError(f"another process is writing these documents to {store.location}: try again later")
         draft.remove(wanted)

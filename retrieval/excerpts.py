@@ -118,7 +118,7 @@ def for_query(
 
 def for_opening(chunk: Chunk) -> Excerpt:
     """Choose the first sentences: of a table, its header and its first rows."""
-    first = [p for p, sentence in enumerate(chunk.sentences) if sentence.embedded][:_OPENING_SENTENCES]
+    first = chunk.embedded_positions()[:_OPENING_SENTENCES]
     return _make_excerpt(chunk, _expand(chunk, first[:1]) | {*first}, first)
 
 

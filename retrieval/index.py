@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -143,12 +142,8 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of the index, for texts that are to be compared with its sentences."""
+        """The embedder of the index, for texts that are to be compared with its sentences. `load()` loads it."""
         return self._publications.embedder
-
-    def load_embedder(self) -> None:
-        """Load the embedder now; otherwise the first semantic search does, and takes longer."""
-        self.embedder.load()
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, by_coverage: bool = False
@@ -272,19 +267,15 @@ class Index:
         record = self._search(lambda view: view.document(document_id))
         return None if record is None else _describe_document(record)
 
-    def documents(self, after: str = "") -> Iterator[DocumentInfo]:
-        """Yield what is known about each document apart from its text, in the order of ids, beginning after one.
+    def documents(self) -> Iterator[DocumentInfo]:
+        """Yield what is known about each document apart from its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
         """
+        after = ""
         while page := self._search(lambda view: list(islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
             yield from map(_describe_document, page)
             after = page[-1].id
-
-    def document_text(self, document_id: str) -> str | None:
-        """Return a document's whole text, or None if the index does not hold it."""
-        chunks = self._search(lambda view: view.chunks_of([document_id]))
-        return "".join(chunk.text for chunk in chunks) if chunks else None
 
     def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
         """Return a LangChain retriever of chunks.
@@ -298,9 +289,6 @@ class Index:
                 looks for the words of the query exactly, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
             k: How many chunks to return, at least 1.
-
-        Raises:
-            InputError: A setting is not valid.
         """
         from arag.retrieval.retriever import IndexRetriever
 
@@ -327,15 +315,14 @@ class Index:
 
     def _search(self, run: Callable[[View], T]) -> T:
         """Search what was published last; if that fails and something newer was published meanwhile, search that."""
-        tries = 0
-        while True:
-            tries += 1
-            with self._publications.newest() as publication:
-                try:
-                    return run(self._view(publication))
-                except (IndexFormatError, StorageError):
-                    if tries == _MAX_TRIES or self._publications.is_newest(publication):
-                        raise
+        for _ in range(_MAX_TRIES - 1):
+            publication = self._publications.newest()
+            try:
+                return run(self._view(publication))
+            except (IndexFormatError, StorageError):
+                if self._publications.newest() is publication:
+                    raise
+        return run(self._view(self._publications.newest()))
 
     def _view(self, publication: _Publication) -> View:
         """Return the view of a publication, or the part of it that this index is limited to."""
@@ -350,17 +337,16 @@ class Index:
 
 
 class _Publication:
-    """A publication that is open, and how many searches run in it."""
+    """A publication that is open."""
 
     def __init__(self, store: IndexStore) -> None:
         self.stamp = store.stamp()
         self.view = store.open()
         self.limited: WeakKeyDictionary[Index, View] = WeakKeyDictionary()
-        self.searches = 0
 
 
 class _Publications:
-    """Opens what a store has published last, and closes it when the last search in it has ended."""
+    """Opens what a store has published last. An older view is closed when the last search in it ends and drops it."""
 
     def __init__(self, store: IndexStore, embedder: str | Embeddings | Embedder | None) -> None:
         self.store = store
@@ -368,52 +354,25 @@ class _Publications:
         self._newest: _Publication | None = None
         self._open(embedder)
 
-    @contextmanager
-    def newest(self) -> Iterator[_Publication]:
-        """Lend the newest publication for a search."""
+    def newest(self) -> _Publication:
+        """Return what was published last."""
         with self._lock:
-            publication = self._refresh()
-            publication.searches += 1
-        try:
-            yield publication
-        finally:
-            with self._lock:
-                publication.searches -= 1
-                if publication is not self._newest and not publication.searches:
-                    publication.view.close()
-
-    def is_newest(self, publication: _Publication) -> bool:
-        """Return whether nothing was published since."""
-        with self._lock:
-            return self._refresh() is publication
+            if self._newest is None:
+                raise ARAGError(f"the index in {self.store.location} is closed: open it again with open_index")
+            if self._newest.stamp != self.store.stamp():
+                self._open(self.embedder)
+            return self._newest
 
     def close(self) -> None:
         with self._lock:
-            self._replace(None)
+            self._newest = None
         self.store.close()
-
-    def _refresh(self) -> _Publication:
-        if self._newest is None:
-            raise ARAGError(f"the index in {self.store.location} is closed: open it again with open_index")
-        if self._newest.stamp != self.store.stamp():
-            self._open(self.embedder)
-        return self._newest
 
     def _open(self, embedder: str | Embeddings | Embedder | None) -> None:
         publication = _Publication(self.store)
-        try:
-            self.settings = publication.view.settings
-            self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
-        except BaseException:
-            publication.view.close()
-            raise
-        self._replace(publication)
-
-    def _replace(self, publication: _Publication | None) -> None:
-        """Set the newest publication; None closes the index."""
-        older, self._newest = self._newest, publication
-        if older is not None and not older.searches:
-            older.view.close()
+        self.settings = publication.view.settings
+        self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
+        self._newest = publication
 
 
 def _list_allowed(view: View, limit: _Limit) -> list[str]:

@@ -12,20 +12,10 @@ from arag.retrieval.postgres.location import SCHEMES, PostgresLocation
 from arag.retrieval.storage import IndexStore
 from arag.retrieval.store.folder import FolderStore, is_index
 
-__all__ = ["is_address", "is_index", "parse_location", "store_at", "using_store"]
+__all__ = ["is_index", "parse_location", "store_at", "using_store"]
 
-# A scheme has two characters or more: C:// is a drive. An address behind something else, or made into a path by `Path`,
-# would be the name of a folder, password and all.
-_ADDRESS = re.compile(
-    r"^[\s\"'`“”‘’]*(?:postgresql|postgres):/|^\s*(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+://)|(?:postgresql|postgres)://",
-    re.IGNORECASE,
-)
-_VALID = "give a folder, or postgresql://user@host:5432/database?index=NAME"
-
-
-def is_address(text: str) -> bool:
-    """Return whether a location is meant as an address, valid or not, and not as a folder."""
-    return _ADDRESS.search(text) is not None
+# A scheme has two characters or more: C:// is a drive. `Path` makes one slash of two.
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|^\W*postgres(ql)?:/", re.IGNORECASE)
 
 
 def parse_location(location: str | Path) -> Path | PostgresLocation:
@@ -35,16 +25,13 @@ def parse_location(location: str | Path) -> Path | PostgresLocation:
         InputError: It is an address that is not valid; the message does not quote it.
     """
     text = str(location)
-    address = _ADDRESS.search(text)
-    if address is None:
+    if _ADDRESS.search(text) is None:
         return Path(location)
     if text.startswith(SCHEMES):
         return PostgresLocation.parse(text)
-    if address["scheme"]:
-        raise InputError(f"an index cannot be at an address with {address['scheme']!r}: {_VALID}")
     raise InputError(
-        "the location of the index has the address of a PostgreSQL database in it, but does not begin with "
-        "postgresql://: give it as a string, without quotes or white space in front of it"
+        "the location of the index looks like an address, and does not begin with postgresql://: give a folder, or "
+        "postgresql://user@host:5432/database?index=NAME as a string, without quotes or white space around it"
     )
 
 

@@ -6,7 +6,7 @@ conversation holds. There are no suggestions, no context, and no selection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, TypeAlias
 
@@ -19,7 +19,7 @@ from arag.retrieval.present import Held
 from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
+from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
@@ -59,9 +59,9 @@ class KeywordSearch(tools.RetrievalTool):
         """Search."""
         results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
         needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
-        chunks = self.index.read([hit.chunk_id for hit in results.hits]).chunks
-        sentences = {c.id: [s for s in _sentences(c) if any(n in searchable(s) for n in needles)] for c in chunks}
-        return _show_sentences(self, keywords, results, sentences, held)
+        return _show_sentences(
+            self, keywords, results, held, lambda _, __, text: any(needle in searchable(text) for needle in needles)
+        )
 
 
 class SemanticSearch(tools.SemanticSearch):
@@ -76,10 +76,7 @@ class SemanticSearch(tools.SemanticSearch):
     def retrieve(self, query: str, top_k: int, held: Held) -> tools.Retrieved:  # type: ignore[override] # other arguments
         """Search."""
         results = self.index.semantic_search(query, _bound(top_k or self.top_k))
-        matches = {hit.chunk_id: hit.matches for hit in results.hits}
-        texts = {chunk.id: _sentences(chunk) for chunk in self.index.read(list(matches)).chunks}
-        sentences = {i: [text for p, text in enumerate(found) if p in matches[i]] for i, found in texts.items()}
-        return _show_sentences(self, query, results, sentences, held)
+        return _show_sentences(self, query, results, held, lambda hit, position, _: position in hit.matches)
 
 
 class ChunkRead(tools.RetrievalTool):
@@ -103,12 +100,17 @@ def _show_sentences(
     tool: tools.RetrievalTool,
     query: Any,
     results: KeywordResults | SemanticResults,
-    sentences: Mapping[str, list[str]],
     held: Held,
+    matches: Callable[[Hit, int, str], bool],
 ) -> tools.Retrieved:
-    """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
+    """Show the sentences of each hit that match, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
-    texts = {chunk_id: " ".join(found) for chunk_id, found in sentences.items()}
+    chunks = {chunk.id: chunk for chunk in tool.index.read(ids).chunks}
+    texts: dict[str, str] = {}
+    for hit in results.hits:
+        if chunk := chunks.get(hit.chunk_id):  # else a writer has removed it meanwhile
+            sentences = [fold(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]
+            texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
     blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
@@ -118,7 +120,3 @@ def _show_sentences(
 
 def _bound(top_k: int) -> int:
     return min(max(top_k, 1), MAX_RESULTS)
-
-
-def _sentences(chunk: Chunk) -> list[str]:
-    return [fold(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]

@@ -9,9 +9,8 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from arag.errors import InputError
 from arag.models.words import list_words
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit
@@ -34,13 +33,6 @@ class IndexRetriever(BaseRetriever):
     index: Index
     search: Search = "semantic"
     k: int = Field(default=5, ge=1)
-
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise InputError(f"the retriever cannot be made: {faults}") from error
 
     def _get_relevant_documents(
         self,

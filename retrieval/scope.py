@@ -12,12 +12,10 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from arag.errors import InputError
-
-_MAX_DEPTH = 20  # of conditions inside conditions
-_MISSING = object()
+from arag.errors import InputError, list_faults
 
 Test: TypeAlias = Callable[[Mapping[str, Any]], bool]
+Compare: TypeAlias = Callable[[Any, Any], bool]
 
 
 class Scope(BaseModel):
@@ -64,8 +62,7 @@ class Scope(BaseModel):
         except InputError:
             raise
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise InputError(f"the scope is not valid: {faults}") from error
+            raise InputError(f"the scope is not valid: {list_faults(error)}") from error
         except (TypeError, ValueError, RecursionError) as error:  # such as a number with thousands of digits
             raise InputError(f"the scope is not valid: {error}") from error
 
@@ -100,61 +97,50 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
 
 
-def _parse(where: object, depth: int = 0) -> Test:
+def _parse(where: object) -> Test:
     """Return the test that conditions on several fields describe."""
-    if depth > _MAX_DEPTH:
-        raise InputError(f"the scope's conditions are nested more than {_MAX_DEPTH} deep")
     if not isinstance(where, dict) or not where:
         raise InputError(f"{where!r} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
     tests: list[Test] = []
     for name, condition in where.items():
-        if not isinstance(name, str):
-            raise InputError(f"{name!r} is not the name of a field")
         if name in {"$and", "$or"}:
             if not isinstance(condition, list) or not condition:
                 raise InputError(f"{name} needs a list of conditions, not {condition!r}")
-            parts = [_parse(part, depth + 1) for part in condition]
-            combine = all if name == "$and" else any
-            tests.append(lambda metadata, c=combine, ts=parts: c(test(metadata) for test in ts))  # type: ignore[misc]
-        elif name.startswith("$"):
-            raise InputError(f"{name} is not valid around conditions: use $and or $or, or give a field's name")
+            parts = [_parse(part) for part in condition]
+            tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
+        elif not isinstance(name, str) or name.startswith("$"):
+            raise InputError(f"{name!r} is not valid around conditions: use $and or $or, or give a field's name")
         else:
-            tests.append(_parse_field(name, condition))
+            operators = condition if isinstance(condition, dict) and condition else {"$eq": condition}
+            tests += [_parse_operator(name, operator, operand) for operator, operand in operators.items()]
     return _all_of(tests)
 
 
-def _parse_field(name: str, condition: object) -> Test:
-    """Return the test of one field: a value that it must be equal to, or operators with their operands."""
-    operands = condition if isinstance(condition, dict) else {"$eq": condition}
-    if not operands:
-        raise InputError(f"{name} has no condition: give a value, or an operator such as $in")
-    tests: list[Test] = []
-    for operator, operand in operands.items():
-        if operator not in _OPERATORS:
-            raise InputError(f"{operator!r} is not an operator: valid are {', '.join(_OPERATORS)}")
-        is_valid, compare = _OPERATORS[operator]
-        if not is_valid(operand):
-            raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {_NEEDED[is_valid]}")
-        # Access lists may have thousands of entries.
-        prepared = frozenset(map(_tagged, operand)) if isinstance(operand, list) else operand
-        tests.append(lambda metadata, c=compare, o=prepared: c(metadata.get(name, _MISSING), o))  # type: ignore[misc]
-    return _all_of(tests)
+def _parse_operator(name: str, operator: str, operand: Any) -> Test:
+    """Return the test that compares a field with an operand."""
+    if operator not in _OPERATORS:
+        raise InputError(f"{operator!r} is not an operator: valid are {', '.join(_OPERATORS)}")
+    takes_list = operator in {"$in", "$nin"}
+    values = operand if takes_list else [operand]
+    if not isinstance(values, list) or not all(map(_is_scalar, values)):
+        needed = "a list of texts, numbers, true or false" if takes_list else "a text, a number, true or false"
+        raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {needed}")
+    # Access lists may have thousands of entries.
+    prepared = frozenset(map(_tagged, values)) if takes_list else operand
+    compare = _OPERATORS[operator]
+    return lambda metadata: compare(metadata.get(name), prepared)
 
 
 def _all_of(tests: list[Test]) -> Test:
     return lambda metadata: all(test(metadata) for test in tests)
 
 
+def _any_of(tests: list[Test]) -> Test:
+    return lambda metadata: any(test(metadata) for test in tests)
+
+
 def _is_scalar(value: object) -> bool:
     return isinstance(value, str | int | float)
-
-
-def _is_ordered(value: object) -> bool:
-    return _is_scalar(value) and not isinstance(value, bool)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_scalar, value))
 
 
 def _tagged(value: object) -> tuple[bool, object]:
@@ -174,27 +160,31 @@ def _holds(value: object, operand: object) -> bool:
     return isinstance(value, list) and any(_is_equal(item, operand) for item in value)
 
 
-def _ordered_by(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    return lambda value, operand: (
-        _is_ordered(value) and isinstance(value, str) == isinstance(operand, str) and compare(value, operand)
-    )
+def _ordered_by(compare: Compare) -> Compare:
+    """Return a comparison of numbers with numbers, and texts with texts; nothing else matches."""
+
+    def is_ordered(value: object, operand: object) -> bool:
+        kinds = ((str, str), (int | float, int | float))
+        comparable = any(isinstance(value, kind) and isinstance(operand, other) for kind, other in kinds)
+        return comparable and not isinstance(value, bool) and not isinstance(operand, bool) and compare(value, operand)
+
+    return is_ordered
 
 
-_NEEDED: dict[Callable[[object], bool], str] = {
-    _is_scalar: "a text, a number, true or false",
-    _is_ordered: "a number or a text",
-    _is_list: "a list of texts, numbers, true or false",
-}
-# For each operator, what its operand must be, and how a document's value is compared with it.
-_OPERATORS: dict[str, tuple[Callable[[object], bool], Callable[[Any, Any], bool]]] = {
-    "$eq": (_is_scalar, _is_equal),
-    "$ne": (_is_scalar, lambda value, operand: not _is_equal(value, operand)),
-    "$gt": (_is_ordered, _ordered_by(gt)),
-    "$gte": (_is_ordered, _ordered_by(ge)),
-    "$lt": (_is_ordered, _ordered_by(lt)),
-    "$lte": (_is_ordered, _ordered_by(le)),
-    "$in": (_is_list, _is_among),
-    "$nin": (_is_list, lambda value, operands: not _is_among(value, operands)),
-    "$contains": (_is_scalar, _holds),
-    "$not_contains": (_is_scalar, lambda value, operand: not _holds(value, operand)),
+def _not(compare: Compare) -> Compare:
+    return lambda value, operand: not compare(value, operand)
+
+
+# How a document's value is compared with an operand; it is None if the document has none.
+_OPERATORS: dict[str, Compare] = {
+    "$eq": _is_equal,
+    "$ne": _not(_is_equal),
+    "$gt": _ordered_by(gt),
+    "$gte": _ordered_by(ge),
+    "$lt": _ordered_by(lt),
+    "$lte": _ordered_by(le),
+    "$in": _is_among,
+    "$nin": _not(_is_among),
+    "$contains": _holds,
+    "$not_contains": _not(_holds),
 }

@@ -36,7 +36,6 @@ _MIN_TITLE_CHARACTERS = 3
 
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
-_MAX_ID_CHARACTERS = 200  # of an unknown id that are looked at
 _MAX_NAME_WORDS = 20
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
 _BEHIND_IDS = string.whitespace + ",;."
@@ -243,4 +242,4 @@ def _find_closest_ids(view: View, chunk_id: str) -> tuple[str, ...]:
     of_document = view.chunks_of([chunk_id, chunk_id.rpartition(":")[0]])
     if of_document:
         return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
-    return tuple(view.similar_ids(chunk_id[:_MAX_ID_CHARACTERS], _MAX_CLOSEST))
+    return tuple(view.nearby_ids(chunk_id, _MAX_CLOSEST))

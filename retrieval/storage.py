@@ -7,7 +7,6 @@ well as an id: the number names one version of the chunk, and is never used agai
 
 from __future__ import annotations
 
-import re
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,6 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
-from rapidfuzz import fuzz, process
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
@@ -36,10 +34,6 @@ _CHUNK = (
     "documents.title, documents.chunks, contents.text, contents.places"
 )
 _DOCUMENTS_PER_QUERY = 2_000
-_IDS_COMPARED = 500  # of each kind, with an unknown one
-_MAX_ID_WORDS = 10
-_SIMILAR = 60  # rapidfuzz ratio, 0 to 100
-_WORD = re.compile(r"\w+")
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -59,7 +53,7 @@ class Settings:
     chunks: _Count = 0
     sentences: _Count = 0  # with a vector
     tokens: _Count = 0  # tokens of all chunks
-    version: int = FORMAT_VERSION
+    version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)] = FORMAT_VERSION
 
     def to_json(self) -> str:
         """Return the settings as they are stored."""
@@ -69,17 +63,11 @@ class Settings:
     def from_json(text: str, location: object) -> Settings:
         """Read the settings of the index in a location."""
         try:
-            settings = _SETTINGS.validate_json(text)
+            return _SETTINGS.validate_json(text)
         except ValidationError as error:
             raise IndexFormatError(
                 f"the settings of the index in {location} are damaged or of another format: ingest the documents again"
             ) from error
-        if settings.version != FORMAT_VERSION:
-            raise IndexFormatError(
-                f"the index in {location} has format {settings.version}, and this version of arag reads format "
-                f"{FORMAT_VERSION}: ingest the documents again"
-            )
-        return settings
 
     @property
     def vector_bytes(self) -> int:
@@ -222,22 +210,11 @@ class TableReader(ABC):
         chunks = self._chunks_where(*self.among("chunks.document_id", document_ids)).values()
         return sorted(chunks, key=lambda chunk: (chunk.document_id, chunk.ordinal))
 
-    def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids spelled like an unknown one, the most similar first; any ids if none is similar.
-
-        It is compared with the ids that share the most words with it, and with the next ones by alphabet.
-        """
-        words = list(dict.fromkeys(_WORD.findall(chunk_id.lower())))[:_MAX_ID_WORDS]
-        shared = " + ".join(f"CAST({self.FIND}(lower(id), ?) > 0 AS INTEGER)" for _ in words) or "0 * number"
-        select, limited = f"SELECT id FROM {self.chunks_table}", f"LIMIT {_IDS_COMPARED}"
-        near = [
-            *self.query(f"{select} ORDER BY {shared} DESC, number {limited}", *words),
-            *self.query(f"{select} WHERE id >= ? ORDER BY id {limited}", chunk_id),
-            *self.query(f"{select} WHERE id < ? ORDER BY id DESC {limited}", chunk_id),
-        ]
-        ids = list(dict.fromkeys(near_id for (near_id,) in near))
-        options: dict[str, Any] = {"processor": str.lower, "scorer": fuzz.ratio, "score_cutoff": _SIMILAR}
-        return [match[0] for match in process.extract(chunk_id, ids, limit=limit, **options)] or ids[:limit]
+    def nearby_ids(self, chunk_id: str, limit: int) -> list[str]:
+        """Return the ids that come next after an unknown one in the alphabet, or else the first ones."""
+        select, last = f"SELECT id FROM {self.chunks_table}", "ORDER BY id LIMIT ?"
+        rows = self.query(f"{select} WHERE id >= ? {last}", chunk_id, limit) or self.query(f"{select} {last}", limit)
+        return [near_id for (near_id,) in rows]
 
     # --- documents ---
 
@@ -296,7 +273,7 @@ class View(TableReader):
 
     @abstractmethod
     def limited_to(self, document_ids: Collection[str]) -> View:
-        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
+        """Return this view limited to some of its documents; it shares what is open."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
@@ -378,10 +355,12 @@ class Draft(TableReader):
         """Remove documents with their chunks."""
 
     @abstractmethod
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] | None = None) -> Settings:
+    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
         """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
-        `on_written` is called with how many sentences the graph of vectors has so far, and how many it will have.
+        It is the last call: what comes next is written to another draft.
+        `on_written` is called with how many sentences the graph of vectors has, and how many it will have: when it is
+        begun, and when it is complete.
         """
 
     @abstractmethod
@@ -405,21 +384,14 @@ class Draft(TableReader):
     def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
         ids = [chunk.id for document in documents for chunk in document.chunks]
-        stored = self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids)
+        owners = dict(self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids))
         taken: dict[str, str] = {}
-        while True:
-            going = {document.record.id for document in documents} - taken.keys()
-            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
-            known = len(taken)
-            for document in documents:
-                name = document.record.id
-                others = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
-                if name in going and others:
-                    taken[name] = others[0]
-                elif name in going:
-                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
-            if len(taken) == known:  # one that is not stored keeps its old chunks, whose ids are then not free
-                return taken
+        for document in documents:
+            name = document.record.id
+            for chunk in document.chunks:
+                if owners.setdefault(chunk.id, name) != name:
+                    taken.setdefault(name, chunk.id)
+        return taken
 
 
 class IndexStore(Protocol):
@@ -455,7 +427,7 @@ class IndexStore(Protocol):
         A folder has one writer at a time; a database may have many.
 
         Raises:
-            IndexLockedError: Another process is writing; the message says which, and since when.
+            IndexLockedError: Another process is writing.
             InputError: The place cannot be made, or something else is there.
             IndexFormatError, StorageError: The index is damaged, of another format, or cannot be written to.
         """
@@ -463,7 +435,7 @@ class IndexStore(Protocol):
     def find_damage(self) -> list[Damage]:
         """Look for damage in all parts of the index; nothing is locked or written."""
 
-    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+    def repair(self) -> None:
         """Make everything again that is derived from the documents, unless these are damaged."""
 
 

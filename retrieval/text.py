@@ -22,6 +22,17 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 chunk` or `1,204 chunks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shorten(text: str, length: int) -> str:
+    """Return a text on one line of at most so many characters."""
+    text = fold(text)
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}{CUT}"
+
+
 def searchable(text: str) -> str:
     """Return a text, or a keyword, as it is matched: white space folded, in lower case."""
     return lower(fold(text))

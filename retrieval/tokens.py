@@ -77,16 +77,16 @@ def estimate_tokens(text: str) -> int:
 
 def _load_encoding() -> tiktoken.Encoding | str:
     """Load the vocabulary, or say why it cannot be loaded."""
-    loaded: list[tiktoken.Encoding | str] = []
-    failures: list[tiktoken.Encoding | str] = []
+    result: tiktoken.Encoding | str = f"no answer within {_LOAD_SECONDS:.0f} s"
 
     def load() -> None:
+        nonlocal result
         try:
-            loaded.append(tiktoken.get_encoding(ENCODING))
+            result = tiktoken.get_encoding(ENCODING)
         except (OSError, ValueError) as error:  # requests' errors are OSErrors; a bad download a ValueError
-            failures.append(type(error).__name__)
+            result = type(error).__name__
 
     thread = threading.Thread(target=load, daemon=True, name="load-tokenizer")
     thread.start()
     thread.join(_LOAD_SECONDS)
-    return (loaded + failures or [f"no answer within {_LOAD_SECONDS:.0f} s"])[0]
+    return result

@@ -19,7 +19,7 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from arag.errors import InputError, ModelError
+from arag.errors import InputError, ModelError, list_faults
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.replies import mend_characters
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
@@ -107,11 +107,7 @@ class _ReadArguments(RetrievalArguments):
 
 def _explain(error: ValidationError | Any) -> str:
     """Tell the model which arguments of its call are wrong."""
-    return f"The call's arguments are not valid. {_list_faults(error)}. Call the tool again with valid arguments."
-
-
-def _list_faults(error: ValidationError | Any) -> str:
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+    return f"The call's arguments are not valid. {list_faults(error)}. Call the tool again with valid arguments."
 
 
 # --- tools ---
@@ -231,7 +227,7 @@ class SemanticSearch(RetrievalTool):
 
     def load(self) -> None:
         """Load the embedder."""
-        self.index.load_embedder()
+        self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query; the later ones do not show again what the earlier ones do."""
@@ -451,7 +447,4 @@ def make_tools(
     if not classes or len(set(classes)) != len(names):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
     can_read = any(issubclass(kind, ChunkRead | paper_tools.ChunkRead) for kind in classes)
-    try:
-        return [kind.model_validate({"index": index, "top_k": top_k, "full_texts": not can_read}) for kind in classes]
-    except ValidationError as error:
-        raise InputError(f"{error.title} is not a complete retrieval tool: {_list_faults(error)}") from error
+    return [kind.model_validate({"index": index, "top_k": top_k, "full_texts": not can_read}) for kind in classes]

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
@@ -40,14 +39,7 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
         return embedder
-    try:
-        own = _parse_stored_name(name)
-        why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
-    except InputError as error:
-        own, why = None, f"the embedder of the index in {location} cannot be used: {error}"
-    if own is None:  # everything that needs no vectors works without it
-        return Embedder(name, partial(_refuse, why))
-    return make_embedder(name, own.provider, partial(_load, own, location))
+    return make_embedder(name, name.partition(":")[0], partial(_load, name, location))
 
 
 def check_embedder(store: IndexStore) -> None:
@@ -75,26 +67,25 @@ def _check_named(name: ModelName, location: Path | str) -> None:
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_embedder(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
+        key = KEY_VARIABLES.get(name.provider)
+        if name.provider == HUGGINGFACE:
+            consequence = f"load the model in the folder {name.model}"
+        else:
+            consequence = f"send your questions and the documents that you ingest to {name.base_url or name.provider}"
+            consequence += f", with the key in {key}" if key and os.environ.get(key) else ""
         raise ModelError(
-            f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
+            f"the embedder {name} is named only by the index in {location}: it would {consequence}. To allow "
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
             "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
 
 
-def _load(name: ModelName, location: Path | str) -> Embeddings:
-    _check_named(name, location)
-    return load_embeddings(name)
-
-
-def _refuse(why: str) -> Embeddings:
-    raise ModelError(why)
-
-
-def _describe_consequence(name: ModelName) -> str:
-    if name.provider == HUGGINGFACE:
-        return f"it would load the model in the folder {name.model}"
-    where = urlsplit(name.base_url).netloc if name.base_url else f"the provider {name.provider}"
-    key = KEY_VARIABLES.get(name.provider)
-    with_key = f", with the key in {key}" if key and os.environ.get(key) else ""
-    return f"it would send your questions and the documents that you ingest to {where}{with_key}"
+def _load(name: str, location: Path | str) -> Embeddings:
+    try:
+        own = _parse_stored_name(name)
+    except InputError as error:
+        raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
+    if own is None:
+        raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
+    _check_named(own, location)
+    return load_embeddings(own)

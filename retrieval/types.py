@@ -64,9 +64,13 @@ class Chunk:
         sentence = self.sentences[position]
         return self.text[sentence.start : sentence.end]
 
+    def embedded_positions(self) -> list[int]:
+        """Return the positions of the sentences that have a vector, in order."""
+        return [position for position, sentence in enumerate(self.sentences) if sentence.embedded]
+
     def embedded_texts(self) -> list[str]:
         """Return the texts of the sentences that have a vector, in order."""
-        return [self.text[s.start : s.end] for s in self.sentences if s.embedded]
+        return list(map(self.sentence_text, self.embedded_positions()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class ReadResults:
     chunks: tuple[Chunk, ...]
     """The chunks, in the order asked for, neighbours in text order around theirs; none twice."""
     unknown: dict[str, tuple[str, ...]]
-    """Ids that the index does not hold, each with ids that may be meant or serve as examples."""
+    """Ids that the index does not hold, each with ids of its document, or with examples."""
     parts: dict[str, int]
     """For each document, how many chunks it has, to show "part 2 of 9"."""
 

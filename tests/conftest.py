@@ -27,7 +27,6 @@ from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 
 _ROOT = Path(__file__).resolve().parent.parent
-_REAL_CORPORA = os.environ.get("ARAG_TEST_DATA")
 
 # Every ingestion waits for the disk dozens of times: memory is faster, where there is enough of it.
 _MEMORY = Path("/dev/shm")
@@ -152,14 +151,6 @@ def exact_counter():
         patch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
         patch.setattr(tiktoken.registry, "ENCODINGS", {})
         return load_token_counter.__wrapped__()
-
-
-@pytest.fixture(scope="session")
-def real_corpora():
-    """The folder with real corpora, which is not part of the repository."""
-    if not _REAL_CORPORA:
-        pytest.skip("ARAG_TEST_DATA names no folder of corpora")
-    return Path(_REAL_CORPORA)
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, convert_to_messages
 
-from arag.evaluation.budget import Budget
-from arag.evaluation.cache import CallCache, Store
+from arag.evaluation.cache import Budget, CallCache, Store
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.method import Lab
@@ -123,7 +122,6 @@ ROLES = {  # by the beginning of the task
         "title": "Counts", "summary": "They were counts.", "rating": 5, "rating_explanation": "",
         "findings": [{"summary": "Boso", "explanation": "He was a count of Arles."}],
     },
-    "You are given one batch of reports": lambda _: {"points": [{"description": "Boso was a count.", "score": 50}]},
     "List the entities": lambda text: {"entities": NAMES.findall(text)[:6]},
     "Write down the facts": triples,
     "Choose the facts": lambda _: {"keep": [1, 2]},

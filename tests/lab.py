@@ -83,12 +83,3 @@ def ask(method, lab: Lab, question: str) -> tuple[Answer, Session]:
     session = Session(lab)
     answer = method.answer(question, session, prepared)
     return (Answer(answer) if isinstance(answer, str) else answer), session
-
-
-def assert_replays(method, lab: Lab, question: str) -> None:
-    """Check that a question that was answered once is answered again without a call, and in the same way."""
-    before, first = ask(method, lab, question)
-    lab.model.play = lambda messages: AssertionError(f"asked again: {messages[-1].text}")
-    after, second = ask(method, lab, question)
-    assert (after, second.notes) == (before, first.notes)
-    assert [record["chunk_ids"] for record in second.trace] == [record["chunk_ids"] for record in first.trace]

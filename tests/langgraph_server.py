@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,12 +85,6 @@ def _wait_for(server: Server, process: subprocess.Popen[bytes]) -> None:
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     for how in (signal.SIGTERM, signal.SIGKILL):
-        try:
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, how)
-        except ProcessLookupError:
-            break
-        try:
             process.wait(_STOPS_WITHIN)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()

@@ -7,12 +7,12 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from arag.models.embedders import load_embeddings
 from arag.terminal import FAILED
 from fakes import hash_vector, write_corpus
 from openai_server import Cut, Failure, chat, embeddings, serve
@@ -126,10 +126,15 @@ main()
 
 
 def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path, monkeypatch):
+    is_hanging = threading.Event()
+
     def respond(_, request):
         if "input" in request:
             texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
-            return Failure(hang=True) if "lighthouse" in texts else embeddings([hash_vector(t).tolist() for t in texts])
+            if "lighthouse" in texts:
+                is_hanging.set()
+                return Failure(hang=True)
+            return embeddings([hash_vector(text).tolist() for text in texts])
         if len(request["messages"]) == 2:
             return chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}'))
         return chat("It stands.")
@@ -143,18 +148,11 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")
             process.stdin.flush()
-            deadline = time.monotonic() + 120
-            while not any(request.get("input") in ("lighthouse", ["lighthouse"]) for request in server.requests):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            assert is_hanging.wait(120)
             process.send_signal(signal.SIGINT)
-            began = time.monotonic()
             out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    assert time.monotonic() - began < 30
     assert out.index("Interrupted.") < out.index("> And the mill?") < out.index("It stands.")
-    sent = server.requests[-1]["messages"]
-    assert [message["role"] for message in sent] == ["system", "user", "user"]
 
 
 @pytest.fixture
@@ -169,25 +167,15 @@ def piped(arag, monkeypatch):
 
 
 def test_questions_come_through_a_pipe_and_each_has_its_own_budget(piped, example_index, monkeypatch):
-    loaded = []
-
-    def load(name):
-        loaded.append(name)
-        return load_embeddings(name)
-
     monkeypatch.setenv("ARAG_INDEX", str(example_index.path))
-    monkeypatch.setattr("arag.retrieval.trust.load_embeddings", load)
     questions = f"{QUESTION}\n \nWhere was Hesper Quillorne born?\nexit\nNot this\n"
     code, out, err = piped(questions, "--model", "extractive", "--max-steps", 2)
-    assert (code, err) == (0, "")
+    assert (code, err, "Not this" in out) == (0, "", False)
     first, second = out.split("> Where was Hesper Quillorne born?\n")
     assert first.startswith(f"> {QUESTION}\n 1 semantic_search")
-    assert "Hesper Quillorne" in first
     for shown in (first, second):
         assert "Answer forced: max_steps." in shown
         assert "2 steps, 2 tool calls, " in shown
-    assert "Not this" not in out
-    assert len(loaded) == 1
 
 
 def test_a_question_that_fails_shows_in_the_exit_code_and_the_next_is_answered(piped, example_index):
@@ -195,7 +183,5 @@ def test_a_question_that_fails_shows_in_the_exit_code_and_the_next_is_answered(p
     with serve(script) as server:
         model = f"openai:m@{server.url}"
         code, out, err = piped("When?\nWhen was it?\n", "--index", example_index.path, "--model", model)
-    assert code == FAILED
-    assert err.startswith(f"Error: the model {model} failed: ")
-    assert err.count("\n") == 1
+    assert (code, err.startswith(f"Error: the model {model} failed: "), err.count("\n")) == (FAILED, True, 1)
     assert "\nIn 1783.\n" in out

@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import psutil
@@ -107,79 +107,61 @@ def wait_for_end(process_id):
         time.sleep(0.01)
 
 
-def test_values_go_both_ways(child):
-    for value in (None, True, 1, 0.1, float("inf"), "é\ud800\0", [1, "two"], {"arrays": [[0, "|O", [1]]]}):
+def test_values_and_arrays_go_both_ways(child):
+    for value in (None, True, 1, 0.1, float("inf"), "é\ud800\0", [1, "two"], [[0, "|O", [1]]]):
         assert child.call("echo", value, seconds=30) == value
     assert child.call("echo", 1, (2, 3), seconds=30) == [1, [2, 3]]
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
+    for array in (
         np.arange(6, dtype="f4").reshape(2, 3).T,
-        np.array([1.5, np.nan], dtype="f2"),
         np.array([-1, 2], dtype=">i8"),
-        np.array([[True], [False]]),
         np.array(["a", "längere"]),
         np.empty((0, 384), dtype="f4"),
-        np.array(3.0),
         np.ones(3_000_000),
-    ],
-    ids=lambda array: f"{array.dtype}{array.shape}",
-)
-def test_arrays_go_both_ways(child, array):
-    result = child.call("echo", array, seconds=30)
-    np.testing.assert_array_equal(result, array)
-    assert (result.dtype, result.shape) == (array.dtype, array.shape)
-    result.fill(0)  # it may be written to
+    ):
+        result = child.call("echo", array, seconds=30)
+        np.testing.assert_array_equal(result, array)
+        assert (result.dtype, result.shape) == (array.dtype, array.shape)
 
 
 def test_an_array_of_objects_is_refused_in_both_processes(child):
     with pytest.raises(TypeError, match="arrays of Python objects"):
         child.call("echo", np.array([print]), seconds=30)
-    with pytest.raises(RaisedInChildError, match="JSON serializable") as error:
+    with pytest.raises(RaisedInChildError, match="JSON serializable"):
         child.call("echo", 1, np.ones(2), seconds=30)  # an array within a list
-    assert error.value.kind == "TypeError"
-
-
-def test_an_error_has_its_types_name_and_its_message_and_the_process_goes_on(child):
-    before = child.call("process_id", seconds=30)
-    with pytest.raises(RaisedInChildError, match=r"^no such page$") as error:
-        child.call("fail", "no such page", seconds=30)
-    assert error.value.kind == "LookupError"
-    with pytest.raises(RaisedInChildError, match="out of bounds") as error:
-        child.call("panic", seconds=30)
-    assert error.value.kind == "PanicException"
-    assert child.call("process_id", seconds=30) == before
-
-
-def test_only_listed_functions_are_called(child):
-    for name in ("unserved", "os", "__import__"):
-        with pytest.raises(RaisedInChildError, match=name):
-            child.call(name, seconds=30)
 
 
 @pytest.mark.parametrize(
-    ("name", "argument", "reason"),
-    [("die", signal.SIGSEGV, "SIGSEGV"), ("die", signal.SIGKILL, "SIGKILL"), ("leave", 3, "exit code 3")],
+    ("call", "kind"),
+    [
+        (("fail", "no"), "LookupError"),
+        (("panic",), "PanicException"),
+        (("unserved",), "KeyError"),
+        (("os",), "KeyError"),
+    ],
+)
+def test_an_error_has_its_types_name_and_the_process_goes_on_and_only_listed_functions_are_called(child, call, kind):
+    before = child.call("process_id", seconds=30)
+    with pytest.raises(RaisedInChildError) as error:
+        child.call(*call, seconds=30)
+    assert error.value.kind == kind
+    assert child.call("process_id", seconds=30) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "reason"), [("die", signal.SIGSEGV, "SIGSEGV"), ("leave", 3, "exit code 3")]
 )
 def test_a_crash_is_named_and_the_next_call_starts_another_process(child, name, argument, reason):
     with pytest.raises(ChildError, match=rf"its process crashed \({reason}\)"):
         child.call(name, int(argument), seconds=30)
+    process_id = child.call("process_id", seconds=30)
+    os.kill(process_id, signal.SIGKILL)  # between two calls
+    wait_for_end(process_id)
     assert child.call("echo", "again", seconds=30) == "again"
 
 
-def test_a_process_that_ends_between_two_calls_is_started_again(child):
-    first = child.call("process_id", seconds=30)
-    os.kill(first, signal.SIGKILL)
-    wait_for_end(first)
-    assert child.call("process_id", seconds=30) != first
-
-
 def test_a_call_that_hangs_with_the_interpreters_lock_is_ended(child):
-    child.call("echo", 1, seconds=30)
-    with pytest.raises(ChildError, match=r"took longer than 0\.2 seconds"):
-        child.call("hang_with_the_interpreters_lock", seconds=0.2)
+    with pytest.raises(ChildError, match=r"took longer than 1 seconds"):
+        child.call("hang_with_the_interpreters_lock", seconds=1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no memory")
@@ -199,36 +181,18 @@ def test_what_native_code_prints_and_reads_is_not_taken_for_messages(child, capf
 
 
 def test_threads_get_their_own_answers(child):
-    arrays = [np.full(100_000, number) for number in range(4)]
-
-    def ask(array):
-        for _ in range(20):
-            np.testing.assert_array_equal(child.call("double", array, seconds=30), 2 * array)
-        array[:] = -1
-
-    threads = [threading.Thread(target=ask, args=(array,)) for array in arrays]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all((array == -1).all() for array in arrays)
+    arrays = [np.full(100_000, number) for number in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        results = threads.map(lambda array: child.call("double", array, seconds=30), arrays)
+        assert all((result == 2 * array).all() for result, array in zip(results, arrays, strict=True))
 
 
 def test_close_ends_a_call_of_another_thread(child, tmp_path):
-    errors = []
-
-    def ask():
-        try:
-            child.call("write_and_hang", str(tmp_path / "started"), seconds=60)
-        except ChildError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    wait_for_file(tmp_path / "started")
-    child.close()
-    thread.join()
-    assert len(errors) == 1
+    with ThreadPoolExecutor(1) as threads:
+        call = threads.submit(child.call, "write_and_hang", str(tmp_path / "started"), seconds=60)
+        wait_for_file(tmp_path / "started")
+        child.close()
+        assert isinstance(call.exception(), ChildError)
 
 
 def wait_for_file(path):
@@ -279,18 +243,13 @@ def run(program, *arguments, **options):
     )
 
 
-def test_the_end_of_the_interpreter_waits_for_nothing():
-    with run("") as program:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_child_ends_with_its_parent(is_killed):
+    with run("sys.stdin.read()" if is_killed else "", stdin=subprocess.PIPE) as program:
         process_id = int(program.stdout.readline())
-        assert program.wait(timeout=30) == 0
-    wait_for_end(process_id)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_an_idle_child_ends_when_its_parent_is_killed(number):
-    with run("sys.stdin.read()", stdin=subprocess.PIPE) as program:
-        process_id = int(program.stdout.readline())
-        program.send_signal(number)
+        if is_killed:
+            program.kill()
+        program.wait(timeout=30)
     wait_for_end(process_id)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from reportlab.pdfgen.canvas import Canvas
 
-from arag.graph.citations import is_web_address, parse_citations
+from arag.graph.citations import parse_citations
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tools import PRESENTATIONS, make_tools
@@ -60,45 +60,29 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
     "answer",
     [
         "So [guide.md:0, notes.md:0].",
-        "So [guide.md:0; notes.md:0] and again [guide.md:0].",
-        "So [ guide.md:0 ,, notes.md:0, ].",
+        "So [ guide.md:0 ;, notes.md:0, ] and again [guide.md:0].",
         "So [guide.md:0 and notes.md:0].",
-        "So [guide.md:0][notes.md:0].",
         "So 【guide.md:0】 and 【notes.md:0†source】.",
-        "So (guide.md:0) and (see notes.md:0).",
         "So （guide.md:0、notes.md:0）.",
         "So [`guide.md:0`] and **[notes.md:0]**.",
-        "So [see guide.md:0, and notes.md:0].",
         "So [[guide.md:0](#a), [notes.md:0](#b)].",
     ],
 )
 def test_chunks_that_were_shown_are_cited_in_every_kind_of_brackets(index, answer):
     assert cited(answer, index, SHOWN) == SHOWN
-
-
-@pytest.mark.parametrize(
-    "answer", ["[guide.md:0, notes.md:0]", "【guide.md:0】[notes.md:0]", "[guide.md:0; notes.md:0]"]
-)
-def test_chunks_that_were_not_shown_are_cited_in_square_brackets(index, answer):
-    assert cited(answer, index) == SHOWN
-    assert cited("(guide.md:0)", index) == []
+    is_round = "(" in answer.replace("](#", "") or "（" in answer
+    assert cited(answer, index) == ([] if is_round else SHOWN)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "It is so [1]. [citation needed] [sic] [...] [] [ ] [,]",
-        "[a link](http://127.0.0.1:80)",
-        "guide.md:0 without brackets",
-        "[guide.md:0",
-        "[guide.md\n:0]",
-        "[guide.md:] [guide.md]",
+        "It is so [1]. [citation needed] [...] [] [ ] [,] [a link](http://127.0.0.1:80)",
+        "guide.md:0 without brackets [guide.md\n:0] [guide.md:] [guide.md] [guide.md:0",
         "The verse [Matthew 5:3], [1 Corinthians 13:4] and [John 3:16, 17:3].",
         "At noon [12:30], at [9:05] or [2024-05-01T12:30], [2024-05-01 12:30:15] and (12:30:15).",
-        "Mixed [3:1], [see 3:1], [ratio 16:9], (1:1). The match [Brannisey 3:0], [final score 10:2].",
-        "The server [http://localhost:8080], [localhost:8080], [127.0.0.1:80], [::1].",
+        "Mixed [3:1], [ratio 16:9], (1:1), [http://localhost:8080], [localhost:8080], [127.0.0.1:80], [::1].",
         "[Chapter 4:12] [Note: 7] [Fig. 3:2] [vol. 2:117] [St. Ebbery 5:3]",
-        "",
     ],
 )
 def test_other_texts_are_not_citations(index, answer):
@@ -171,22 +155,14 @@ def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_i
             ("https://a.org/x?y=1#z", "A. B.", "2024-05-01"),
         ),
         ({"Source_URL": "http://a.org", "Authors": ["A", " B\n"], "Year": 1849}, ("http://a.org", "A, B", "1849")),
-        ({"authors": [{"name": "A"}, {"name": "B"}], "created": 1849.5}, ("", "A, B", "1849.5")),
-        ({"author": True, "date": {"year": 1849}, "url": ["https://a.org"]}, ("https://a.org", "", "")),
-        ({"url": "javascript:alert(1)", "author": "x" * 2_001, "authors": "A"}, ("", "A", "")),
+        ({"url": "javascript:alert(1)", "author": "", "creator": "A"}, ("", "A", "")),
+        ({"url": 'https://a"b'}, ("", "", "")),
     ],
 )
 def test_the_metadata_tells_where_a_document_is_from(make_index, metadata, origin):
     index = make_index([{"id": "a", "title": "A", "text": "Some text.", **metadata}])
     document = parse_citations("[a:0]", index, ["a:0"], [])[0]["document"]
     assert (document["url"], document["author"], document["date"]) == origin
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a.org", "//a.org", "javascript:alert(1)", "https://", "https://a b", 'https://a"b']
-)
-def test_only_web_addresses_are_links(text):
-    assert not is_web_address(text)
 
 
 def test_a_citation_of_a_document_with_pages_names_them(tmp_path):
@@ -248,7 +224,6 @@ LENS = "Its lens came from the Emberlane Glassworks."
     ("answer", "expected"),
     [
         ("The works were founded by Grevane [glass:0].", {"glass:0": [FOUNDED]}),
-        ("Mattick Grevane. [glass:0]", {"glass:0": [FOUNDED]}),
         ("**1746.** The *Emberlane Glassworks* was founded in that year [glass:0].", {"glass:0": [FOUNDED]}),
         (
             "Corrin Ashe designed it [light:0], with a lens from the works [light:0] that Grevane founded [glass:0].",
@@ -258,7 +233,6 @@ LENS = "Its lens came from the Emberlane Glassworks."
             "| Founder | Mattick Grevane | [glass:0] |\n| First lit | 1849 | [light:0] |",
             {"glass:0": [FOUNDED], "light:0": [LIT]},
         ),
-        ("Grevane founded the glassworks in 1746.\n\nSources: [glass:0]", {"glass:0": [FOUNDED]}),
         ("Grevane founded the glassworks in 1746.\n\n[glass:0]", {"glass:0": [FOUNDED]}),
     ],
 )
@@ -271,8 +245,6 @@ def test_the_sentences_that_bear_a_claim_are_quoted(islands, answer, expected):
     [
         "It was founded by Hesper Quillorne",
         "It was founded in 1764",
-        "Grevane came from Paris",
-        "Penguins live in the Antarctic",
         "The mayor drank tea every morning",
     ],
 )

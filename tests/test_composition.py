@@ -11,9 +11,8 @@ from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_core.tools.base import ArgsSchema
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 from pydantic import Field
 
 from arag import trace_page
@@ -22,7 +21,7 @@ from arag.graph.graph import create_arag_agent
 from arag.retrieval.render import READ_BEFORE
 from arag.retrieval.tools import TOOL_NAMES, Held, RetrievalArguments, RetrievalTool, Retrieved, make_tools
 from scripted import ScriptedModel, assert_paired, call, calls
-from scripted_model import ANSWER, NOTICE, EndlessModel, asked, in_thread, results
+from scripted_model import ANSWER, NOTICE, EndlessModel, asked, results
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -62,23 +61,20 @@ def test_what_other_agents_did_in_a_parent_is_no_part_of_the_run(small_index):
     assert "transfer_to_research" not in page
     # Another agent has answered the same question before.
     agent = create_arag_agent(ScriptedModel(search, AIMessage("So it is.")), small_index)
-    page = trace_page(agent.invoke({"messages": state["messages"]}))
-    assert page.count('<li id="step-') == 2
-    assert ANSWER.text in page[page.index("Earlier in this conversation") : page.index('id="answer"')]
+    assert trace_page(agent.invoke({"messages": state["messages"]})).count('<li id="step-') == 2
 
 
 # --- budgets inside a parent ---
 
 
-@pytest.mark.parametrize("mode", ["one_call", "empty"])
 @pytest.mark.parametrize("is_node", [True, False], ids=["as a node", "called in a node"])
-def test_a_parents_recursion_limit_forces_the_answer(small_index, mode, is_node):
+def test_a_parents_recursion_limit_forces_the_answer(small_index, is_node):
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=4)
+    node = agent if is_node else lambda state: {"messages": agent.invoke(state)["messages"][-1:]}
+    parent = StateGraph(MessagesState).add_node("research", node).add_edge(START, "research").compile()
     for limit in range(3, 14):
-        agent = create_arag_agent(EndlessModel(mode=mode), small_index, max_steps=4)
-        node = agent if is_node else lambda state, agent=agent: {"messages": agent.invoke(state)["messages"][-1:]}
-        parent = StateGraph(MessagesState).add_node("research", node).add_edge(START, "research").compile()
-        states = both_ways(parent, asked(), config={"recursion_limit": limit})
-        assert [state["messages"][-1].text for state in states] == ["That is all [lothair:0]."] * 2, limit
+        state = parent.invoke(asked(), config={"recursion_limit": limit})
+        assert state["messages"][-1].text == "That is all [lothair:0].", limit
 
 
 # --- the tools in others' agents ---
@@ -92,13 +88,10 @@ def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index):
         AIMessage("Done."),
     )
     state = create_agent(model, make_tools(small_index)).invoke(asked())
-    model.assert_used_up()
     read, search, again = results(state)
     assert read.artifact["new_chunks"] == ["lothair:0", "boso:0"]
     assert "Shown above: [lothair:0]" in search.text
-    assert again.text == NOTICE
-    assert again.artifact["evidence_tokens"] == 0
-    assert all("messages" not in str(request.options) for request in model.calls)
+    assert (again.text, again.artifact["evidence_tokens"]) == (NOTICE, 0)
 
 
 # --- others' tools in the graph ---
@@ -154,45 +147,13 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     model.assert_used_up()
 
 
-@pytest.mark.parametrize("artifact", [{"documents": ["d"]}, {"chunk_ids": ["boso:0"], "new_chunks": None}, "text"])
-def test_tools_with_the_names_of_ours_may_have_artifacts_of_any_form(small_index, artifact):
-    @tool(response_format="content_and_artifact")
-    def chunk_read(chunk_ids: list[str]) -> tuple[str, Any]:
-        """Read something of another kind."""
-        return "other texts", artifact
-
-    read = call("chunk_read", chunk_ids=["boso:0"])
-    agent = create_arag_agent(ScriptedModel(read, ANSWER), small_index, tools=["keyword_search", chunk_read])
-    state = agent.invoke(asked())
-    assert (state["trace"][0]["new_chunks"], state["read_chunks"]) == ([], [])
-
-
-def test_another_tool_may_ask_a_person(small_index):
-    @tool
-    def ask_person(question: str) -> str:
-        """Ask a person."""
-        return interrupt(question)
-
-    model = ScriptedModel(call("ask_person", question="Which Boso?"), AIMessage("The Elder."))
-    agent = create_arag_agent(model, small_index, tools=["chunk_read", ask_person], checkpointer=InMemorySaver())
-    waiting = agent.invoke(asked(), in_thread())
-    assert waiting["__interrupt__"][0].value == "Which Boso?"
-    state = agent.invoke(Command(resume="the Elder"), in_thread())
-    model.assert_used_up()
-    assert results(state)[0].text == "the Elder"
-    assert state["answer"] == "The Elder."
-
-
-@pytest.mark.parametrize("name", ["keyword_search", "twice"])
-def test_two_tools_of_one_name_are_refused(small_index, name):
-    def same() -> str:
+def test_two_tools_of_one_name_are_refused(small_index):
+    def keyword_search() -> str:
         """Do nothing."""
         return ""
 
-    same.__name__ = name
-    others = [same] if name in TOOL_NAMES else [same, tool(same)]
-    with pytest.raises(InputError, match=f"duplicate tool name: {name}$"):
-        create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, *others])
+    with pytest.raises(InputError, match="duplicate tool name: keyword_search"):
+        create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, keyword_search])
 
 
 # --- a fourth retrieval tool ---

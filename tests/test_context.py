@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -87,7 +85,6 @@ class _Other(BaseModel):
         (Context, {"max_steps": 1}, 1),
         (_Extended, {"user": "Ada", "max_steps": 1}, 1),
         (_Other, {"max_steps": 1}, 3),
-        (None, {"max_steps": 1}, 3),
         (None, None, 3),
     ],
 )
@@ -102,16 +99,11 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index, schem
     ("context", "message"),
     [
         ({"max_steps": 101}, "max_steps: Input should be less than or equal to 100, not 101"),
-        ({"top_k": "many"}, "top_k: Input should be a valid integer"),
         ({"tools": ["web"]}, "Input should be 'keyword_search', 'semantic_search' or 'chunk_read', not 'web'"),
-        ({"tools": []}, "tools: Tuple should have at least 1 item"),
         ({"index": "elsewhere"}, "index: Extra inputs are not permitted, not 'elsewhere'. Valid settings: model, "),
         ({"model": "openai:gpt@https://example.com/v1"}, "a run's model is provider:model, without an address"),
-        ({"model": "openai:gpt@localhost:8000"}, "a run's model is provider:model, without an address"),
         ({"model": "HuggingFace:organisation/model"}, "never from the model hub"),
         ({"scope": {"where": {"a": {"$like": 1}}}}, "scope"),
-        ({"scope": {"documents": "boso"}}, "scope"),
-        ({"scope": "boso"}, "scope"),
     ],
     ids=str,
 )
@@ -121,13 +113,6 @@ def test_a_context_that_is_not_valid_is_refused(small_index, context, message):
         agent.invoke(asked(), context=context)
     assert message in str(caught.value)
     assert agent.invoke(asked())["answer"] == ANSWER.text  # the agent itself is unharmed
-
-
-def test_every_setting_says_what_it_means(small_index):
-    schema = create_arag_agent(ScriptedModel(), small_index).get_context_jsonschema()
-    assert set(schema["properties"]) == {*Context.model_fields}
-    assert all(field["description"] for field in schema["properties"].values())
-    assert json.loads(json.dumps(schema)) == schema
 
 
 def test_a_retrieval_tool_that_is_made_already_keeps_to_the_scope(small_index):

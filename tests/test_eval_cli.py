@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from arag import terminal
-from arag.evaluation.cache import Store
 from arag.evaluation.plan import load_plan
-from arag.evaluation.runs import load_records, record_file
+from arag.evaluation.runs import record_file
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies
@@ -80,49 +79,22 @@ def test_run_again_it_goes_on_from_anywhere(arag, folder, monkeypatch):
     first = record_file(folder / "r1", "arag").read()
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
-    again = run_of(
-        "--model", "extractive", "--out", "../r1", questions="../musique.jsonl", index="../elsewhere/../index"
-    )
-    code, out, err = arag(*again)
+    places = {"questions": "../musique.jsonl", "index": "../elsewhere/../index"}
+    code, out, err = arag(*run_of("--model", "extractive", "--out", "../r1", **places))
     assert (code, err) == (0, "")  # nothing is ingested again
     assert "5 of 5 answered" in out
     assert first.items() <= record_file(folder / "r1", "arag").read().items()
-    plan = load_plan(folder / "r1")
-    assert (plan.questions, plan.index, plan.asked) == (str(folder / "musique.jsonl"), str(folder / "index"), 5)
-
-
-def test_several_methods_for_programs(arag, folder):
-    code, out, _ = arag(*run_of("--method", "naive-rag", "--method", "direct", "--json", "--model", "extractive"))
-    summary = json.loads(out)
-    assert (code, summary["folder"]) == (0, "runs/musique")
-    assert [each["method"] for each in summary["methods"]] == ["arag", "naive-rag", "direct"]
-    for each in summary["methods"]:
-        records = record_file(folder / "runs/musique", each["method"]).read().values()
-        assert each["contain"] == sum(record["contain"] for record in records) / 5
-        assert (each["questions"], each["answered"], each["failed"], each["correct"]) == (5, 5, 0, None)
-
-
-def test_a_group_is_one_method_name(arag, folder):
-    assert arag(*run_of("--limit", 1, "--model", "extractive", method="ablation"))[0] == 0
-    assert len(load_records(folder / "runs/musique")) == 4
-    listed = arag("eval", "methods")[1]
-    assert all(name in listed for name in ("naive-rag", "A-RAG (Full)", "table1"))
 
 
 def test_step_limits_and_efforts_make_a_run_each(arag, folder):
     with serve(Replies()) as server:
         more = ["--max-steps", 1, "--max-steps", 9, "--reasoning-effort", "low", "--reasoning-effort", "high"]
         code, out, _ = arag(*run_of(*by_server(server, *more), "--limit", 1, "--out", "scale"))
-    assert code == 0
-    assert out.count("1 of 1 answered") == 4
+    assert (code, out.count("1 of 1 answered")) == (0, 4)
     plans = {place.name: load_plan(place) for place in (folder / "scale").iterdir() if place.is_dir()}
     settings = {name: (plan.max_steps, plan.model_options.get("reasoning_effort")) for name, plan in plans.items()}
-    assert settings == {
-        "max-steps-1": (1, None),
-        "max-steps-9": (9, None),
-        "effort-low": (15, "low"),
-        "effort-high": (15, "high"),
-    }
+    limits = {"max-steps-1": (1, None), "max-steps-9": (9, None)}
+    assert settings == {**limits, "effort-low": (15, "low"), "effort-high": (15, "high")}
     assert record_file(folder / "scale/max-steps-1", "arag").read()["2hop__0"]["stop_reason"] == "max_steps"
 
 
@@ -131,19 +103,14 @@ def test_step_limits_and_efforts_make_a_run_each(arag, folder):
 
 def test_another_index_of_the_same_name_is_noticed(arag, folder):
     more = ["--model", "extractive", "--limit", 1, "--out", "r1"]
-    run_ingest([{"id": "mine", "text": "Boso the Elder was a count."}], folder / "index")
-    code, _, err = arag(*run_of(*more))  # an index of one's own is left as it is
-    assert (code, "Warning: none of the questions' gold documents ('Lothair II #" in err) == (0, True)
-    shutil.rmtree(folder / "index")
-    run_ingest([{"id": "mine", "text": "Boso the Elder was a count."}], folder / "index")
-    assert arag(*run_of(*more))[0] == 0  # the same again
-    shutil.rmtree(folder / "index")
-    run_ingest([{"id": "mine", "text": "Boso the Elder was a king!!"}], folder / "index")
-    code, _, err = arag(*run_of(*more))
-    assert code == 1
-    assert "contents was" in err
-    assert "give another folder with --out" in err
-    shutil.rmtree(folder / "index")
+    texts = ["Boso the Elder was a count.", "Boso the Elder was a count.", "Boso the Elder was a king!!"]
+    for number, (text, refused) in enumerate(zip(texts, (False, False, True), strict=True)):
+        run_ingest([{"id": "mine", "text": text}], folder / "index")
+        code, _, err = arag(*run_of(*more))
+        assert (code == 1, "contents was" in err) == (refused, refused)
+        if number == 0:  # an index of one's own is left as it is
+            assert "Warning: none of the questions' gold documents ('Lothair II #" in err
+        shutil.rmtree(folder / "index")
     assert arag("eval", "report", "r1", "--no-pages")[0] == 0  # reports need no index
 
 
@@ -155,17 +122,13 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
     [
         (["eval", "run"], 2, "Missing option"),
         (run_of(method="a-rag"), 1, "no method or module 'a-rag'; valid methods: "),
-        (run_of(questions="none.jsonl"), 1, "none.jsonl does not exist"),
+        (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
-        (run_of("--model", "gpt"), 1, "unknown model 'gpt'"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
         (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
         (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'"),
-        (run_of("--set", "x=1"), 1, "give METHOD.NAME=VALUE"),
-        (run_of("--set", "direct.x=1"), 1, "the method 'direct' is not run"),
-        (run_of("--presentation", "plain"), 2, "presentation"),
+        (run_of("--set", "direct.x=1"), 1, "give METHOD.NAME=VALUE for one of the methods arag"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
-        (run_of("--where", "{"), 1, "--where is not valid JSON"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(arag, folder, arguments, code, message):
@@ -178,16 +141,6 @@ def test_what_is_refused_leaves_nothing_behind(arag, folder, arguments, code, me
     assert sorted(folder.iterdir()) == before
 
 
-def test_another_plan_is_refused_before_any_work(arag, folder):
-    assert arag(*run_of("--limit", 1, "--model", "extractive", "--presentation", "paper"))[0] == 0
-    shutil.rmtree(folder / "index")
-    code, _, err = arag(*run_of("--limit", 1, "--model", "extractive", "--max-steps", 3))
-    assert code == 1
-    assert "max_steps was 15, now 3" in err
-    assert "presentation was 'paper', now 'compact'" in err
-    assert not (folder / "index").exists()
-
-
 def test_failed_questions_are_shown_and_asked_again(arag, folder):
     with serve(Replies(instead={n: Failure(400, message=f"[no] {n}") for n in range(4)})) as server:
         code, out, err = arag(*run_of(*by_server(server, "--concurrency", 1)))
@@ -198,7 +151,9 @@ def test_failed_questions_are_shown_and_asked_again(arag, folder):
         assert "Failed: 1 more" in lines
         code, out, err = arag(*run_of(*by_server(server, "--json")))
         assert (code, err) == (0, "")
-        assert json.loads(out)["methods"][0]["contain"] == 1.0
+        summary = json.loads(out)
+        assert summary["folder"] == "runs/musique"
+        assert (summary["methods"][0]["contain"], summary["methods"][0]["failed"]) == (1.0, 0)
 
 
 def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch):
@@ -206,38 +161,26 @@ def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch)
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("arag.evaluation.methods.agentic.ARAG.prepare", bug)
-    code, out, err = arag(*run_of("--model", "extractive", "--method", "naive-rag"))
+    code, out, err = arag(*run_of("--model", "extractive", "--method", "naive-rag", "--limit", 1))
     assert code == 1
-    assert "arag 0 of 5 answered" in out
-    assert "naive-rag 5 of 5 answered" in out
-    assert "The run ended, with 5 questions not begun: a bug" in err
+    assert "arag 0 of 1 answered" in out
+    assert "naive-rag 1 of 1 answered" in out
+    assert "The run ended, with 1 questions not begun: a bug" in err
     assert "in bug" in err
 
 
 # --- judges, money and options ---
 
 
-def test_a_judge_adds_llm_acc(arag, folder):
-    with serve(Replies()) as server:
-        model = by_server(server, "--concurrency", 1)
-        assert arag(*run_of(*model))[0] == 0
-        code, out, _ = arag(*run_of(*model, "--judge", f"openai:gpt-5-mini@{server.url}"))
-        assert code == 0
-        assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in out
-        assert len(server.requests) == 5 * STEPS + 5
-
-
 def test_the_most_cost_is_that_of_all_methods_and_runs(arag, folder):
     with serve(Replies()) as server:
         more = by_server(server, "--concurrency", 1, "--json")
         price = json.loads(arag(*run_of(*more, "--limit", 1))[1])["methods"][0]["cost"] / STEPS
-        for _ in range(2):  # the second time everything is spent
-            code, out, err = arag(*run_of(*more, "--method", "direct", "--max-cost", 9.5 * price))
-            first, second = json.loads(out)["methods"]
-            assert (code, len(server.requests)) == (1, 10)
-            assert (first["answered"], second["answered"]) == (3, 0)
-            assert err.count("--max-cost is reached") == 2
-    assert len(Store(folder / "runs/musique").payments()) == 10
+        code, out, err = arag(*run_of(*more, "--method", "direct", "--max-cost", 9.5 * price))
+        first, second = json.loads(out)["methods"]
+        assert (code, len(server.requests)) == (1, 10)
+        assert (first["answered"], second["answered"]) == (3, 0)
+        assert err.count("--max-cost is reached") == 2
 
 
 METHOD = '''
@@ -291,17 +234,6 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert load_plan(folder / run).methods["preparing"].preparation.usage["model_calls"] == 3
 
 
-def test_replies_that_are_not_the_json_object_are_counted(arag, folder):
-    (folder / "preparing_method.py").write_text(METHOD)
-    with serve(lambda number, _: {**chat("seven" if number == 0 else '{"words": 7}'), "model": "gpt-5-mini"}) as server:
-        judge = ["--judge", f"openai:gpt-5-mini@{server.url}", "--limit", 1, "--concurrency", 1]
-        arag(*run_of(*by_server(server), *judge, method="preparing_method"))
-    preparation = load_plan(folder / "runs/musique").methods["preparing"].preparation
-    assert (preparation.unusable, preparation.usage["model_calls"]) == (1, 4)
-    record = record_file(folder / "runs/musique", "preparing").read()["2hop__0"]
-    assert (record["unusable"], record["judgement"]["unusable"]) == (0, 3)  # no reply was a verdict
-
-
 def test_options_of_the_model_reach_it_and_are_a_part_of_the_plan(arag, folder):
     with serve(Replies()) as server:
         more = ["--model-option", "seed=7", "--model-option", "service_tier=a=b", "--reasoning-effort", "low"]
@@ -343,12 +275,14 @@ def test_no_file_of_a_run_holds_a_secret(arag, folder):
         assert word not in "".join(printed)
 
 
-def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
+def test_a_judge_adds_llm_acc_and_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(terminal.err, "_force_terminal", True)
     with serve(Replies()) as server:
-        code, _, err = arag(*run_of(*by_server(server), "--judge", f"openai:gpt-5-mini@{server.url}"))
+        code, out, err = arag(*run_of(*by_server(server), "--judge", f"openai:gpt-5-mini@{server.url}"))
+        assert len(server.requests) == 5 * STEPS + 5
     assert code == 0
+    assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in out
     assert "5/5" in err
     assert "LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in err
     assert "left:" in err
@@ -356,15 +290,12 @@ def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
 
 def test_a_run_is_not_gone_on_with_by_a_method_whose_code_has_changed(arag, folder, monkeypatch):
     file = folder / "silent_method.py"
-    file.write_text(
-        "from arag.evaluation.method import Method\n\n\nclass Silent(Method):\n    name, title = 'silent', 'Silent'\n\n"
-        "    def answer(self, question, session, prepared):\n        return 'nothing'\n\n\nMETHODS = [Silent]\n"
-    )
-    assert arag(*run_of(method="silent_method"))[0] == 0
+    file.write_text(METHOD.replace("prepare(", "no_work("))
+    command = run_of("--model", "extractive", "--limit", 1, method="silent_method")
+    arag(*command)
+    record_file(folder / "runs/musique", "preparing").file.touch()
     monkeypatch.delitem(sys.modules, "silent_method")
-    file.write_text(file.read_text().replace("'nothing'", "'something else'"))
-    code, _, err = arag(*run_of(method="silent_method"))
+    file.write_text(f"{file.read_text()}# another code\n")
+    code, _, err = arag(*command)
     assert code == 1
-    assert re.search(
-        r"holds another run \(silent\.code was '\w{12}', now '\w{12}'\): give another folder with --out", err
-    )
+    assert re.search(r"holds another run \(preparing\.code was '\w{12}', now '\w{12}'\): give another folder", err)

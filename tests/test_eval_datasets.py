@@ -1,7 +1,6 @@
 """The authors' files and the public datasets' own are read as they are; what is wrong with a file is said."""
 
 import json
-import re
 from contextlib import suppress
 
 import pytest
@@ -11,7 +10,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
 from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index, missing_gold
-from arag.evaluation.datasets import load_questions, name_dataset
+from arag.evaluation.datasets import load_questions
 from arag.evaluation.method import Answer, Lab, Session
 from arag.evaluation.runs import find_gold, make_record
 from arag.ingest.pipeline import ingest
@@ -63,13 +62,6 @@ WIKI = {
     "answer": "Małgorzata Braunek",
     "answer_id": "Q274277",
 }
-GRAPHRAG_BENCH = {
-    "id": "Medical-73586ddc",
-    "source": "Medical",
-    "question": "What is the most common type of skin cancer?",
-    "answer": "Basal cell carcinoma (BCC).",
-    "evidence": "Basal cell skin cancer is the most common.",
-}
 FINANCEBENCH = {
     "financebench_id": "financebench_id_90001",
     "company": "Tarnow",
@@ -110,17 +102,8 @@ def test_the_authors_questions(write):
     assert (question.id, question.text, question.answer) == ("q1", "Who?", "Boso")
     assert (question.aliases, question.gold_documents) == ((), ("d1", "2"))
     assert question.fields == {"question_type": "2hop", "context": "C"}
-
-
-@pytest.mark.parametrize("id_name", ["id", "qid", "question_id"])
-def test_the_names_of_id_and_answer(write, id_name):
-    questions = load_questions(
-        write([{id_name: n, "question": " Who? ", name: " Boso "} for n, name in enumerate(["answer", "gold_answer"])])
-    )
-    assert [(each.id, each.text, each.answer, each.fields) for each in questions] == [
-        ("0", "Who?", "Boso", {}),
-        ("1", "Who?", "Boso", {}),
-    ]
+    (other,) = load_questions(write([{"qid": 7, "question": " Who? ", "gold_answer": " Boso "}]))
+    assert (other.id, other.text, other.answer, other.fields) == ("7", "Who?", "Boso", {})
 
 
 def test_an_answer_may_be_a_number_or_a_list(write):
@@ -132,7 +115,7 @@ def test_an_answer_may_be_a_number_or_a_list(write):
 
 
 def test_musique(write):
-    file = write(lines(MUSIQUE, {**MUSIQUE, "id": "2hop__3_4"}), "musique_ans_v1.0_dev.jsonl")
+    file = write(lines(MUSIQUE, {**MUSIQUE, "id": "2hop__3_4"}))
     question, other = load_questions(file)
     assert (question.id, question.answer) == ("2hop__1_2", "Boso the Elder")
     assert question.aliases == ("Boso", "Boso of Arles")
@@ -142,58 +125,21 @@ def test_musique(write):
     assert question.gold_documents == other.gold_documents == (found[0].id, found[2].id)
 
 
-def test_a_paragraph_may_have_no_title(write):
-    untitled = {"title": None, "paragraph_text": "Boso died."}
-    assert [each.title for each in paragraphs(write([{**MUSIQUE, "paragraphs": [untitled]}]))] == [""]
-
-
-def test_unanswerable_questions_of_musique_full_are_left_out(write):
-    contrast = {**MUSIQUE, "answerable": False, "paragraphs": [MUSIQUE["paragraphs"][0]]}  # of the same id
-    file = write(lines(MUSIQUE, contrast), "musique_full.jsonl")
-    with pytest.warns(UserWarning, match="1 questions marked as unanswerable are left out"):
-        assert [question.id for question in load_questions(file)] == ["2hop__1_2"]
-    assert len(paragraphs(file)) == 3
-
-
-def test_hotpotqa(write):
-    file = write([HOTPOTQA], "hotpot_dev_distractor_v1.json")
-    (question,) = load_questions(file)
+def test_hotpotqa_and_2wikimultihopqa(write):
+    file = write([HOTPOTQA, WIKI])
+    question, other = load_questions(file)
     assert (question.id, question.answer) == ("5a8b57f25542995d1e6f1371", "yes")
-    assert set(question.fields) == {"type", "level", "supporting_facts"}
+    assert (other.answer, other.aliases) == ("Małgorzata Braunek", ())
+    assert set(question.fields) == {"type", "level"}
     found = {paragraph.title: paragraph for paragraph in paragraphs(file)}
     assert found["Ed Wood"].text == "Edward Davis Wood Jr. was an American filmmaker. He died in 1978."
+    assert found["Maheen Khan"].text == "Maheen Khan is a designer. She has an award."
     assert set(question.gold_documents) == {found["Ed Wood"].id, found["Scott Derrickson"].id}
-
-
-def test_the_model_hubs_form_of_hotpotqa(write):
-    titles, sentences = zip(*HOTPOTQA["context"], strict=True)
-    facts = {"title": [t for t, _ in HOTPOTQA["supporting_facts"]], "sent_id": [0, 0, 1]}
-    hub = {**HOTPOTQA, "context": {"title": titles, "sentences": sentences}, "supporting_facts": facts}
-    own, of_hub = write([HOTPOTQA], "own.json"), write(lines(hub), "hub.jsonl")
-    assert load_questions(own)[0].gold_documents == load_questions(of_hub)[0].gold_documents
-    assert paragraphs(own) == paragraphs(of_hub)
-
-
-def test_2wikimultihopqa(write):
-    file = write([WIKI], "dev.json")
-    (question,) = load_questions(file)
-    assert (question.answer, question.aliases) == ("Małgorzata Braunek", ())
-    assert question.fields["answer_id"] == "Q274277"
-    other, film = paragraphs(file)
-    assert other.text == "Maheen Khan is a designer. She has an award."
-    assert question.gold_documents == (film.id,)
-
-
-def test_graphrag_bench(write):
-    file = write([GRAPHRAG_BENCH, {**GRAPHRAG_BENCH, "id": "2", "evidence": ["a", "b"]}])
-    question, _ = load_questions(file)
-    assert (question.id, question.answer) == ("Medical-73586ddc", "Basal cell carcinoma (BCC).")
-    assert set(question.fields) == {"source", "evidence"}
-    assert paragraphs(file) == []
+    assert other.gold_documents == (found["Polish-Russian War (film)"].id,)
 
 
 def test_financebench(write):
-    file = write(lines(FINANCEBENCH), "financebench_open_source.jsonl")
+    file = write(lines(FINANCEBENCH))
     (question,) = load_questions(file)
     assert (question.id, question.answer) == ("financebench_id_90001", "$12.00")
     assert question.gold_documents == ("TARNOW_2021_10K",)
@@ -202,10 +148,11 @@ def test_financebench(write):
     assert paragraphs(file) == []
 
 
-@pytest.mark.parametrize("context", ["A text.", ["A text.", "another"], {"text": "A"}])
-def test_a_context_that_holds_no_paragraphs_is_a_field_like_others(write, context):
-    file = write([AUTHORS | {"context": context}])
-    assert load_questions(file)[0].fields["context"] == context
+@pytest.mark.parametrize("field", ["context", "evidence"])
+@pytest.mark.parametrize("value", ["A text.", ["A text.", "another"]])
+def test_fields_of_other_datasets_are_kept(write, field, value):  # such as GraphRAG-Bench's
+    file = write([AUTHORS | {field: value}])
+    assert load_questions(file)[0].fields[field] == value
     assert paragraphs(file) == []
 
 
@@ -218,66 +165,28 @@ def test_a_byte_order_mark_and_line_separators_in_strings(write):
     assert [question.text for question in found] == [text]
 
 
-@given(title=st.text(), sentences=st.lists(st.text()), answer=st.text(min_size=1))
-def test_any_texts(tmp_path_factory, title, sentences, answer):
-    file = tmp_path_factory.mktemp("any") / "questions.jsonl"
-    record = {
-        "_id": "1",
-        "question": "Q",
-        "answer": f"x{answer}",
-        "context": [[title, sentences]],
-        "supporting_facts": [[title, 0]],
-    }
-    file.write_text(lines(record), encoding="utf-8", errors="surrogatepass")
-    (question,) = load_questions(file)
-    assert question.id == "1"
-    assert paragraphs(file) == paragraphs(file)
-    assert [paragraph.id for paragraph in question.paragraphs] == list(question.gold_documents)
-    assert bool(paragraphs(file)) == bool("".join(sentences).replace("\0", "").strip())
-
-
 # --- bad files ---
 
 BAD = {
     "no JSON": ("What is this?", r"line 1 is not valid JSON"),
-    "an unfinished list": ('[{"id": 1', r"questions.json is not valid JSON"),
-    "too deep": ("[" * 100_000, r"not valid JSON"),
     "an empty list": ("[]", r"holds no questions"),
-    "numbers": ("[1, 2]", r"question 1 is not a JSON object: 1"),
-    "an object": (json.dumps({"questions": [AUTHORS]}), r"line 1: 'id': Field required.* `question` and `answer`"),
+    "numbers": ("[1, 2]", r"question 1 is not a JSON object"),
     "the second line": (lines(AUTHORS) + "{", r"line 2 is not valid JSON"),
-    "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': .* needs `id` or `qid`, `question` and"),
-    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': .* at least 1 character"),
-    "no answer": ([{"id": 1, "question": "Who?"}], r"question 1: 'answer': "),
-    "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1: 'answer': "),
-    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': .*True"),
+    "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': Field required; needed are `id`, `question`"),
+    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': "),
+    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': "),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
-    "paragraphs: no text": ([{**MUSIQUE, "paragraphs": [{"title": "A"}]}], r"'paragraphs.0.paragraph_text': "),
-    "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"is not as in HotpotQA"),
-    "context: a column": ([{**HOTPOTQA, "context": {"sentences": []}}], r"is not as in HotpotQA"),
-    "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"is not as in HotpotQA"),
     "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_files(write, kind):
+def test_what_is_wrong_with_a_file_is_said(write, kind):
     content, message = BAD[kind]
     file = write(content)
     with pytest.raises(InputError, match=message) as error:
         load_questions(file)
     assert str(file) in str(error.value)
-    assert len(str(error.value)) < len(str(file)) * 2 + 300
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match=re.escape(f"{tmp_path / 'none.json'} does not exist")):
-        load_questions(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot be read"):
-        load_questions(tmp_path)
-    (tmp_path / "latin.json").write_bytes('[{"id": "Ä"}]'.encode("latin-1"))
-    with pytest.raises(InputError, match="cannot be read"):
-        load_questions(tmp_path / "latin.json")
 
 
 NAMES = (
@@ -328,7 +237,7 @@ def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, t
     with open_index(store) as index:
         assert index.info().documents == index.info().chunks < 8
         for question, own in zip(locate_gold(questions, index), questions, strict=True):
-            texts = "".join(index.document_text(name) for name in question.gold_documents)
+            texts = "".join(chunk.text for chunk in index.read(question.gold_documents).chunks)
             gold = [p for p in own.paragraphs if p.id in own.gold_documents]
             assert len(gold) == 2
             assert all(paragraph.text in texts for paragraph in gold)
@@ -337,11 +246,6 @@ def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, t
     assert list(make_index(questions[:1], store)) == []  # it is there
     with pytest.raises(InputError, match=r"lacks 3 of the questions' 3 paragraphs"):
         list(make_index(load_questions(write([HOTPOTQA])), store))
-
-
-def test_the_name_of_a_dataset(tmp_path):
-    assert name_dataset(tmp_path / "hotpotqa" / "questions.json") == "hotpotqa"
-    assert name_dataset(tmp_path / "musique_dev.jsonl") == "musique_dev"
 
 
 # --- gold pages ---
@@ -387,12 +291,7 @@ def test_a_gold_page_counts_when_a_chunk_covers_it(write, filings):
     assert find_gold(record) == [("TARNOW_2021_10K", 2), ("TARNOW_2021_10K", 3)]
 
 
-def test_gold_pages_of_other_documents(write, filings):
+def test_a_document_without_pages_counts_as_a_whole(write, filings):
     evidence = [{"doc_name": "NOTES_2021", "evidence_page_num": 0}]
-    absent = {**FINANCEBENCH, "financebench_id": "2", "evidence": [{"doc_name": "ABSENT", "evidence_page_num": 0}]}
-    file = write(lines({**FINANCEBENCH, "evidence": evidence}, absent, AUTHORS))
-    loaded = load_questions(file)
-    without_pages, missing, other = locate_gold(loaded, filings)
-    assert answered(without_pages, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (1, 1, 0)
-    assert (missing, other) == (loaded[1], loaded[2])
-    assert answered(missing, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (0, 0, 0)
+    (question,) = locate_gold(load_questions(write(lines({**FINANCEBENCH, "evidence": evidence}))), filings)
+    assert answered(question, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (1, 1, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
-from arag.evaluation.failures import ITERATIVE, ONE_SHOT, diagnose, find_failures, is_wrong, read_labels, write_labels
+from arag.evaluation.failures import ITERATIVE, ONE_SHOT, diagnose, find_failures, read_labels, write_labels
 from arag.evaluation.method import Session
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.plan import load_plan
@@ -52,10 +52,8 @@ def one(index, record, name="arag"):
 
 def test_right_answers_and_errors_are_no_failures(small_index, record):
     right = record(READ_ALL, "Boso.")
-    assert not is_wrong(right)
-    assert not is_wrong(right | {"prediction": "", "error": "refused"})
-    assert is_wrong(right | {"judgement": WRONG})
-    assert find_failures("arag", True, [right], small_index) == []
+    assert find_failures("arag", True, [right, right | {"prediction": "", "error": "refused"}], small_index) == []
+    assert len(find_failures("arag", True, [right | {"judgement": WRONG}], small_index)) == 1
 
 
 def test_causes_that_the_record_decides(small_index, record):
@@ -109,34 +107,24 @@ def save(rows, file, delimiter=","):
         writer.writerows(rows)
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_persons_label_counts_as_a_spreadsheet_saves_it(small_index, record, tmp_path, delimiter):
-    undecided = one(small_index, record(SEARCH, "Ünknown; \n“x”, \ty"))
+def test_a_persons_label_counts_as_a_spreadsheet_saves_it(small_index, record, tmp_path):
+    undecided = one(small_index, record(SEARCH, "=Ünknown; \n“x”, \ty"))
     file = tmp_path / "failures.csv"
-    write_labels([undecided], file)
+    write_labels([replace(undecided, note="-1")], file)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf")  # Excel needs it
     (row,) = rows_of(file)
-    assert (row["prediction"], row["searches"]) == ("Ünknown; \n“x”, \ty", "1. keyword_search(['storm'])")
-    save([row | {"label": "Wrong strategy ", "note": "Storms?"}], file, delimiter)
+    assert (row["prediction"], row["searches"]) == ("'=Ünknown; \n“x”, \ty", "1. keyword_search(['storm'])")
+    save([row | {"label": "Wrong strategy "}], file, ";")
     (labelled,) = read_labels([replace(undecided, cause="judge error", decided_by="record")], file)
-    assert (labelled.final, labelled.cause, labelled.note) == ("wrong strategy", "judge error", "Storms?")
-
-
-def test_cells_run_no_formulas_and_fit_a_spreadsheet(small_index, record, tmp_path):
-    long = one(small_index, record(SEARCH, "x", prediction="=HYPERLINK(1)" + "x" * 200_000))
-    write_labels([replace(long, label="judge error", note="-1")], tmp_path / "failures.csv")
-    (row,) = rows_of(tmp_path / "failures.csv")
-    assert row["prediction"].startswith("'=HYPERLINK(")
-    assert len(row["prediction"]) < 32_767
-    assert read_labels([long], tmp_path / "failures.csv")[0].note == "-1"
+    assert (labelled.final, labelled.cause, labelled.note) == ("wrong strategy", "judge error", "-1")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"method,question_id,label,note\narag,q,bad luck,\n", r"'bad luck' is not a cause; valid causes: entity conf"),
-        (b"method,question_id\narag,q\n", r"is not a table with the columns method, question_id, label and note"),
-        (b"method,question_id,label,note\narag,q,\xff,\n", r"cannot be read as a CSV in UTF-8"),
+        (b"method,question_id\narag,q\n", r"with the columns method, question_id, label, note"),
+        (b"method,question_id,label,note\narag,q,\xff,\n", r"is not a CSV in UTF-8"),
     ],
 )
 def test_labels_that_cannot_be_used_are_named(small_index, record, tmp_path, content, message):
@@ -163,14 +151,9 @@ def test_a_judge_sees_the_search_and_names_one_of_the_causes(small_index, record
     assert "Gold of which a snippet was seen: 50%; read in full: 50%" in user.text
 
 
-def test_a_judge_of_naive_rag_is_told_where_the_answer_would_have_been(small_index, record, tmp_path):
-    question = replace(QUESTION, text="Lothair II was a king", gold_documents=())
-    failure = one(small_index, record("x", name="naive-rag", question=question), "naive-rag")
-    lab = make_lab(small_index, lambda _: {"reason": "", "cause": "multi-hop retrieval"}, tmp_path / "judge")
-    assert diagnose(failure, Session(lab)).cause == "multi-hop retrieval"
-    assert "is the first that holds the gold answer word for word" in lab.model.calls[0][1].text
-    useless = make_lab(small_index, lambda _: "?", tmp_path / "useless")
-    assert diagnose(failure, Session(useless)).final == ""
+def test_without_a_usable_diagnosis_a_failure_stays_undecided(small_index, record, tmp_path):
+    failure = one(small_index, record(SEARCH, "Hucbert."))
+    assert diagnose(failure, Session(make_lab(small_index, lambda _: "?", tmp_path / "judge"))).final == ""
 
 
 # --- the command ---

@@ -24,19 +24,11 @@ def test_the_judge_sees_question_gold_and_prediction_as_data(small_index, tmp_pa
     assert "(empty)" in judge(small_index, tmp_path / "2", NO, prediction="")[1][0][1].text
 
 
-@pytest.mark.parametrize(
-    ("reply", "correct"),
-    [
-        (f"```json\n{NO}\n```", False),
-        (f"Let me see.\n{YES}", True),
-        ('{"correct": true, "reason": "", "confidence": 0.9}', True),
-    ],
-)
-def test_a_verdict_may_stand_in_a_code_block_or_after_other_text(small_index, tmp_path, reply, correct):
-    assert judge(small_index, tmp_path, reply)[0]["correct"] is correct
+def test_a_verdict_may_stand_in_a_code_block_after_other_text(small_index, tmp_path):
+    assert judge(small_index, tmp_path, f"Let me see.\n```json\n{NO}\n```")[0]["correct"] is False
 
 
-@pytest.mark.parametrize("reply", ["", "true", '{"reason": "So.", "correct": "yes"}', '{"reason": "So'])
+@pytest.mark.parametrize("reply", ["", '{"reason": "So.", "correct": "yes"}', '{"reason": "So'])
 def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
     verdict, calls = judge(small_index, tmp_path, reply, YES)
     assert (verdict["correct"], len(calls)) == (True, 2)

@@ -19,8 +19,7 @@ from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.runs import make_record
 from arag.graph.prompts import NO_ANSWER
 from arag.page import trace_page
-from arag.retrieval.tokens import count_tokens
-from lab import ask, assert_replays, make_lab, script
+from lab import ask, make_lab, script
 from scripted import call
 from scripted_model import QUESTION
 
@@ -68,12 +67,6 @@ def tools_of(options):
 # --- A-RAG and its ablations ---
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_question_that_was_answered_once_is_answered_again_without_a_call(name, small_index, tmp_path):
-    lab = make_lab(small_index, script(*SCRIPTS[name]), tmp_path)
-    assert_replays(make_method(all_methods()[name], {}), lab, QUESTION)
-
-
 @pytest.mark.parametrize("name", TOOLS)
 def test_prompts_and_tools_name_only_the_tools_that_exist(name, run):
     answer, session, model = run(name)
@@ -112,15 +105,6 @@ def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypat
     assert "about" not in str(model.options[0]["tools"])
     assert [entry["error"] for entry in session.trace] == [None, None]
     assert session.trace[1]["new_chunks"] == ["annals:0", "annals:1"]
-
-
-def test_retrieved_tokens_are_those_that_enter_the_context(run, small_index):
-    _, session, model = run("arag", KEYWORDS, call("chunk_read", "5", chunk_ids=["annals:0"]), ANSWER)
-    results = [message for message in model.calls[-1] if message.type == "tool"]
-    found, read = session.trace
-    assert [entry["retrieved_tokens"] for entry in session.trace] == [count_tokens(result.text) for result in results]
-    assert 0 < found["evidence_tokens"] < found["retrieved_tokens"]
-    assert read["evidence_tokens"] == small_index.get("annals:0").tokens
 
 
 def test_options_of_a_run_reach_the_agent(run):
@@ -190,13 +174,6 @@ def test_a_reply_that_does_not_fit_is_sent_back_with_what_is_wrong(session):
     assert session(script(*[" "] * 3)).ask("Say something.", "Well?") == ""
 
 
-def test_options_of_a_call_are_a_part_of_its_key(session):
-    one = session(script("a", "b"))
-    assert (one.ask("S", "U"), one.ask("S", "U", temperature=1), one.ask("S", "U")) == ("a", "b", "a")
-    assert one.lab.model.options == [{}, {"temperature": 1}]
-    assert one.replayed
-
-
 def test_equal_things_are_asked_about_once_and_replies_keep_their_order(session):
     announced = []
     one = session(lambda messages: messages[-1].text.upper(), announce=announced.append)
@@ -228,19 +205,6 @@ def test_a_chunk_that_two_searches_find_is_read_once(session, small_index):
     answer = one.read("Who?", [small_index.get(name) for name in ("boso:0", "lothair:0", "boso:0")])
     assert one.lab.model.calls[0][-1].text.count("[boso:0]") == 1
     assert answer.cited == ["boso:0"]
-
-
-def test_a_chunk_that_was_retrieved_before_is_not_new(session, small_index):
-    one = session(str)
-    one.retrieved([small_index.get("boso:0")], "first")
-    one.retrieved([small_index.get("boso:0"), small_index.get("lothair:0")], "second", tool="again", tokens=3, rank=1)
-    first, second = one.trace
-    assert (first["new_chunks"], second["new_chunks"]) == (["boso:0"], ["lothair:0"])
-    assert (second["tool"], second["arguments"], second["retrieved_tokens"]) == (
-        "again",
-        {"query": "second", "rank": 1},
-        3,
-    )
 
 
 # --- names, groups, settings, and a method of one's own ---

@@ -19,10 +19,8 @@ WORDS = st.text(alphabet="abcdefgh éß.,'’ AT", max_size=30)
         ("The  Beatles!", "beatles"),
         ("Theatre of the Absurd", "theatre of absurd"),  # "the" inside a word stays
         ("a.k.a. A", "aka"),  # punctuation goes before articles do
-        ("U.S.\tof\nA.", "us of"),
         ("Żuławski’s “film”", "żuławski’s “film”"),  # only ASCII punctuation is any
         ("$1,234.50", "123450"),
-        ("東京、日本", "東京、日本"),
     ],
 )
 def test_texts_are_normalised_as_the_protocol_says(text, normal):
@@ -33,13 +31,10 @@ CONTAINED = [
     # prediction, gold answers, contained, equal
     ("Boso the Elder [boso:0]", ["Boso the Elder"], True, False),
     ("Boso Elder.", ["the Boso, the Elder"], True, True),
-    ("It was Hugh.", ["Boso"], False, False),
     ("In 19980.", ["1998"], True, False),  # a substring, as in the paper
     ("Anything at all", ["The"], False, False),  # nothing is left of the gold answer: it is not found everywhere
     ("", [""], False, False),
-    ("Boso", [], False, False),
     ("He was count Boso", ["Hugh", "Boso of Arles", "boso"], True, False),
-    ("Malgorzata Braunek", ["Małgorzata Braunek"], False, False),
 ]
 
 

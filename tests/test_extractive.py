@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted import ScriptedModel, call, calls
+from arag.retrieval.tools import TOOL_NAMES
+from scripted import call
 from scripted_model import asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]
@@ -38,16 +37,10 @@ def test_it_answers_most_example_questions_in_a_containing_sense(example_index):
     assert all(state["answer"].endswith(NOTICE) for state, _ in states)
     assert all(citation["seen"] for state, _ in states for citation in state["citations"])
     assert len(QUESTIONS) == 15
-    assert sum(contains(state, question) for state, question in states) >= 10
-
-
-def test_it_follows_three_hops_and_cites_the_chunk_that_holds_the_answer(example_index):
-    question = next(q for q in QUESTIONS if q["id"] == "q01")
-    state = create_arag_agent("extractive", example_index).invoke(asked(question["question"]))
-    first = state["answer"].splitlines()[0]
-    assert "1783" in first
-    assert first.endswith("[places/skellavy.md:0]")
-    assert len({c["document"]["id"] for c in state["citations"]} & set(question["supporting"])) >= 2
+    assert sum(contains(state, question) for state, question in states) >= 12
+    hops = next(state for state, question in states if question["id"] == "q01")["answer"].splitlines()
+    assert "1783" in hops[0]
+    assert hops[0].endswith("[places/skellavy.md:0]")
 
 
 @pytest.mark.parametrize("tools", [["keyword_search"], ["semantic_search"], ["chunk_read", "keyword_search"]])
@@ -68,24 +61,12 @@ def test_a_forced_answer_is_quoted_from_the_evidence(small_index, max_steps):
     assert state["answer"].endswith(NOTICE)
 
 
-@pytest.mark.parametrize("question", ["xyzzy plugh frobnicate?", "?", "", "谁是国王？", "the of and"])
+@pytest.mark.parametrize("question", ["xyzzy plugh frobnicate?", "", "谁是国王？"])
 def test_where_nothing_is_found_it_says_so(small_index, question):
     state = create_arag_agent("extractive", small_index, tools=["keyword_search", "chunk_read"]).invoke(asked(question))
     assert state["answer"] == f"Nothing was found in the corpus. {NOTICE}"
     assert state["citations"] == []
     assert state["stop_reason"] == "answered"
-
-
-def test_tools_that_it_does_not_know_are_ignored(small_index):
-    @tool
-    def web_search(query: str) -> str:
-        """Search the web."""
-        return query
-
-    model = ExtractiveModel()
-    assert model.bind_tools([web_search]).invoke([HumanMessage(LOTHAIR)]).tool_calls == []
-    both = model.bind_tools([web_search, *make_tools(small_index)])
-    assert both.invoke([HumanMessage(LOTHAIR)]).tool_calls[0]["name"] == "semantic_search"
 
 
 def test_a_second_question_in_a_thread_is_searched_for_anew(small_index):
@@ -94,16 +75,6 @@ def test_a_second_question_in_a_thread_is_searched_for_anew(small_index):
     second = agent.invoke(asked("Of which place was Boso the Elder a count?"), in_thread())
     assert "Arles" in second["answer"].splitlines()[0]
     assert second["trace"][1]["arguments"]["keywords"][0] == "Boso the Elder"
-
-
-def test_it_can_take_over_a_thread_from_another_model(small_index):
-    saver = InMemorySaver()
-    sloppy = calls(("keyword_search", {"keywords": 855}), ("chunk_read", {"chunk_ids": 5}), ("semantic_search", {}))
-    first = ScriptedModel(sloppy, call("web_search", x=1), RuntimeError("down"))
-    with pytest.raises(RuntimeError):
-        create_arag_agent(first, small_index, checkpointer=saver).invoke(asked(LOTHAIR), in_thread())
-    state = create_arag_agent("extractive", small_index, checkpointer=saver).invoke(None, in_thread())
-    assert "Teutberga" in state["answer"]
 
 
 _text = st.one_of(
@@ -142,13 +113,6 @@ def test_quotes_are_whole_sentences_on_one_line(header):
     assert quote.removeprefix("Log: ") == (
         "It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
     )
-
-
-@pytest.mark.parametrize("block", ["# The Petrel\n{}", "- The brig Tern.\n{}", "| brig | Tern |\n{}"])
-def test_headings_items_and_table_rows_are_not_joined_with_sentences(block):
-    evidence = "[log:0] Log\n" + block.format("The schooner Petrel\nsank in 1775.\n# What came then\nNothing.")
-    (quote,) = quotes("When had the schooner sunk, 1775?", evidence)
-    assert quote == "Log: The schooner Petrel sank in 1775. [log:0]"
 
 
 def test_the_title_says_what_a_sentence_is_about():

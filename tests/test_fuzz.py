@@ -400,8 +400,6 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index)
             lambda: index.read(one),
             lambda: index.get(one),
             lambda: index.document(one),
-            lambda: list(index.documents(one)),
-            lambda: index.document_text(one),
             lambda: retriever.invoke(one, k=number),
         )
         for search in searches:

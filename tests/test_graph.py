@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from pydantic import TypeAdapter, ValidationError
 
 from arag.errors import InputError
 from arag.graph.graph import MAX_CALLS, create_arag_agent
 from arag.graph.prompts import DATA_RULE, NO_ANSWER, system_prompt
 from arag.graph.state import count_context_tokens, union
 from arag.models.extractive import read_forced_question
-from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
@@ -97,7 +94,7 @@ def test_what_a_tool_calls_shown_above_is_in_the_next_prompt(small_index):
         for chunk_ids in (["annals:0"], ["lothair:0"], ["annals:1"], ["annals:0"], ["annals:1", "lothair:0"])
     ]
     notices = 0
-    for budget in range(2_000, 6_000, 100):
+    for budget in range(2_000, 4_000, 200):
         model = ScriptedModel(*script, ANSWER, *script, ANSWER)
         agent = create_arag_agent(model, small_index, max_context_tokens=budget, checkpointer=InMemorySaver())
         for question in ("Who?", "And then?"):
@@ -165,18 +162,16 @@ def test_every_call_gets_a_result_also_unknown_invalid_and_wrong_ones(small_inde
     assert_paired(model.calls[1].messages)
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"keywords": None}, {"keywords": ["Boso"], "within": None}, {"top": float("nan")}]
-)
-def test_null_and_nan_in_arguments_do_not_end_a_run(small_index, tmp_path, arguments):
-    with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
-        model = ScriptedModel(call("keyword_search", **arguments), ANSWER)
-        state = create_arag_agent(model, small_index, checkpointer=saver).invoke(asked(), in_thread())
+def test_null_and_nan_in_arguments_do_not_end_a_run(small_index, checkpointer):
+    model = ScriptedModel(
+        call("keyword_search", keywords=None),
+        call("keyword_search", keywords=["Boso"], within=None, top=float("nan")),
+        ANSWER,
+    )
+    state = create_arag_agent(model, small_index, checkpointer=checkpointer).invoke(asked(), in_thread())
     assert state["stop_reason"] == "answered"
     assert json.dumps(state["trace"], allow_nan=False)
-    assert model.calls[1].messages[2].tool_calls[0]["args"] == {
-        name: None if name == "top" else value for name, value in arguments.items()
-    }
+    assert model.calls[2].messages[4].tool_calls[0]["args"] == {"keywords": ["Boso"], "within": None, "top": None}
 
 
 def test_of_very_many_calls_in_one_message_only_the_first_are_run(small_index):
@@ -205,11 +200,6 @@ def test_very_many_citations_look_up_each_chunk_a_few_times(small_index, monkeyp
 # --- replies that a server or a model gets wrong ---
 
 
-def test_a_model_cannot_pass_for_read_what_it_has_not_read(small_index):
-    model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"], messages=["boso:0"]), ANSWER)
-    assert "count of Arles" in results(create_arag_agent(model, small_index).invoke(asked()))[0].text
-
-
 @pytest.mark.parametrize("ids", [[None, None], ["call_0", "call_0"], ["", "x"]])
 def test_each_call_gets_an_id_of_its_own(small_index, ids):
     asking = AIMessage("", tool_calls=[{"name": "chunk_read", "args": {"chunk_ids": ["boso:0"]}, "id": i} for i in ids])
@@ -226,15 +216,14 @@ def test_replies_that_share_an_id_do_not_overwrite_each_other(small_index):
         assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "tool", "ai"]
 
 
-def test_half_characters_do_no_harm(small_index, tmp_path):
+def test_half_characters_do_no_harm(small_index, checkpointer):
     half = "Boso\ud83d"
-    with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
-        model = ScriptedModel(
-            calls(("chunk_read", {"chunk_ids": [half]}), ("keyword_search", {half: {"x": [half]}})),
-            invalid_call("chunk_read", half),
-            AIMessage(f"{half} [{half}:0] \ud83d\ude00"),
-        )
-        state = create_arag_agent(model, small_index, checkpointer=saver).invoke(asked(), in_thread())
+    model = ScriptedModel(
+        calls(("chunk_read", {"chunk_ids": [half]}), ("keyword_search", {half: {"x": [half]}})),
+        invalid_call("chunk_read", half),
+        AIMessage(f"{half} [{half}:0] \ud83d\ude00"),
+    )
+    state = create_arag_agent(model, small_index, checkpointer=checkpointer).invoke(asked(), in_thread())
     json.dumps(messages_to_dict(state["messages"]), ensure_ascii=False).encode()
     assert state["answer"] == "Boso\ufffd [Boso\ufffd:0] \U0001f600"
     forced = create_arag_agent(ScriptedModel(SEARCH, ANSWER), small_index, max_steps=1).invoke(asked("\ud800?"))
@@ -259,51 +248,33 @@ def test_a_reply_that_langchain_cannot_read_counts_as_empty(small_index):
     assert (state["stop_reason"], state["answer"]) == ("empty_reply", NO_ANSWER)
 
 
-def test_other_errors_of_a_model_propagate(small_index):
-    with pytest.raises(ValidationError, match="ModelCall"):
-        create_arag_agent(ScriptedModel(lambda _: TypeAdapter(ModelCall).validate_python({})), small_index).invoke(
-            asked()
-        )
-    with pytest.raises(KeyError):
-        create_arag_agent(ScriptedModel(KeyError("no")), small_index).invoke(asked())
-
-
 def test_a_conversation_that_ends_with_calls_begins_with_the_tools(small_index):
     model = ScriptedModel(ANSWER)
     dangling = [HumanMessage(QUESTION), call("chunk_read", "x", chunk_ids=["teutberga:0"])]
     state = create_arag_agent(model, small_index).invoke({"messages": dangling})
     assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
     assert "daughter of Boso" in model.calls[0].messages[-1].text
-    assert_paired(model.calls[0].messages)
 
-
-def test_a_call_whose_result_is_missing_is_sent_with_one(small_index):
     model = ScriptedModel(ANSWER)
     both = calls(("keyword_search", {"keywords": ["Boso"]}), ("chunk_read", {"chunk_ids": ["boso:0"]}), ids="ab")
     messages = [HumanMessage(QUESTION), both, ToolMessage("Boso the Elder.", tool_call_id="b")]
-    assert create_arag_agent(model, small_index).invoke({"messages": messages})["answer"] == ANSWER.text
+    create_arag_agent(model, small_index).invoke({"messages": messages})
     assert_paired(model.calls[0].messages)
-    assert [(m.tool_call_id, m.text) for m in model.calls[0].messages[-2:]] == [
-        ("a", "No result."),
-        ("b", "Boso the Elder."),
-    ]
+    assert [m.text for m in model.calls[0].messages[-2:]] == ["No result.", "Boso the Elder."]
 
 
 # --- budgets ---
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_step_budget_ends_in_an_answer_whatever_the_model_does(small_index, mode):
-    for max_steps in (1, 2, 15):
-        for way in ("sync", "async"):
-            model = EndlessModel(mode=mode)
-            agent = create_arag_agent(model, small_index, max_steps=max_steps)
-            state = agent.invoke(asked()) if way == "sync" else asyncio.run(agent.ainvoke(asked()))
-            expected = ("empty_reply", 1) if mode == "empty" else ("max_steps", max_steps)
-            assert (state["stop_reason"], state["steps"]) == expected
-            assert state["answer"] == FORCED
-            assert len(model.calls) == state["usage"]["model_calls"] == state["steps"] + 1
-            assert_paired(state["messages"])
+@pytest.mark.parametrize("max_steps", [1, 15])
+def test_every_step_budget_ends_in_an_answer_whatever_the_model_does(small_index, mode, max_steps):
+    model = EndlessModel(mode=mode)
+    state = create_arag_agent(model, small_index, max_steps=max_steps).invoke(asked())
+    expected = ("empty_reply", 1) if mode == "empty" else ("max_steps", max_steps)
+    assert (state["stop_reason"], state["steps"], state["answer"]) == (*expected, FORCED)
+    assert len(model.calls) == state["usage"]["model_calls"] == state["steps"] + 1
+    assert_paired(state["messages"])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -378,36 +349,27 @@ def test_documents_cannot_leave_their_place_in_the_prompt_of_a_forced_answer(mak
 
 def test_a_forced_answer_heeds_system_prompts_and_earlier_questions(small_index):
     model = ScriptedModel(SEARCH, AIMessage("Un comte."))
-    conversation = [
-        SystemMessage("Answer in French."),
-        HumanMessage("Who married?"),
-        AIMessage("Lothair."),
-        HumanMessage(QUESTION),
-    ]
     agent = create_arag_agent(model, small_index, system_prompt="Be terse.", max_steps=1)
-    agent.invoke({"messages": conversation})
-    search, forced = (request.messages for request in model.calls)
-    assert [m.text for m in search] == ["Be terse.", *(m.text for m in conversation)]
-    assert forced[0].text.startswith("Be terse.\n\nYou answer a question from passages")
-    assert [m.text for m in forced[1:4]] == ["Answer in French.", "Who married?", "Lothair."]
-    assert forced[4].text.startswith(f"{QUESTION}\n\nWhat was found:")
+    earlier = [SystemMessage("Answer in French."), HumanMessage("Who married?"), AIMessage("Lothair.")]
+    agent.invoke({"messages": [*earlier, HumanMessage(QUESTION)]})
+    search, forced = ([m.text for m in request.messages] for request in model.calls)
+    assert search == ["Be terse.", *(m.text for m in earlier), QUESTION]
+    assert forced[0].startswith("Be terse.\n\nYou answer a question from passages")
+    assert forced[1:4] == search[1:4]
 
 
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
         (AIMessage(" \n "), NO_ANSWER),
-        (SEARCH, NO_ANSWER),
         (invalid_call("keyword_search", "{"), NO_ANSWER),
         (calls(("keyword_search", {"keywords": ["Boso"]}), text="Boso [boso:0]."), "Boso [boso:0]."),
-        (AIMessage([{"type": "text", "text": "Boso [boso:0]."}]), "Boso [boso:0]."),
     ],
 )
 def test_a_forced_reply_without_text_or_with_calls_ends_the_run_with_an_answer(small_index, reply, answer):
     state = create_arag_agent(ScriptedModel(SEARCH, reply), small_index, max_steps=1).invoke(asked())
     assert (state["answer"], state["stop_reason"]) == (answer, "max_steps")
-    last = state["messages"][-1]
-    assert (last.text, last.tool_calls, last.invalid_tool_calls) == (answer, [], [])
+    assert state["messages"][-1].text == answer
     assert_paired(state["messages"])
 
 
@@ -427,8 +389,6 @@ def test_without_chunk_read_a_search_reads(small_index):
         ({"max_steps": 0}, "max_steps: Input should be greater than or equal to 1, not 0"),
         ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Valid settings: model, scope, "),
         ({"tools": []}, "tools has no retrieval tool: include one or more of keyword_search, "),
-        ({"tools": "keyword_search"}, "give one or more of keyword_search, semantic_search, chunk_read"),
-        ({"tools": ["chunk_read", lambda: 1]}, "cannot be used as a tool"),
         ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* of max_context_tokens"),
     ],
 )

@@ -66,7 +66,10 @@ def chunks_of(index):
 
 
 def texts_of(index):
-    return {document.id: index.document_text(document.id) for document in index.documents()}
+    texts = dict.fromkeys((document.id for document in index.documents()), "")
+    for chunk in chunks_of(index).values():
+        texts[chunk.document_id] += chunk.text
+    return texts
 
 
 def assert_consistent(place):

@@ -61,14 +61,6 @@ def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
     assert message.artifact["results"]["keywords"][0]["apart"] == ("twin:0",)
 
 
-def test_a_chunk_that_is_found_anyway_shows_the_words_too(make_index):
-    text = f"The Vellin Light is old. {LONG} Mara kept it, and her daughter painted boats. {LONG}"
-    (tool,) = make_tools(make_index({"light": text}), names=["keyword_search"])
-    content = tool.invoke({"keywords": ["Vellin Light", "Mara daughter"]})
-    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: only apart, in [light:0]. All:")
-    assert "Mara kept it, and her daughter painted boats." in content
-
-
 def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
     index = make_index({"a": "Mara had a daughter.", "b": "Mara is old. A daughter left.", "c": "Mara, daughter, sea."})
     (tool,) = make_tools(index, names=["keyword_search"])
@@ -76,33 +68,6 @@ def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
     inside = tool.invoke({"keywords": ["daughter of Mara"], "within": "b"})
     assert inside.startswith("daughter of Mara: only apart, in [b:0]. All:\n\n[b:0]")
     assert index.keyword_search("daughter of Mara").hits == ()  # the paper's search does not know them
-
-
-def test_each_keyword_has_its_best_chunk_shown_and_titles_come_before_mentions(call):
-    message = call("keyword_search", keywords=["brother", "gisvi"])
-    assert message.content.startswith("brother: 9 chunks; gisvi: 1 chunk. The best 2 of 10 chunks:")
-    assert message.artifact["chunk_ids"] == ["rare:0", "song:0"]
-
-
-def test_another_spelling_is_not_another_keyword(make_index):
-    documents = {f"n{n}": f"The Grey Petrel sailed in {n}." for n in range(12)} | {"x": "The Grey-Petrel sank."}
-    tool = make_tools(make_index(documents))[0]
-    content = tool.invoke({"keywords": ["Grey-Petrel"]})
-    assert content.count("The Grey Petrel sailed in") >= 4
-
-
-def test_a_name_inside_common_words_is_not_common(make_index):
-    documents = {f"n{n}": f"The annual fair of {n}." for n in range(12)}
-    documents |= {"ann": "Ann came.", "ann2": "And so did Ann, again.", "mara": "Mara kept the light."}
-    content = make_tools(make_index(documents))[0].invoke({"keywords": ["Mara", "Ann"]})
-    assert content.startswith("Mara: 1 chunk; Ann: 14 chunks (2 as a word).")
-    assert "Ann came." in content.partition("In brief:")[0]
-
-
-def test_common_keywords_alone_show_their_chunks(make_index):
-    documents = {f"a{n}": f"Trade in the year {n}." for n in range(9)} | {f"b{n}": f"War in {n}." for n in range(9)}
-    content = make_tools(make_index(documents | {"ab": "Trade and war."}))[0].invoke({"keywords": ["trade", "war"]})
-    assert content.startswith("trade: 10 chunks; war: 10 chunks. The best 5 of 19 chunks:\n\n[ab:0] Trade and war.")
 
 
 def test_a_common_keyword_takes_no_room_from_the_others(make_index):
@@ -134,13 +99,6 @@ def test_another_spelling_is_searched_along(make_index):
     assert content.startswith("drive-in: 1 chunk (and 1 chunk as drive - in). All:")
     assert "[a:0]" in content
     assert "[b:0]" in content
-
-
-def test_all_of_a_few_chunks_with_a_keyword_are_shown(make_index):
-    documents = {f"d{n}": f"{LONG} Orlath the {n} slept. {LONG}" for n in range(5)}
-    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
-    content = tool.invoke({"keywords": ["Orlath the"]})
-    assert all(f"Orlath the {n} slept." in content for n in range(5))
 
 
 def test_what_is_left_out_of_a_document_is_marked(call):
@@ -203,23 +161,8 @@ def test_a_search_within_a_document_finds_nothing_else(call, within):
     assert call("semantic_search", queries=["brother"], within=within).artifact["chunk_ids"] == ["song:0"]
 
 
-def test_of_several_queries_only_what_is_close_is_named(make_index):
-    index = make_index(
-        {
-            "a": "The mill stands by the river.",
-            "b": "The mill wheel of the river turns.",
-            "c": "The mill stands near the hill.",
-        }
-    )
-    tool = make_tools(index, names=["semantic_search", "chunk_read"])[0]
-    one = tool.invoke({"queries": ["The mill stands by the river."]})
-    two = tool.invoke({"queries": ["The mill stands by the river.", "firm"]})
-    assert "[c:0]" in one
-    assert "[c:0]" not in two.partition("firm:")[0]
-
-
-@pytest.mark.parametrize("label", ["Capital expenditures (including software)", "Capital expenditures, net"])
-def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(make_index, label):
+def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(make_index):
+    label = "Capital expenditures (including software)"
     prose = {f"p{n}": "We discuss capital expenditures, and capital expenditures again." for n in range(4)}
     documents = prose | {"flows": f"Cash flows\n\nDividends | 9 | 8\n{label} | 23,087 | 20,286\n"}
     (tool,) = make_tools(make_index(documents), names=["keyword_search"], top_k=1)
@@ -282,14 +225,6 @@ def test_a_document_shown_whole_counts_as_read_and_is_not_shown_again(call):
     read = call("chunk_read", after=[first], chunk_ids=["kenji:0"])
     assert read.content == "[kenji:0] Shown in full above."
     assert read.artifact["evidence_tokens"] == 0
-
-
-def test_what_is_much_less_similar_is_shown_in_brief_or_not_at_all(call):
-    message = call("semantic_search", query="Akinoshū Kenji is a former wrestler")
-    assert message.content.split("\n\n")[1].startswith("[kenji:0] (")
-    scores = [hit["score"] for hit in message.artifact["results"]["hits"]]
-    assert min(scores) > max(scores) - 0.3
-    assert len(scores) < 5
 
 
 def test_a_closed_index_says_so(make_index):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -71,17 +70,12 @@ def test_what_is_not_an_address_is_a_folder(folder):
     assert store_at(folder).location == store_at(Path(folder)).location == Path(folder)
 
 
-@pytest.mark.parametrize("start", ["mysql", "file", "chroma+http"])
-def test_other_addresses_are_refused_with_what_is_valid(start):
-    with pytest.raises(InputError, match=rf"{re.escape(start)}://'.*give a folder, or postgresql://user") as caught:
-        store_at(f"{start}://ann:{SECRET}@host/db")
-    assert SECRET not in str(caught.value)
-
-
-@pytest.mark.parametrize("mangled", [f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper()])
-def test_an_address_that_was_made_into_a_path_does_not_become_a_folder(mangled):
-    with pytest.raises(InputError, match="as a string, without quotes") as caught:
-        store_at(mangled)
+@pytest.mark.parametrize(
+    "location", [f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper(), f"mysql://ann:{SECRET}@host/db"]
+)
+def test_what_only_looks_like_an_address_is_refused_and_does_not_become_a_folder(location):
+    with pytest.raises(InputError, match="give a folder, or postgresql://user") as caught:
+        store_at(location)
     assert SECRET not in str(caught.value)
 
 
@@ -138,8 +132,7 @@ def test_spellings_of_one_place_show_the_same(spellings):
         f"ann:{SECRET} x@host/d",
         f"ann:{SECRET}\ud800@host/d",
         f"ann:{SECRET}%ff@host/d",
-        f"ann:{SECRET}@host:99999/d",
-        f"ann:{SECRET}@host/d?password={SECRET}",
+        f"ann:{SECRET}@host:5432x/d",
         f"host/d?pass={SECRET}",
         "host/d?index=",
         f"host/d?index={'é' * 32}",
@@ -268,7 +261,7 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
 def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
     code, out, err = arag("info", "--index", f"postgresql://ann:{SECRET}/x@host/d")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "in a password, write" in err
+    assert "write @ / ?" in err
     assert SECRET not in err
 
 

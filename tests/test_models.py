@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import anthropic
-import httpx
-import openai
 import pytest
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage
@@ -41,33 +39,20 @@ def test_models_import_no_other_room():
 # --- names ---
 
 
-@pytest.mark.parametrize("text", ["gpt-5", "", ":gpt-5", "openai:", "openai:@http://127.0.0.1/v1", "Extractive"])
+@pytest.mark.parametrize("text", ["gpt-5", ":gpt-5", "openai:@http://127.0.0.1/v1", "Extractive"])
 def test_what_is_no_model_string_is_refused_with_what_is(text):
     with pytest.raises(ModelError, match=r"unknown model .* give provider:model"):
         load_model(text)
-
-
-def test_an_unknown_provider_is_refused():
     with pytest.raises(ModelError, match=r"cannot be created: .*nope"):
         load_model("nope:gpt-5")
 
 
-def test_what_is_no_string_is_refused():
-    with pytest.raises(ModelError, match="not a int"):
-        load_model(7)
-
-
-def test_providers_are_found_as_langchain_spells_them():
-    assert type(load_model("OpenAI:m@http://127.0.0.1:1/v1")).__name__ == "ChatOpenAI"
-    assert type(load_model(ANTHROPIC)).__name__ == "ChatAnthropic"
-
-
-@pytest.mark.parametrize("model", ["qwen3", "qwen3:8b", "organisation/qwen3"])
+@pytest.mark.parametrize("model", ["qwen3:8b", "organisation/qwen3"])
 @pytest.mark.parametrize(
     "address",
     [
-        *("localhost", "LocalHost/v1", "gpu:8000", "gpu/v1", "10.0.0.5", "[::1]:8000/v1", "api.example.com"),
-        *(":8000/v1", "//localhost/v1", "http//localhost/v1", "ftp://host", f"user:{PASSWORD}@gpu/v1"),
+        *("LocalHost", "gpu:8000", "gpu/v1", "10.0.0.5", "[::1]:8000/v1", "api.example.com", ":8000/v1"),
+        *("http//localhost/v1", "ftp://host", f"user:{PASSWORD}@gpu/v1"),
     ],
 )
 def test_an_address_without_http_is_refused_with_the_form_that_is_meant(model, address):
@@ -79,8 +64,8 @@ def test_an_address_without_http_is_refused_with_the_form_that_is_meant(model, a
 @pytest.mark.parametrize(
     "url",
     [
-        *("http://", "http:///v1", "http://:80/v1", "http://[::", f"http://host/v1?key={PASSWORD}", "http://a b/"),
-        *(f"http://user:{PASSWORD}@host/v1", f"http://user:{PASSWORD}/x@host/v1", "http://host\\@example.com/"),
+        *("http://", "http://:80/v1", f"http://host/v1?key={PASSWORD}", f"http://user:{PASSWORD}@host/v1"),
+        *(f"http://user:{PASSWORD}/x@host/v1", "http://host\\@example.com/"),
     ],
 )
 def test_a_url_that_clients_may_read_otherwise_is_refused(url):
@@ -100,9 +85,8 @@ def test_a_name_with_unprintable_characters_is_refused(name):
 @pytest.mark.parametrize(
     "model",
     [
-        *("claude-3-5-sonnet@20240620", "publishers/google/models/gemini-2.0-flash@001", "m@latest", "m@v1.5"),
-        *("m@1.0.0-rc.1", "m@v1.5.Q4_K_M", "@cf/meta/llama-3.1-8b-instruct", "@cf/meta/llama-3.1-8b-instruct@latest"),
-        *("workers-ai/@cf/meta/llama-3.1-8b-instruct", "@openai-prod/gpt-5-mini"),
+        *("claude-3-5-sonnet@20240620", "m@latest", "m@v1.5", "m@v1.5.Q4_K_M"),
+        *("@cf/meta/llama-3.1-8b-instruct@latest", "workers-ai/@cf/meta/llama-3.1-8b-instruct"),
     ],
 )
 def test_an_at_sign_in_a_name_is_part_of_it(model):
@@ -124,27 +108,18 @@ def test_a_folder_may_have_any_name_and_has_no_base_url(tmp_path):
 
 
 def test_without_a_choice_the_extractive_model_is_taken_and_that_is_said(capsys, monkeypatch):
+    monkeypatch.setenv("ARAG_MODEL", "")
     assert isinstance(load_model(None), ExtractiveModel)
     out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
+    assert (out, err.count("\n")) == ("", 1)
     assert "not a language model" in err
     assert "ARAG_MODEL" in err
-    monkeypatch.setenv("ARAG_MODEL", "")
-    assert isinstance(load_model(), ExtractiveModel)
 
 
 def test_the_environment_chooses_a_model(capsys, monkeypatch):
-    monkeypatch.setenv("ARAG_MODEL", "openai:from-environment@http://127.0.0.1:1/v1")
+    monkeypatch.setenv("ARAG_MODEL", "OpenAI:from-environment@http://127.0.0.1:1/v1")
     assert load_model(None, reasoning_effort="low").model_name == "from-environment"
-    monkeypatch.setenv("ARAG_MODEL", "extractive")
-    assert isinstance(load_model(None), ExtractiveModel)
     assert capsys.readouterr().err == ""
-
-
-def test_a_model_object_is_taken_as_it_is():
-    model = ScriptedModel(AIMessage("x"))
-    assert load_model(model) is model
 
 
 def test_a_model_that_calls_no_tools_is_refused(small_index):
@@ -155,45 +130,31 @@ def test_a_model_that_calls_no_tools_is_refused(small_index):
 # --- packages and keys ---
 
 
-@pytest.mark.parametrize(
-    ("model", "package"),
-    [("google-genai:gemini-2.5-flash", "langchain-google-genai"), ("ollama:qwen3", "langchain-ollama")],
-)
-def test_a_missing_package_is_named_with_what_installs_it(monkeypatch, model, package):
+def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
     from langchain.chat_models.base import _get_chat_model_creator
 
-    monkeypatch.setitem(sys.modules, package.replace("-", "_"), None)
+    monkeypatch.setitem(sys.modules, "langchain_google_genai", None)
     _get_chat_model_creator.cache_clear()
-    with pytest.raises(ModelError, match=rf"needs a package: .*`pip install {package}`"):
-        load_model(model)
+    with pytest.raises(ModelError, match=r"needs a package: .*`pip install langchain-google-genai`"):
+        load_model("google-genai:gemini-2.5-flash")
 
 
 @pytest.mark.parametrize(
-    ("model", "variable"),
-    [("openai:some-model", "OPENAI_API_KEY"), ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY")],
+    ("model", "variable", "field"),
+    [
+        ("openai:some-model", "OPENAI_API_KEY", "openai_api_key"),
+        ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY", "anthropic_api_key"),
+    ],
 )
-def test_a_missing_key_is_named_with_the_form_for_a_server_of_ones_own(monkeypatch, model, variable):
-    with pytest.raises(ModelError) as caught:
-        load_model(model)
-    assert str(caught.value) == (
-        f"{model} needs a key: set the environment variable {variable}, or name your own server: "
-        f"{model}@http://localhost:8000/v1"
-    )
+def test_a_missing_key_is_named_and_a_server_of_ones_own_needs_none(monkeypatch, model, variable, field):
+    for load in (load_model, lambda name: load_embedder(name).load()):
+        with pytest.raises(ModelError, match=f"{model} needs a key: set {variable}, or name your own server: {model}@"):
+            load(model)
     assert isinstance(load_model(model, api_key="secret"), BaseChatModel)
+    own = f"{model}@http://127.0.0.1:1/v1"
+    assert getattr(load_model(own), field).get_secret_value() == "none"
     monkeypatch.setenv(variable, "secret")
-    assert isinstance(load_model(model), BaseChatModel)
-
-
-def test_a_missing_key_of_an_embedder_is_named_too():
-    with pytest.raises(ModelError, match=r"openai:m needs a key: set the environment variable OPENAI_API_KEY, or"):
-        load_embedder("openai:m").embed_query("x")
-
-
-def test_a_key_of_the_environment_is_taken_and_a_server_of_ones_own_needs_none(monkeypatch):
-    assert load_model(OPENAI).openai_api_key.get_secret_value() == "none"
-    assert load_model(ANTHROPIC).anthropic_api_key.get_secret_value() == "none"
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    assert load_model(OPENAI).openai_api_key.get_secret_value() == "secret"
+    assert getattr(load_model(own), field).get_secret_value() == "secret"
 
 
 # --- options ---
@@ -202,9 +163,8 @@ def test_a_key_of_the_environment_is_taken_and_a_server_of_ones_own_needs_none(m
 def test_timeouts_and_retries_are_set_and_options_win():
     model = load_model(OPENAI)
     assert (model.request_timeout, model.max_retries, model.stream_usage) == (120.0, 3, True)
-    model = load_model(OPENAI, timeout=7, max_retries=0, temperature=0)
+    model = load_model(OPENAI, request_timeout=7, max_retries=0, temperature=0)
     assert (model.request_timeout, model.max_retries, model.temperature) == (7, 0, 0)
-    assert load_model(OPENAI, request_timeout=7).request_timeout == 7
     model = load_model(ANTHROPIC)
     assert (model.default_request_timeout, model.max_retries) == (120.0, 3)
 
@@ -219,44 +179,23 @@ def test_a_bad_option_is_a_model_error_that_shows_no_key():
 @pytest.mark.filterwarnings("ignore:WARNING! ")  # LangChain's own
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 def test_an_option_that_the_class_does_not_know_is_refused(model):
-    with pytest.raises(ModelError, match=r"has no option reasoning_efort, nonsense. Did you mean .*reasoning_effort"):
+    with pytest.raises(ModelError, match=r"has no option nonsense, reasoning_efort. Options that only the provider"):
         load_model(model, reasoning_efort="low", nonsense=1)
-    if model == OPENAI:
-        assert load_model(model, model_kwargs={"prompt_cache_key": "x"}).model_kwargs == {"prompt_cache_key": "x"}
 
 
 def test_options_for_a_model_that_takes_none_are_refused():
+    model = ScriptedModel(AIMessage("x"))
+    assert load_model(model) is model
     with pytest.raises(ModelError, match=r"temperature, timeout: the model ScriptedModel object takes no options"):
-        load_model(ScriptedModel(AIMessage("x")), temperature=0, timeout=3)
-    with pytest.raises(ModelError, match="temperature: the model extractive takes no options"):
-        load_model("extractive", temperature=0)
+        load_model(model, temperature=0, timeout=3)
     with pytest.raises(ModelError, match="reasoning_effort: the model extractive takes no options"):
         load_model(None, reasoning_effort="low")
-
-
-class _Strict(ScriptedModel):
-    """A class that refuses what it does not know, as some do."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    temperature: float | None = None
-
-    def __init__(self, **kwargs):
-        BaseChatModel.__init__(self, script=[], **kwargs)
-
-
-def test_a_class_that_has_no_timeout_is_made_without(monkeypatch):
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda model, model_provider, **kw: _Strict(**kw))
-    assert load_model("other:m", temperature=0.5).temperature == 0.5
-    with pytest.raises(ModelError, match="cannot be created: timeout: Extra inputs are not permitted"):
-        load_model("other:m", timeout=3)
 
 
 class _Lax(BaseChatModel):
     """A class that drops what it does not know, as ChatOllama does."""
 
     base_url: str | None = None
-    client_kwargs: dict | None = None
 
     @property
     def _llm_type(self):
@@ -266,14 +205,18 @@ class _Lax(BaseChatModel):
         raise NotImplementedError
 
 
-def test_ollama_gets_its_timeout_where_its_class_has_it(monkeypatch):
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda model, model_provider, **kw: _Lax(**kw))
-    assert load_model("ollama:qwen3").client_kwargs == {"timeout": 600.0}
-    model = load_model("ollama:qwen3@http://127.0.0.1:1", timeout=7, client_kwargs={"headers": {"a": "b"}})
-    assert model.client_kwargs == {"timeout": 7, "headers": {"a": "b"}}
-    assert model.base_url == "http://127.0.0.1:1"
-    with pytest.raises(ModelError, match="_Lax has no option max_retries"):
-        load_model("ollama:qwen3", max_retries=3)
+class _Strict(_Lax):
+    """A class that refuses what it does not know, as some do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@pytest.mark.parametrize("kind", [_Lax, _Strict])
+def test_a_class_that_has_no_timeout_is_made_without(monkeypatch, kind):
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda model, model_provider, **kw: kind(**kw))
+    assert load_model("ollama:qwen3@http://127.0.0.1:1").base_url == "http://127.0.0.1:1"
+    with pytest.raises(ModelError, match=r"_Lax has no option timeout|cannot be created: timeout: Extra inputs"):
+        load_model("ollama:qwen3", timeout=3)
 
 
 # --- errors ---
@@ -286,9 +229,7 @@ def _made(kind, module):
 @pytest.mark.parametrize(
     "error",
     [
-        openai.APIConnectionError(request=httpx.Request("POST", "http://127.0.0.1")),
         anthropic.APIConnectionError(request=None),
-        _made(Exception, "google.api_core.exceptions")("x"),
         _made(Exception, "langchain_google_genai.chat_models")("x"),
     ],
     ids=lambda error: type(error).__module__,
@@ -308,7 +249,6 @@ def _raised_in(module, error):
 
 
 def test_errors_of_pythons_own_are_told_by_who_raised_them():
-    assert is_provider_error(_raised_in("ollama._client", ConnectionError("refused")))
     assert is_provider_error(_raised_in("langchain_openai.chat_models.base", ValueError("server overloaded")))
     assert is_provider_error(_raised_in("langchain_core.language_models.chat_models", IndexError("no generations")))
     assert not is_provider_error(_raised_in("arag.files", OSError("no space")))

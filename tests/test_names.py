@@ -14,12 +14,8 @@ FILES = {
     "energy_2024_mwh.csv": "Month,Use\nJanuary,120\nFebruary,98\nMarch,77\nApril,60\n",
     "sales/supplier_list.csv": "Name,City\nKestrwyn,Oslo\nBlom,Bergen\n",
     "合同汇总.txt": "水泵在仓库里。价格是一百元。",
-    "parties.md": "# Parties\n\nThere is cake.",
-    "harbour.md": f"# Harbour\n\n{SECTIONS}\n\n## Tasks\n\n- Paint the crane.\n- Count the lamps.\n\nThat is all.",
+    "harbour.md": f"# Harbour\n\n{SECTIONS}",
 }
-
-
-KETCH = "A ketch sank. She came home. She broke an oar."
 
 
 @pytest.fixture(scope="module")
@@ -53,52 +49,15 @@ def test_of_a_table_found_by_its_name_the_header_and_the_first_rows_are_shown(se
     assert rows in search["keyword"]("energy")
 
 
-def test_a_name_counts_beside_words_of_texts(search):
-    found = search["keyword"]("cake", "energy")
-    assert found.startswith("cake: 1 chunk; energy: only in the name of [energy_2024_mwh.csv:0]. All:")
-    assert "[parties.md:0] Parties: There is cake." in found
-
-
-def test_a_part_of_a_word_in_a_name_is_not_found(search):
-    assert "arti: 1 chunk" not in search["keyword"]("art")
-    assert "in the name of" not in search["keyword"]("art")
-
-
 def test_each_sentence_stands_under_its_own_headings(search):
     found = search["keyword"]("The reserve")
     assert "Basin > Reserve: The reserve is 40." in found
     assert "Mole > Reserve: The reserve is 70." in found
 
 
-def test_items_of_a_list_have_a_line_each(search):
-    assert "Tasks: - Paint the crane.\n- Count the lamps." in search["keyword"]("crane", "lamps")
-
-
 def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywords(example_index):
     _, semantic_search, _ = make_tools(example_index)
-    found = semantic_search.invoke({"queries": ["灯塔在哪里？", "Where is the Vellin Light?"]})
+    found = semantic_search.invoke({"queries": ["灯塔在哪里？", "Where is the Vellin Light? ạ ế"]})
     first, _, second = found.partition("\n\n")
     assert first.startswith("灯塔在哪里？: The vectors know Latin letters only: use keyword_search")
-    assert second.startswith("Where is the Vellin Light?: The nearest, by similarity:")
-
-
-@pytest.mark.parametrize("query", ["đường sắt ở đâu?", "ạ ế ộ", "ｌｉｇｈｔ", "1746?"])
-def test_letters_with_marks_and_of_full_width_are_latin(example_index, query):
-    _, semantic_search, _ = make_tools(example_index)
-    assert semantic_search.invoke({"queries": [query]}).startswith("The nearest, by similarity:")
-
-
-def test_a_keyword_without_words_is_in_no_name(search):
-    assert search["keyword"]("゛").startswith("゛: none.")
-
-
-def test_what_is_left_of_a_passage_that_was_shown_stands_under_its_headings(make_index):
-    keyword_search, _, _ = make_tools(make_index({"log.md": f"# Log\n\n{FILLER}\n\n## Storm\n\n{KETCH}\n\n{FILLER}"}))
-
-    def search(messages, *keywords):
-        arguments = {"keywords": [*keywords], "messages": messages}
-        return keyword_search.invoke({"type": "tool_call", "id": "1", "name": "keyword_search", "args": arguments})
-
-    first = search([], "ketch")
-    assert "Storm: A ketch sank. She came home." in first.content
-    assert "Storm: She broke an oar." in search([first], "oar").content
+    assert second.startswith("Where is the Vellin Light? ạ ế: The nearest, by similarity:")

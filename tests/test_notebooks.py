@@ -54,10 +54,6 @@ def fresh():
     return dict(zip(NOTEBOOKS, asyncio.run(execute_all(NOTEBOOKS)), strict=True))
 
 
-def test_there_are_notebooks():
-    assert len(NOTEBOOKS) >= 4
-
-
 def test_it_runs_from_top_to_bottom_offline(path, stored, fresh):
     if isinstance(fresh[path], BaseException):
         raise fresh[path]
@@ -85,12 +81,4 @@ def test_it_is_small_and_plain(path, stored):
     assert path.stat().st_size < _MOST_BYTES
     nbformat.validate(stored)
     assert set(stored.metadata) == {"kernelspec"}
-    assert stored.metadata.kernelspec.name == "python3"
-    assert all(not cell.metadata and re.fullmatch(r"[a-z-]+", cell.id) for cell in stored.cells)
-    assert stored.cells[0].source.startswith("# ")
-
-
-def test_links_lead_to_other_notebooks(stored):
-    texts = [cell.source for cell in stored.cells if cell.cell_type == "markdown"]
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", "\n".join(texts))
-    assert all((FOLDER / link).exists() for link in links), links
+    assert all(not cell.metadata for cell in stored.cells)

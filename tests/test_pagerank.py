@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import igraph
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -26,20 +25,6 @@ def test_the_scores_are_those_of_igraph(edges, reset, damping):
         damping=damping, reset=reset, weights=[edge[2] for edge in edges], implementation="prpack"
     )
     assert np.abs(pagerank(edges, reset, damping) - expected).max() <= 1e-12
-
-
-def test_without_edges_the_scores_are_the_reset_vector():
-    assert pagerank([], [1.0, 3.0, 0.0]) == pytest.approx([0.25, 0.75, 0], abs=1e-12)
-
-
-def test_parallel_edges_add_up():
-    parallel = pagerank([(0, 1, 1.0), (1, 0, 2.0), (1, 2, 1.0)], [1.0, 0, 0])
-    assert parallel == pytest.approx(pagerank([(0, 1, 3.0), (1, 2, 1.0)], [1.0, 0, 0]), abs=1e-12)
-
-
-def test_walks_start_again_at_nodes_without_edges():
-    # Half of the walks from node 2 would go on, and start again at nodes 0 and 2 instead.
-    assert pagerank([(0, 1, 1.0)], [0.5, 0, 0.5]) == pytest.approx([4 / 9, 2 / 9, 3 / 9], abs=1e-12)
 
 
 def test_a_reset_vector_of_zeros_gives_zeros():

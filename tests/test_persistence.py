@@ -8,7 +8,6 @@ import pytest
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
-    ToolMessage,
     messages_from_dict,
     messages_to_dict,
 )
@@ -131,17 +130,6 @@ def test_a_person_edits_a_tool_call_before_it_is_made(small_index, checkpointer)
     assert results(state)[0].text.startswith("Lothair II: 1 chunk.")
     assert state["trace"][0]["arguments"] == {"keywords": ["Lothair II"]}
     assert_paired(state["messages"])
-
-
-def test_a_person_answers_in_a_tools_place(small_index, checkpointer):
-    model = ScriptedModel(call("keyword_search", "c1", keywords=["Lothair"]), ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    agent.invoke(asked(), in_thread(), interrupt_before=["tools"])
-    by_hand = ToolMessage("Ask about Teutberga.", tool_call_id="c1", name="keyword_search")
-    agent.update_state(in_thread(), {"messages": [by_hand]}, as_node="tools")
-    state = agent.invoke(None, in_thread())
-    assert model.calls[1].messages[-1].text == "Ask about Teutberga."
-    assert (state["answer"], state["stop_reason"]) == (ANSWER.text, "answered")
 
 
 def test_a_person_writes_questions_and_calls_into_a_thread(small_index, checkpointer):

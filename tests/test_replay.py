@@ -15,7 +15,6 @@ from arag.evaluation.plan import Plan, open_run
 from arag.evaluation.runs import answer_questions, record_file
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model
-from arag.retrieval.tools import make_tools
 from conftest import _ROOT
 from fakes import HashEmbeddings
 
@@ -36,19 +35,8 @@ def recorded(*calls, gold=(SHIP, WRIGHT, ISLAND), answers=("1783",)):
     return {"corpus": "examples", "id": "q", "question": "When?", "answers": answers, "gold": gold, "calls": calls}
 
 
-def search(*keywords, **more):
-    return "keyword_search", {"keywords": [*keywords], **more}
-
-
 def read(*documents):
     return "chunk_read", {"chunk_ids": [f"{document}:0" for document in documents]}
-
-
-def test_calls_see_the_conversation_before_them(examples):
-    (once, twice) = replay.replay([recorded(read(SHIP)), recorded(read(SHIP), read(SHIP))], examples)
-    assert twice.counts["evidence tokens"] == once.counts["evidence tokens"] > 0
-    assert twice.counts["tokens of results"] > once.counts["tokens of results"]
-    assert (once.counts["calls that show nothing new"], twice.counts["calls that show nothing new"]) == (0, 1)
 
 
 def test_gold_is_counted_once_and_at_its_rank(examples):
@@ -59,40 +47,6 @@ def test_gold_is_counted_once_and_at_its_rank(examples):
     new_gold = {place: counts["new gold"] for place, counts in result.ranks.items()}
     assert new_gold == {"chunk_read 00": 0, "chunk_read 01": 2, "chunk_read 02": 1}
     assert result.ranks["chunk_read 01"]["hits"] == 4
-
-
-def test_the_gold_with_the_answer_may_never_be_shown(examples):
-    (result,) = replay.replay([recorded(read(SHIP, WRIGHT))], examples)
-    assert result.gold_shown == pytest.approx(2 / 3)
-    assert (result.calls_until_all, result.answer_shown) == (None, False)
-    (unknown,) = replay.replay([recorded(read(SHIP), gold=())], examples)
-    assert (unknown.gold_shown, unknown.answer_shown) == (None, None)
-
-
-def test_gold_that_the_call_before_could_have_shown(examples):
-    (tool,) = make_tools(examples, names=["keyword_search"])
-    call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["island"]}}
-    shown = tool.invoke(call).artifact["chunk_ids"]
-    hits = examples.keyword_search(["island"], replay.REACH).hits
-    hidden = next(hit.document_id for hit in hits if hit.chunk_id not in shown)
-    after = recorded(search("island"), read(hidden), gold=[hidden])
-    other = recorded(search("no such word"), read(hidden), gold=[hidden])
-    counts = [result.counts["calls whose new gold was in reach"] for result in replay.replay([after, other], examples)]
-    assert counts == [1, 0]
-
-
-def test_calls_that_are_not_valid_count_as_errors(examples):
-    calls = [("outline", {}), ("keyword_search", {"words": ["Skellavy"]}), search("Skellavy")]
-    (result,) = replay.replay([recorded(*calls)], examples)
-    assert result.counts["errors"] == 2
-    assert (result.counts["keyword_search: errors"], result.counts["keyword_search: calls"]) == (1, 2)
-
-
-def test_blocks_of_a_result():
-    text = "2 chunks:\n\n[a:0] x\ny [b:0]\n\n[b:0] z"
-    blocks = [("", "2 chunks:\n\n"), ("a:0", "[a:0] x\ny [b:0]\n\n"), ("b:0", "[b:0] z")]
-    assert replay.split_blocks(text, ["a:0", "b:0"]) == blocks
-    assert replay.split_blocks("none", []) == [("", "none")]
 
 
 def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatch, capsys):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from arag import Scope, make_tools
 from arag.errors import ARAGError, InputError
-from arag.ingest.maintenance import remove
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings
 from searches import DOCUMENTS, KEYWORDS, everything, make_records
@@ -22,19 +21,10 @@ from searches import DOCUMENTS, KEYWORDS, everything, make_records
 
 def test_conditions_choose_documents():
     metadata = {"team": "a", "year": 2019, "open": True, "tags": ["x", "y"]}
-    for where in (
-        {"tags": {"$contains": "y"}},
-        {"tags": {"$not_contains": "z"}},
-        {"team": {"$gte": "a"}, "year": {"$lt": 2019.5}},
-    ):
+    for where in ({"tags": {"$contains": "y"}}, {"tags": {"$not_contains": "z"}}, {"year": {"$lt": 2019.5}}):
         assert Scope(where=where).allows("d", metadata)
-    for where in (
-        {"open": 1},  # true is not 1
-        {"year": {"$gt": "1"}},  # texts are not compared with numbers
-        {"tags": "y"},  # a list is not one of its items
-        {"team": {"$in": []}},
-        {"field": {"$gt": 0}},
-    ):
+    # True is not 1, texts are not compared with numbers, and a list is not one of its items.
+    for where in ({"open": 1}, {"year": {"$gt": "1"}}, {"tags": "y"}, {"team": {"$in": []}}, {"field": {"$gt": 0}}):
         assert not Scope(where=where).allows("d", metadata)
 
 
@@ -86,7 +76,6 @@ def test_conditions_mean_what_they_mean_to_chroma(chroma, where, records):
         (["n?.txt"], []),
         (["h*b*.md"], ["handbook/a.md", "handbook/b/c.md"]),
         (["*.txt"], ["n[1].txt", "n1.txt"]),
-        (["HANDBOOK/*"], []),
         ([], []),
         (None, ["handbook/a.md", "handbook/b/c.md", "n[1].txt", "n1.txt"]),
     ],
@@ -100,13 +89,9 @@ def test_patterns_choose_documents(patterns, allowed):
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        ({"where": {}}, "{} is not a condition"),
         ({"where": {"year": {"$above": 1}}}, "'$above' is not an operator: valid are $eq, $ne"),
-        ({"where": {"year": {"$gt": True}}}, "$gt of year cannot take True: it needs a number or a text"),
         ({"where": {"year": {"$in": 3}}}, "$in of year cannot take 3: it needs a list"),
-        ({"where": {"year": None}}, "$eq of year cannot take None"),
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
-        ({"where": "team"}, "where: Input should be a valid dictionary"),
         ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
         ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
         ({"document": ["a"]}, "document: Extra inputs are not permitted"),
@@ -118,18 +103,8 @@ def test_a_wrong_scope_is_refused(conditions, message):
     assert message in str(caught.value)
 
 
-def test_conditions_nested_without_end_are_refused():
-    where = {"a": 1}
-    for _ in range(10_000):
-        where = {"$and": [where]}
-    with pytest.raises(InputError):
-        Scope(where=where)
-
-
 def test_no_pattern_takes_long():
-    scope = Scope(documents=["*a" * 50 + "!"])
-    assert not scope.allows("a" * 100_000, {})
-    assert Scope(documents=["*a" * 50]).allows("a" * 100_000, {})
+    assert not Scope(documents=["*a" * 50 + "!"]).allows("a" * 100_000, {})
 
 
 def test_a_scope_is_a_value():
@@ -138,10 +113,6 @@ def test_a_scope_is_a_value():
     teams.append("sales")
     assert not scope.allows("a", {"team": "sales"})
     assert pickle.loads(pickle.dumps(scope)) == scope == Scope(where={"team": {"$in": ["ops"]}}, documents=["a*"])
-    other = scope.model_copy(update={"documents": ("b*",)})
-    assert other != scope
-    assert other.allows("b", {"team": "ops"})
-    assert not other.allows("a", {"team": "ops"})
     assert Scope(where={"open": True}) != Scope(where={"open": 1})
 
 
@@ -173,18 +144,16 @@ def test_a_limit_that_allows_nothing_is_an_empty_index(make_index):
     assert (limited.info().documents, limited.info().chunks, list(limited.chunk_ids())) == (0, 0, [])
     assert limited.keyword_search(["gull"]).hits == limited.semantic_search("gull").hits == ()
     assert limited.read("a:0").unknown == {"a:0": ()}
-    assert limited.keyword_search(["gul", "gull"]).keywords[1].closest == ()
     tools = {tool.name: tool for tool in make_tools(limited)}
     assert tools["keyword_search"].invoke({"keywords": ["gull"]}).startswith("gull: none.")
     assert tools["chunk_read"].invoke({"chunk_ids": ["a:0"]}).endswith("The index is empty.")
 
 
-@pytest.mark.parametrize("limit", [["b", "nowhere", "c"], Scope(documents=["b", "c"])])
-def test_both_of_two_limits_apply(make_index, limit):
+def test_both_of_two_limits_apply(make_index):
     index = make_index({name: f"The gull {name}." for name in "abcd"})
     outer = index.limited_to(Scope(documents=["a", "b"]))
-    assert list(outer.limited_to(limit).chunk_ids()) == ["b:0"]
-    assert list(index.limited_to(["b", "c"]).limited_to(limit).chunk_ids()) == ["b:0", "c:0"]
+    for limit in (["b", "nowhere", "c"], Scope(documents=["b", "c"])):
+        assert list(outer.limited_to(limit).chunk_ids()) == ["b:0"]
     with pytest.raises(InputError, match="'abc' is a string"):
         index.limited_to("abc")
 
@@ -203,28 +172,8 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
         assert sorted(recent.chunk_ids()) == ["d1950:0", "d1951:0", "d2000:0", "d2001:0"]
         assert sorted(both.chunk_ids()) == ["d1950:0", "d1951:0"]
         assert recent.keyword_search("gull").total == 4
-        recent.close()
-        assert recent.keyword_search("gull").total == 4
-    for closed in (recent, both):
-        with pytest.raises(ARAGError):
-            closed.keyword_search("gull")
-
-
-def test_a_limit_that_is_applied_while_the_index_is_replaced(tmp_path, monkeypatch):
-    records = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
-    with make(records, tmp_path / "index") as index:
-        compiled, removed = Scope.compile, []
-
-        def compile_after_replacing(scope):
-            if not removed:
-                removed.append(True)
-                remove(["d0"], tmp_path / "index")
-                assert index.keyword_search("gull").total == 4
-            return compiled(scope)
-
-        limited = index.limited_to(Scope(documents=["d0", "d1"]))
-        monkeypatch.setattr(Scope, "compile", compile_after_replacing)
-        assert [hit.chunk_id for hit in limited.keyword_search("gull").hits] == ["d1:0"]
+    with pytest.raises(ARAGError):
+        both.keyword_search("gull")
 
 
 def test_commands_take_a_scope(arag, example_index):
@@ -233,17 +182,12 @@ def test_commands_take_a_scope(arag, example_index):
     found = json.loads(arag("search", "keyword", "apprentice", "Grey Petrel", *index, *scope, "--json")[1])
     assert [hit["chunk_id"] for hit in found["hits"]] == ["notice-1763-ropewalk:0"]
     assert [keyword["chunks"] for keyword in found["keywords"]] == [1, 0]
-    found = json.loads(arag("search", "semantic", "a harbour light", *index, *scope, "--json")[1])
-    assert all(hit["chunk_id"].startswith(("notice-", "letter-")) for hit in found["hits"])
     assert arag("read", "places/vellin-light.md:0", *index, *scope)[0] == 1
-    documents = json.loads(arag("info", *index, *scope, "--json")[1])["documents"]
-    assert 0 < documents < 25
     code, out, _ = arag(
         "ask", "Who was the engineer of the Vellin Light?", *index, *scope, "-m", "extractive", "--json"
     )
     assert (code, "Corrin Ashe-Woldar" in out) == (0, False)
     assert "--where is not valid JSON" in arag("info", *index, "--where", "{")[2]
-    assert "--where '[]': a JSON object is needed" in arag("info", *index, "--where", "[]")[2]
 
 
 def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):
@@ -255,9 +199,6 @@ def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):
     assert arag(*run, "--documents", "ships/*", "--json")[0] == 0
     for method in ("arag", "naive-rag"):
         (record,) = map(json.loads, (tmp_path / "run" / "records" / f"{method}.jsonl").read_text().splitlines())
-        assert record["contain"]
         shown = {chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]}
         assert all(chunk_id.startswith("ships/") for chunk_id in {*shown, *record["read_chunks"]})
     assert "scope was {'documents': ['ships/*']}, now None" in arag(*run)[2]
-    assert arag("eval", "report", tmp_path / "run")[0] == 0
-    assert "ships/" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from arag.errors import InputError, ModelError
 from arag.ingest.pipeline import ingest
-from arag.models.embedders import Embedder, load_embedder
+from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
 
@@ -33,16 +34,13 @@ WORDS = [f"w{n}" for n in range(60)]
 
 
 def corpus(seed, *, documents, sentences):
-    """Documents of random sentences, a few of them in many documents."""
+    """Documents of random sentences."""
     rng = np.random.default_rng(seed)
-    found = {}
-    for n in range(documents):
-        parts = []
-        for _ in range(int(rng.integers(1, sentences + 1))):
-            words = rng.choice(WORDS, size=int(rng.integers(1, 12)))
-            parts.append("The " + " ".join(words) + ".")
-        found[f"d{n:03}"] = " ".join(parts)
-    return found
+
+    def sentence():
+        return f"The {' '.join(rng.choice(WORDS, size=int(rng.integers(1, 12))))}."
+
+    return {f"d{n:03}": " ".join(sentence() for _ in range(rng.integers(1, sentences + 1))) for n in range(documents)}
 
 
 def reference(index, query):
@@ -65,31 +63,16 @@ def assert_ranked_as(scores, hits, top_k):
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-@pytest.mark.parametrize(("seed", "documents", "sentences"), [(1, 3, 4), (2, 40, 8), (3, 150, 12)])
-def test_ranks_chunks_by_their_nearest_sentence(make_index, seed, documents, sentences):
-    index = make_index(corpus(seed, documents=documents, sentences=sentences), chunk_tokens=120)
-    rng = np.random.default_rng(seed)
+def test_ranks_chunks_by_their_nearest_sentence(make_index):
+    index = make_index(corpus(3, documents=150, sentences=12), chunk_tokens=120)
+    rng = np.random.default_rng(3)
     for top_k in (1, 5, 20, 500):
         query = " ".join(rng.choice(WORDS, size=4))
         assert_ranked_as(reference(index, query), index.semantic_search(query, top_k).hits, top_k)
 
 
-def test_matched_sentences_carry_their_similarity(make_index):
-    index = make_index(corpus(4, documents=20, sentences=8), chunk_tokens=200)
-    query = "w1 w2 w3"
-    for hit in index.semantic_search(query, 5).hits:
-        chunk = index.read(hit.chunk_id).chunks[0]
-        sentences = [s for s in hit.excerpt.sentences if s.matched]
-        assert 1 <= len(sentences) <= 3
-        for sentence in sentences:
-            text = chunk.sentence_text(sentence.position)
-            assert sentence.similarity == pytest.approx(float(hash_vector(text) @ hash_vector(query)), abs=ROUNDING)
-        assert max(s.similarity for s in sentences) == pytest.approx(hit.score, abs=1e-6)
-
-
-@pytest.mark.parametrize("same", [True, False], ids=["one vector many times", "many vectors"])
-def test_returns_top_k_chunks_though_one_holds_all_the_nearest_sentences(make_index, same):
-    near = " ".join(f"The ship sank{'' if same else f' in {n} {n * n}'}." for n in range(700))
+def test_returns_top_k_chunks_though_one_holds_all_the_nearest_sentences(make_index):
+    near = " ".join("The ship sank." for _ in range(700))
     others = {f"far{n}": f"Nobody saw number {n}." for n in range(4)}
     index = make_index({"near": near, **others}, chunk_tokens=100_000)
     hits = index.semantic_search("The ship sank", top_k=5).hits
@@ -97,11 +80,11 @@ def test_returns_top_k_chunks_though_one_holds_all_the_nearest_sentences(make_in
     assert {hit.chunk_id for hit in hits} == {"near:0", *(f"{name}:0" for name in others)}
 
 
-@pytest.mark.parametrize("top_k", [1, 5, 20])
-def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index, top_k):
+def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index):
     index = make_index({f"d{(37 * n) % 100:02}": f"The ship sank. Nobody saw {n}." for n in range(100)})
-    hits = index.semantic_search("ship sank", top_k).hits
-    assert [hit.chunk_id for hit in hits] == [f"d{n:02}:0" for n in range(top_k)]
+    for top_k in (1, 20):
+        hits = index.semantic_search("ship sank", top_k).hits
+        assert [hit.chunk_id for hit in hits] == [f"d{n:02}:0" for n in range(top_k)]
 
 
 def test_a_blank_query_and_no_result_are_input_errors(make_index):
@@ -111,27 +94,6 @@ def test_a_blank_query_and_no_result_are_input_errors(make_index):
             index.semantic_search(query)
     with pytest.raises(InputError, match="top_k"):
         index.semantic_search("one", 0)
-
-
-def test_odd_queries_are_searched_like_any_other(make_index):
-    index = make_index({"a": "One.", "b": "Two."})
-    for query in ("!!!", "one\udfff", "x" * 100_000, "\x00", "北京"):
-        hits = index.semantic_search(query, 20).hits
-        assert sorted(hit.chunk_id for hit in hits) == ["a:0", "b:0"]
-        assert all(math.isfinite(hit.score) for hit in hits)
-
-
-def test_odd_queries_do_not_upset_the_default_embedder(example_index):
-    for query in ("one\udfff", "x" * 100_000, "\x00"):
-        assert len(example_index.semantic_search(query, 5).hits) == 5
-
-
-def test_text_without_a_word_is_stored_and_found(make_index):
-    index = make_index({"a": "!!!", "b": "One two.", "c": "# ***"})
-    hits = index.semantic_search("one", 5).hits
-    assert hits[0].chunk_id == "b:0"
-    assert len(hits) == 3
-    assert all(math.isfinite(hit.score) for hit in hits)
 
 
 class Broken(HashEmbeddings):
@@ -153,43 +115,18 @@ Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize(
-    "vector", [[0.5] * 32, [], [math.nan] * DIMENSION, [math.inf] + [0.0] * 63, [1e300] * DIMENSION, [None] * DIMENSION]
-)
+@pytest.mark.parametrize("vector", [[0.5] * 32, [], [math.nan] * DIMENSION, [1e300] * DIMENSION, [None] * DIMENSION])
 def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
     index = make_index({"a": "One."})
     with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(ModelError):
         again.semantic_search("one")
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        lambda text: [math.nan] * DIMENSION,
-        lambda text: [math.inf] * DIMENSION,
-        lambda text: [0.5] * (32 if "One" in text else DIMENSION),
-        lambda text: [],
-        lambda text: ["x"] * DIMENSION,
-    ],
-    ids=["nan", "inf", "ragged", "empty", "no numbers"],
-)
-def test_document_vectors_that_do_not_fit_are_an_embedder_error(tmp_path, document):
-    source = write_corpus(tmp_path / "corpus", {"a": "One.", "b": "Two."})
+@pytest.mark.parametrize("vector", [[math.nan] * DIMENSION, [0.5] * 32, [], ["x"] * DIMENSION])
+def test_document_vectors_that_do_not_fit_are_an_embedder_error(make_index, tmp_path, vector):
+    index, source = make_index({"a": "One."}), write_corpus(tmp_path / "corpus", {"b": "Two."})
     with pytest.raises(ModelError):
-        ingest(source, tmp_path / "index", embedder=Broken(document=document))
-
-
-def test_documents_of_another_dimension_are_an_embedder_error(make_index, tmp_path):
-    index = make_index({"a": "One."})
-    source = write_corpus(tmp_path / "more", {"b": "Two."})
-    with pytest.raises(ModelError, match="64"):
-        ingest(source, index.path, embedder=Broken(document=lambda text: [0.5] * 32))
-
-
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "", ":x", "huggingface:"])
-def test_an_embedder_without_provider_and_model_is_an_input_error(name):
-    with pytest.raises(InputError, match="provider:model"):
-        load_embedder(name)
+        ingest(source, index.path, embedder=Broken(document=lambda text: vector if "Two" in text else [0.5] * 64))
 
 
 def test_vectors_have_length_one():
@@ -205,60 +142,18 @@ def test_vectors_have_length_one():
     assert embedder.embed_query("a").tolist() == pytest.approx([0.6, 0.8])
 
 
-def test_the_model_is_loaded_once_and_at_first_use():
-    loads = []
-    embedder = Embedder("x:y", lambda: loads.append(1) or HashEmbeddings())
-    assert loads == []
-    embedder.embed_query("a")
-    embedder.embed_documents(["a"])
-    assert loads == [1]
-
-
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory):
-    """A function that makes a SentenceTransformer with random weights and these prompts."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("models")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"find text query passage : the ship sank".split()]
-    (folder / "vocab.txt").write_text("\n".join(words))
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=len(words), **sizes)).save_pretrained(folder / "bert")
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "bert")
-
-    def make(name, prompts):
-        transformer = Transformer(str(folder / "bert"))
-        pooling = Pooling(sizes["hidden_size"])
-        SentenceTransformer(modules=[transformer, pooling], prompts=prompts, device="cpu").save(str(folder / name))
-        return folder / name
-
-    return make
-
-
 @pytest.mark.parametrize(
     ("name", "prompts", "query", "document"),
-    [
-        ("for-queries", {"query": "find : "}, "find : ", ""),
-        ("for-both", {"query": "find : ", "document": "text : "}, "find : ", "text : "),
-        ("multilingual-e5-small", {}, "query: ", "passage: "),
-    ],
+    [("qwen", {"query": "find: "}, "find: ", None), ("multilingual-e5-small", {}, "query: ", "passage: ")],
 )
-def test_queries_and_documents_get_their_own_prompts(model_folder, name, prompts, query, document):
-    plain = load_embedder(f"huggingface:{model_folder('plain', {})}")
-    prompted = load_embedder(f"huggingface:{model_folder(name, prompts)}")
-    asked, stored = plain.embed_documents([f"{query}the ship sank", f"{document}the ship sank"])
-    assert np.allclose(prompted.embed_query("the ship sank"), asked, atol=1e-5)
-    assert np.allclose(prompted.embed_documents(["the ship sank"])[0], stored, atol=1e-5)
-    assert not np.allclose(asked, stored, atol=1e-3)
-
-
-def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        load_embedder(f"huggingface:{tmp_path / 'nothing'}").embed_query("ship")
+def test_queries_and_documents_get_their_own_prompts(tmp_path, monkeypatch, name, prompts, query, document):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    made = {}
+    monkeypatch.setattr("langchain_huggingface.HuggingFaceEmbeddings", lambda **options: made.update(options))
+    load_embedder(f"huggingface:{folder}").load()
+    assert (made["query_encode_kwargs"]["prompt"], made["encode_kwargs"]["prompt"]) == (query, document)
 
 
 def test_the_default_embedder_finds_by_meaning(example_index):
@@ -266,11 +161,3 @@ def test_the_default_embedder_finds_by_meaning(example_index):
     assert any("grey-petrel" in hit.chunk_id for hit in hits)
     assert example_index.info().embedder == "huggingface:sentence-transformers/all-MiniLM-L6-v2"
     assert example_index.info().dimension == 384
-
-
-def test_texts_of_any_lengths_get_their_own_vectors_in_their_order():
-    texts = [" ".join(["harbour"] * (1 + 7 * n % 40)) + f" {n}" for n in range(70)] + ["", "a\nb", "x" * 5_000]
-    embedder = load_embedder()
-    together = embedder.embed_documents(texts)
-    alone = np.concatenate([embedder.embed_documents([text]) for text in texts])
-    assert np.allclose(together, alone, atol=1e-5)

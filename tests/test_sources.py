@@ -438,11 +438,3 @@ class TestList:
             "metadata": {"year": 1},
             "chunks": 1,
         }
-
-    @pytest.mark.parametrize(
-        ("pattern", "number"), [("mills/*", 3), ("MILL 2", 1), ("*2", 1), ("hi", 1), ("mill?", 0), ("mill*9", 0)]
-    )
-    def test_a_pattern(self, arag, folder, pattern, number):
-        code, out, err = arag("list", pattern, "--index", folder)
-        assert (code, len(out.splitlines())) == (0, number)
-        assert err == ("" if number else f"No document matches {pattern!r}.\n")

@@ -18,20 +18,14 @@ def closest(results):
 @pytest.mark.parametrize(
     ("texts", "keyword", "term"),
     [
-        ({"a": "We sat in the Café Brel."}, "Cafe Brel", ("Café Brel", 1)),
         ({"a": "We sat in the Cafe Brel."}, "Café Brel", ("Cafe Brel", 1)),
         ({"a": "We sat in the Cafe\u0301 Brel."}, "Cafe Brel", ("Cafe\u0301 Brel", 1)),
         ({"a": "The light house is tall.", "b": "A light house."}, "lighthouse", ("light house", 2)),
         ({"a": "The lighthouse is tall."}, "light house", ("lighthouse", 1)),
-        ({"a": "The light-house is tall."}, "light house", ("light-house", 1)),
-        ({"a": "The gisvi grows here."}, "gis-vi", ("gisvi", 1)),
-        ({"a": "He sailed\nwith Captain\n Felisk."}, "Captain-Felisk", ("Captain Felisk", 1)),
         ({"a": "Captain\nFelisk.", "b": "Captain Felisk."}, "Captain-Felisk", ("Captain Felisk", 2)),
         ({"a": "Austria - Hungary was an empire."}, "Austria–Hungary", ("Austria - Hungary", 1)),
-        ({"a": "He left Orlath, Tamsin."}, "orlath tamsin", ("Orlath, Tamsin", 1)),
         ({"a": 'The album (Orlath) by "Joss" Tamsin.'}, "Joss Tamsin", ('Joss" Tamsin', 1)),
         ({"a": "Здесь жил Чайковский."}, "Чайковскии", ("Чайковский", 1)),
-        ({"a": "Όμορφος τόπος είναι ο Πειραιεύς."}, "Πειραιευς", ("Πειραιεύς", 1)),
         ({"a": "编号为BH-07的机车。"}, "ＢＨ－０７", ("BH-07", 1)),
         ({"a": "毎晩、データベースは更新される。"}, "ﾃﾞｰﾀﾍﾞｰｽ", ("データベース", 1)),
     ],
@@ -45,17 +39,10 @@ def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keywor
 @pytest.mark.parametrize(
     ("texts", "keyword", "terms"),
     [
-        ({"a": "The king Lothair reigned.", "b": "It was Lothair."}, "Lotahir", [("Lothair", 2)]),
         ({"a": "The king Lothair II reigned."}, "Lothiar II", [("Lothair II", 1), ("Lothair", 1)]),
-        ({"a": "A band, Admiral Twin."}, "Admiral Twim", [("Admiral Twin", 1), ("Twin", 1)]),
         ({"a": "One lantern burned.", "b": "No lantern burned."}, "lanterns", [("lantern", 2)]),
         ({"a": "Здесь жил Чайковский."}, "Чайкофский", [("Чайковский", 1)]),
         ({"a": "Admiral Twin is a band.", "b": "Twin."}, "Admiral Twin Theatre", [("Admiral Twin", 1)]),
-        (
-            {"a": "Orlath.", "b": "Tamsin stayed.", "c": "Tamsin slept."},
-            "Orlath Tamsin",
-            [("Orlath", 1), ("Tamsin", 2)],
-        ),
         ({"a": "The rarest of wrestlers."}, " ".join(["nobody saw the", *"abcdefgh", "wrestlers"]), []),
         ({"a": "A wrestler."}, "the wrestler from Japan who left the ring of honour", [("wrestler", 1)]),
     ],
@@ -68,20 +55,10 @@ def test_similar_words_or_parts_of_a_keyword_are_offered(make_index, texts, keyw
     assert not any(term.respelled for term in report.closest)
 
 
-@pytest.mark.parametrize(
-    "keyword", ["南京", "京", "上海市", "ピンチ", "ハンフレット", "'", "...", "\ud800", "x" * 10_000]
-)
+@pytest.mark.parametrize("keyword", ["南京", "ハンフレット", "'", "\ud800", "x" * 10_000])
 def test_what_has_nothing_close_gets_no_terms(make_index, keyword):
     index = make_index({"a": "ビンチ村の橋。", "b": "レストランのパンフレット。", "c": "The light house."})
     assert closest(index.keyword_search([keyword])) == {keyword: []}
-
-
-def test_a_keyword_that_is_found_needs_no_similar_term(make_index):
-    texts = {"a": "The Café Brel.", "b": "The Cafe Brel. The Cafe Brel.", "c": "Cafes of Brel."}
-    index = make_index(texts)
-    results = index.keyword_search(["cafe brel", "cafes", "bre"])
-    assert [(r.keyword, r.chunks) for r in results.keywords] == [("cafe brel", 1), ("cafes", 1), ("bre", 3)]
-    assert closest(results) == {"cafe brel": [("Café Brel", 1)], "cafes": [], "bre": []}
 
 
 def test_the_keyword_without_its_brackets_is_offered_only_where_more_chunks_hold_it(make_index):
@@ -92,18 +69,6 @@ def test_the_keyword_without_its_brackets_is_offered_only_where_more_chunks_hold
         "(bird)": [],
         "“Grey Petrel”": [("Grey Petrel", 1)],
         "(crane)": [("crane", 1)],
-    }
-
-
-def test_words_of_other_documents_are_not_offered(make_index):
-    index = make_index({"a": "Orlath and his light house.", "b": "Tamsin saw light houses."})
-    keywords = ["Orlaht", "Orlath Tamsin", "lighthouse", "light-house"]
-    assert closest(index.keyword_search(["lighthouse"])) == {"lighthouse": [("light house", 2)]}
-    assert closest(index.limited_to(["b"]).keyword_search(keywords)) == {
-        "Orlaht": [],
-        "Orlath Tamsin": [("Tamsin", 1)],
-        "lighthouse": [],
-        "light-house": [("light house", 1)],
     }
 
 
@@ -129,7 +94,6 @@ def test_chunks_with_all_words_of_a_keyword_are_found_if_they_are_few(make_index
         assert {hit.chunk_id for hit in results.hits if keyword in hit.apart} == few
         assert set(results.keywords[0].apart) == few
         assert results.total == len(few)
-        assert not index.keyword_search([keyword]).hits  # the paper's search does not know them
     assert {1, 2, 3} <= seen
 
 
@@ -137,17 +101,3 @@ def test_words_apart_may_have_other_diacritics(make_index):
     index = make_index({"a": "Mára bought art in winter.", "b": "Mara Émile", "c": "The start."})
     assert index.keyword_search("Émile of the art", by_coverage=True).hits == ()
     assert index.keyword_search(["emile of Mara"], by_coverage=True).keywords[0].apart == ("b:0",)
-
-
-@pytest.mark.parametrize("keyword", ["83.0%", "2014-09-26", "94,865 gold", "the of", "x y", "o'k", "兄弟 gold"])
-def test_numbers_in_pieces_and_single_letters_are_not_looked_for_apart(make_index, keyword):
-    index = make_index({"a": "In 26 days 83 of 94 ships had 0 gold, or 865. In 2014, 09 was it. O x. K y. 兄弟"})
-    assert index.keyword_search(keyword, by_coverage=True).keywords[0].apart == ()
-
-
-def test_chunks_with_words_apart_are_counted_once_and_with_what_else_they_hold(make_index):
-    documents = {f"n{n}": f"Vellin has {'Vellin ' * n} boats." for n in range(30)}
-    index = make_index(documents | {"last": "Vellin was home to Mara and to a daughter of Ann."})
-    results = index.keyword_search(["Vellin", "Mara daughter"], 5, by_coverage=True)
-    assert results.total == 31
-    assert (results.hits[-1].keyword_counts, results.hits[-1].apart) == ({"Vellin": 1}, ("Mara daughter",))

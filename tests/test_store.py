@@ -84,7 +84,7 @@ def test_odd_ids_are_not_there(view):
         assert view.document(key) is None
         assert view.numbers([key]) == view.fingerprints([key]) == {}
         assert list(view.limited_to([key]).yield_keys()) == []
-        assert view.similar_ids(key, 2)
+        assert view.nearby_ids(key, 2)
         assert view.named([key], 2) == (["a", "b"] if key == "" else [])
 
 
@@ -143,19 +143,11 @@ def test_a_number_is_never_used_again(any_store, way):
 
 def test_a_document_with_a_taken_chunk_id_is_refused_and_the_others_are_stored(any_store):
     with any_store.draft(begin) as draft:
-        refused = draft.put(
-            [
-                document("x", "One.", ids=["b:0"]),  # b keeps it
-                document("y", "Two.", ids=["a:1"]),  # a gives it up
-                document("a", "Three.", fingerprint="2"),
-                document("z", "Four.", ids=["a:1"]),  # y has it now
-            ]
-        )
-        assert refused == {"x": "b:0", "z": "a:1"}
+        y, z = (document(name, "Two.", ids=["n:1"]) for name in "yz")
+        assert draft.put([document("x", "One.", ids=["b:0"]), y, z]) == {"x": "b:0", "z": "n:1"}
+        assert draft.put([document("a", "One.", ids=["b:0"]), y]) == {"a": "b:0"}
         draft.publish(draft.settings)
-        refused = draft.put([document("a", "One.", ids=["b:0"]), document("w", "Two.", ids=["a:0"])])
-        assert refused == {"a": "b:0", "w": "a:0"}  # a document that is refused keeps its ids
-    assert sorted(held(any_store)[2]) == ["a:0", "a:1", "b:0", "c/ü:1:0", "d:0"]
+    assert sorted(held(any_store)[2]) == ["a:0", "a:1", "b:0", "c/ü:1:0", "d:0", "n:1"]
 
 
 def test_vectors_are_found_by_the_texts_of_their_sentences(any_store):
@@ -175,7 +167,7 @@ def test_what_changes_nothing_publishes_nothing(any_store):
         assert draft.put([document("x", "One.", ids=["b:0"])])
         assert draft.publish(draft.settings) == draft.settings
         if before is not None:  # and copies nothing
-            assert files(any_store.location).keys() - before.keys() == {Path("writer.json")}
+            assert files(any_store.location).keys() == before.keys()
     assert any_store.stamp() == stamp
 
 
@@ -189,17 +181,6 @@ def test_settings_and_sources_alone_are_published(any_store):
     assert published.chunk_tokens == 500
     with closing(any_store.open()) as view:
         assert view.document("a").source == "moved/a.txt"
-
-
-def test_a_draft_goes_on_after_a_publication(any_store):
-    with any_store.draft(begin) as draft:
-        draft.put([document("e", "A fifth line.")])
-        draft.publish(draft.settings)
-        draft.put([document("f", "A sixth line.")])
-        draft.remove(["a"])
-        draft.publish(draft.settings)
-    assert [record.id for record in held(any_store)[1]] == ["b", "c/ü:1", "d", "e", "f"]
-    assert any_store.find_damage() == []
 
 
 def test_an_index_without_documents_is_one(any_store):
@@ -239,7 +220,7 @@ def test_what_gets_its_name_was_synced_before_and_the_name_is_synced_after_it(tm
     assert state(tmp_path) in done
     assert state(index.parent) in done
     write(FolderStore(index), document("e", "A new line."), remove=["b"])
-    published = [(*entry, after) for entry, after in pairwise(done) if len(entry) == 3 and entry[0] != "writer.json"]
+    published = [(*entry, after) for entry, after in pairwise(done) if len(entry) == 3]
     assert [name for name, *_ in published] == ["draft.sqlite3", "keywords", "chroma", "index.sqlite3"] * 2
     assert all(unsynced == [] and renamed == synced for _, unsynced, renamed, synced in published)
 
@@ -476,17 +457,12 @@ def test_a_read_only_index_is_searched(store, monkeypatch):
     (file,) = store.location.glob("keywords-*")
     file.unlink()
     before = files(store.location)
-
-    def refuse(*_):
-        raise PermissionError("read-only")
-
-    monkeypatch.setattr("arag.retrieval.store.view.write_keywords", refuse)
     monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     with closing(store.open()) as view:
         assert view.rank(["ship"], 9).total == 3
-        assert isinstance(view.sentences(), ChromaGraph)
-        assert view.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(1, abs=1e-3)
+        with pytest.warns(UserWarning, match="is read-only"):
+            assert view.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(1, abs=1e-3)
     assert files(store.location) == before
 
 
@@ -533,26 +509,14 @@ def test_where_there_is_no_index_the_error_says_so(tmp_path, way):
     assert not is_index(tmp_path)
 
 
-def test_an_index_of_an_earlier_version_is_refused(tmp_path):
-    (tmp_path / "chunks.sqlite3").write_text("")
-    (tmp_path / "manifest.json").write_text("{}")
-    for use in (FolderStore(tmp_path).open, FolderStore(tmp_path).draft(begin).__enter__):
-        with pytest.raises(IndexFormatError, match=r"earlier version .* ingest the documents again"):
-            use()
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_files_of_others_are_left_alone(tmp_path):
     names = {".DS_Store", "notes.txt", "keywords-of-mine", "chroma-x"}
     for name in names:
         (tmp_path / name).write_text("mine")
     store = FolderStore(tmp_path)
     write(store, *DOCUMENTS)
-    size = store.size()
     write(store, remove=["a"])
     assert {path.name for path in tmp_path.iterdir() if path.is_file() and path.read_bytes() == b"mine"} == names
-    (tmp_path / "notes.txt").write_text("mine" * 10_000)
-    assert store.size() < size
 
 
 def test_an_embedder_that_cannot_be_loaded_leaves_no_folder(tmp_path):
@@ -567,24 +531,10 @@ def test_an_embedder_that_cannot_be_loaded_leaves_no_folder(tmp_path):
 # --- one writer, many readers ---
 
 
-def test_a_second_writer_is_told_who_writes_and_since_when(store):
-    with (
-        store.draft(begin),
-        pytest.raises(IndexLockedError, match=rf"process {os.getpid()} on .* since \d{{4}}-"),
-        FolderStore(store.location).draft(begin),
-    ):
+def test_a_second_writer_is_told_that_another_one_writes(store):
+    with store.draft(begin), pytest.raises(IndexLockedError), FolderStore(store.location).draft(begin):
         pass
     write(store, document("e", "Again."))
-
-
-def test_a_holder_that_cannot_be_read_is_another_process(store):
-    holder = store.location / "writer.json"
-    for obstacle in (os.mkfifo, lambda file: file.write_text("["), lambda _: None):
-        with store.draft(begin):
-            holder.unlink()
-            obstacle(holder)
-            with pytest.raises(IndexLockedError, match="another process"), FolderStore(store.location).draft(begin):
-                pass
 
 
 def test_a_view_keeps_what_it_has_opened_and_says_when_the_rest_is_gone(store):

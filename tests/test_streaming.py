@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import NO_ANSWER
-from arag.retrieval.tools import make_tools
 from scripted import ScriptedModel, call, calls
 from scripted_model import ANSWER, EndlessModel, asked, plain
 
@@ -65,31 +64,26 @@ def test_every_node_runs_once_a_step_in_events(small_index):
     assert names == ["agent", "tools", "agent", "tools", "agent"]
 
 
-@pytest.mark.parametrize("reply", [AIMessage(""), AIMessage(" ")])
-def test_what_stands_for_a_missing_answer_is_streamed_too(small_index, reply):
-    agent = create_arag_agent(ScriptedModel(AIMessage(""), reply), small_index)
+def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
+    agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index)
     stream = list(agent.stream(asked(), stream_mode="messages"))
     assert (stream[-1][0].text, stream[-1][1]["langgraph_node"]) == (NO_ANSWER, "force_answer")
 
 
 def test_tools_announce_what_they_found(small_index):
     async def run():
-        streamed = create_arag_agent(_script(), small_index).astream(asked(), stream_mode="custom")
-        events = create_arag_agent(_script(), small_index).astream_events(asked(), version="v2")
-        search = make_tools(small_index)[0].astream_events({"keywords": ["Lothair"]}, version="v2")
-        custom = [[e["data"] async for e in stream if e["event"] == "on_custom_event"] for stream in (events, search)]
-        return [event async for event in streamed], *custom
+        return [
+            event async for event in create_arag_agent(_script(), small_index).astream(asked(), stream_mode="custom")
+        ]
 
     sync = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="custom"))
-    streamed, events, outside = asyncio.run(run())
-    assert sync == streamed == events
+    assert sync == asyncio.run(run())
     tokens = [(event.pop("retrieved_tokens"), event.pop("evidence_tokens")) for event in sync]
     assert tokens[0][0] > tokens[0][1] > tokens[1][1] == 0
     assert sync[:2] == [
         {"tool": "keyword_search", "query": ["Lothair"], "chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"]},
         {"tool": "chunk_read", "query": ["lothair:0"], "chunk_ids": ["lothair:0"], "new_chunks": []},
     ]
-    assert [event["tool"] for event in outside] == ["keyword_search"]
 
 
 @pytest.mark.parametrize("max_steps", [15, 1])

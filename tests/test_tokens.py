@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from arag.retrieval.tokens import estimate_tokens, load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import load_token_counter, warn_of_estimates
 from fakes import write_corpus
 
 
@@ -34,7 +34,3 @@ def test_counts_are_estimates_and_a_note_says_so_where_documents_are_counted(as_
     code, _, err = as_process("ask", "What stands?", "--index", index, "--model", "extractive")
     assert code == 0
     assert "vocabulary" not in err
-
-
-def test_the_estimate_of_the_shortest_texts_is_a_number_too():
-    assert [repr(estimate_tokens(text)) for text in ("", "a", "mill")] == ["0", "1", "1"]

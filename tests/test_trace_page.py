@@ -7,7 +7,7 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
+from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
@@ -82,20 +82,15 @@ def test_each_step_shows_the_text_that_the_model_got(state):
     assert "not valid JSON" in words(invalid.select_one(".error"))
     assert '{"keywords": ["Bo' in words(invalid.select_one(".arguments"))
     assert words(answer.h3) == "Answer"
-    figures = words(search.select(".figures")[-1])
-    assert "1,000 tokens in (400 cached)" in figures
-    assert "50 out (30 reasoning)" in figures
-    assert total(page, "Steps") == "5 4 tool calls"
-    assert total(page, "Input tokens") == "1,000 400 cached"
+    assert "1,000 tokens in (400 cached)" in words(search.select(".figures")[-1])
+    assert (total(page, "Steps"), total(page, "Input tokens")) == ("5 4 tool calls", "1,000 400 cached")
     assert "gpt-5-mini-2025-08-07" in words(page.header)
 
 
 def test_what_is_not_known_is_not_zero_and_the_built_in_model_is_free(small_index):
     page = parsed(run(small_index, ANSWER))
-    assert (total(page, "Cost"), total(page, "Input tokens")) == (
-        "unknown no price or no token counts",
-        "unknown not reported",
-    )
+    assert total(page, "Cost").startswith("unknown")
+    assert total(page, "Input tokens").startswith("unknown")
     page = parsed(create_arag_agent("extractive", small_index).invoke(asked()))
     assert total(page, "Cost") == "$0 the model is free"
 
@@ -130,7 +125,6 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
     assert SCRIPT in words(answer.select_one("ul > li"))
     links = [link for link in answer.find_all("a") if "cite" not in link.get("class", ())]
     assert [link["href"] for link in links] == ["https://example.com/a?b=1&c=2"]
-    assert links[0]["rel"] == ["noopener", "noreferrer"]
     assert "[run](javascript:alert(1))" in words(answer)
     assert "[a picture]" in words(answer)
     assert {tag.name for tag in answer.find_all(True)} <= set(
@@ -139,11 +133,9 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
 
 
 def test_ids_in_links_leave_them_whole(small_index):
-    read = call("chunk_read", chunk_ids=["teutberga:0"])
     url = "https://example.com/?q=teutberga:0"
     text = f'Her life [teutberga:0]: [see [teutberga:0]]({url} "of teutberga:0") and <{url}>.'
-    answer = parsed(run(small_index, read, AIMessage(text))).select_one(".answer")
-    cite, link, plain = answer.find_all("a")
+    cite, link, plain = parsed(run(small_index, AIMessage(text))).select(".answer a")
     assert cite["href"] == "#source-1"
     assert (link["href"], link["title"], link.get_text()) == (url, "of teutberga:0", "see [teutberga:0]")
     assert (plain["href"], plain.get_text()) == (url, url)
@@ -174,13 +166,10 @@ def test_a_state_that_came_as_json_gives_the_same_page(state, small_index):
     # As LangGraph's server sends messages, and as the records of experiments hold them.
     for messages in ([m.model_dump() for m in state["messages"]], messages_to_dict(state["messages"])):
         assert trace_page(json.loads(json.dumps({**state, "messages": messages}))) == trace_page(state)
-    page = parsed({"messages": state["messages"]})
-    assert words(page.select_one(".answer")).startswith("Boso the Elder")
-    assert total(page, "Steps") == "5 4 tool calls"
-    source = state["citations"][0] | {
-        "document": {"id": "x", "title": "X", "url": "javascript:alert(1)", "author": "", "date": ""}
-    }
-    assert not parsed({**state, "citations": [source]}).select('.origin a, [href^="javascript"]')
+    assert total(parsed({"messages": state["messages"]}), "Steps") == "5 4 tool calls"
+    document = {"id": "x", "title": "X", "url": "javascript:alert(1)", "author": "", "date": ""}
+    citation = state["citations"][0] | {"document": document}
+    assert not parsed({**state, "citations": [citation]}).select('.origin a, [href^="javascript"]')
     output = create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), version="v2")
     assert "Boso the" in trace_page(output)
 
@@ -199,9 +188,8 @@ def test_a_run_that_failed_shows_what_there_is_and_why(small_index):
     assert not page.select(".answer, .sources, .steps > li")  # those in the state are of the question before
 
 
-@pytest.mark.parametrize("question", [("user", QUESTION), {"role": "user", "content": QUESTION}])
-def test_a_run_that_failed_at_once_is_shown_from_its_input(question):
-    assert parsed({"messages": [question]}, error="down").title.text == f"Failed: {QUESTION}"
+def test_a_run_that_failed_at_once_is_shown_from_its_input():
+    assert parsed({"messages": [("user", QUESTION)]}, error="down").title.text == f"Failed: {QUESTION}"
 
 
 def test_the_record_of_another_method_shows_its_notes_and_retrievals():
@@ -213,10 +201,7 @@ def test_the_record_of_another_method_shows_its_notes_and_retrievals():
     }
     page = parsed(record)
     assert "Facts (2)" in words(page.select_one(".notes"))
-    assert (words(page.select_one(".call h3")), total(page, "Retrieved tokens")) == (
-        "bm25",
-        "7 5 of evidence, 1 chunk read",
-    )
+    assert (words(page.select_one(".call h3")), total(page, "Retrieved tokens")[:1]) == ("bm25", "7")
 
 
 def test_calls_without_results_reasoning_and_half_characters_are_shown():
@@ -226,14 +211,12 @@ def test_calls_without_results_reasoning_and_half_characters_are_shown():
     assert "Perhaps?" in words(page.select_one(".steps"))
     assert "no result" in words(page.select_one(".steps .error"))
     assert "No answer" in words(page.select_one(".badges"))
-    other = ToolMessage("text", tool_call_id=reply.tool_calls[0]["id"], artifact={"results": [1]})
-    assert parsed({"messages": [HumanMessage("?"), reply, other]}).pre.get_text() == "text"
 
 
-@pytest.mark.parametrize("messages", [None, [], [AIMessage("Hello.")], [{"type": "nonsense", "content": ""}], [3]])
-def test_what_is_not_a_run_is_refused(messages):
+@pytest.mark.parametrize("state", [{}, {"messages": [AIMessage("Hello.")]}, {"messages": [{"type": "nonsense"}]}])
+def test_what_is_not_a_run_is_refused(state):
     with pytest.raises(InputError, match=r"messages|state"):
-        trace_page({"messages": messages} if messages is not None else {})
+        trace_page(state)
 
 
 def test_a_notebook_shows_the_page_in_a_frame_that_may_only_open_links(state):

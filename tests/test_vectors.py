@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.retrieval import vectors as vectors_module
 from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.store import view as view_module
 from arag.retrieval.store.chroma import ChromaGraph
@@ -61,14 +59,6 @@ def test_equal_vectors_have_the_same_similarity_to_the_last_bit():
     found = SentenceMatrix.build([(n, [0], row[np.newaxis]) for n, row in enumerate(vectors)], 384).nearest(same, 400)
     assert [m.chunk for m in found] == list(range(0, 1_200, 3))
     assert len({m.similarity for m in found}) == 1
-
-
-def test_damaged_vectors_are_never_among_the_nearest():
-    vectors = np.array([[1, 0], [np.nan, 0], [0, np.inf], [0, 1]], dtype=np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = SentenceMatrix.build([(7, [0, 1, 2, 3], vectors)], 2).nearest(np.array([1, 0], dtype=np.float32), 4)
-    assert [(m.position, m.similarity) for m in found] == [(0, 1), (3, 0)]
 
 
 # --- an index in a folder ---
@@ -132,30 +122,11 @@ def test_the_graph_finds_the_nearest_whatever_share_of_them_a_limit_leaves(view,
     assert view.limited_to([]).nearest(queries[0], 15) == []
 
 
-def test_what_is_nearest_outside_of_a_limit_is_passed_over(tmp_path, through_chroma, monkeypatch):
-    monkeypatch.setattr(view_module, "_MAX_LIMITED_BYTES", 0)
-    monkeypatch.setattr(view_module, "_MAX_PROPOSED", 100)
-    query, *far = random_vectors(201, 32)
-    near = query + 0.01 * random_vectors(800, 32, seed=3)
-    with closing(make_index(tmp_path / "index", np.concatenate([near, far])).open()) as view:
-        assert recall(view, query, 15, [f"d{n:05}" for n in range(200, 250)]) == 1
-
-
 def test_a_sentence_that_stands_a_thousand_times_hides_no_other(tmp_path, through_chroma):
     copied, *others = random_vectors(61, 48, topics=1)
     with closing(make_index(tmp_path / "index", np.array([copied] * 1_000 + others)).open()) as view:
         assert np.mean([recall(view, other, 1) for other in others]) >= 0.98
         assert len({m.similarity for m in view.nearest(copied, 200)}) == 1
-
-
-def test_the_graph_and_the_matrix_give_the_same_similarities(store, vectors, monkeypatch):
-    found = []
-    for limit in (0, 80_000_000):
-        monkeypatch.setattr(vectors_module, "MAX_MATRIX_BYTES", limit)
-        with closing(store.open()) as view:
-            found.append(view.nearest(vectors[7], 30))
-    assert found[0][:15] == found[1][:15]
-    assert (found[0][0].position, found[0][0].similarity) == (7, pytest.approx(1, abs=1e-3))
 
 
 @pytest.mark.slow

@@ -8,12 +8,12 @@ import traceback
 import warnings
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from arag.cli.ask import ask, chat, mcp
-from arag.cli.index import copy, info, ingest, list_documents, read, remove, search_keyword, search_semantic, verify
+from arag.cli.index import copy, info, ingest, list_documents, read, remove, search, verify
 from arag.errors import ARAGError, InputError
 from arag.evaluation.cli import eval_app
 from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error, styled
@@ -24,12 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-search_app = typer.Typer(help="Search an index without a model.", no_args_is_help=True)
-search_app.command("keyword")(search_keyword)
-search_app.command("semantic")(search_semantic)
-app.add_typer(search_app, name="search")
 app.add_typer(eval_app, name="eval")
-for command in (ingest, ask, chat, mcp, read, info, remove, verify, copy):
+for command in (ingest, ask, chat, search, read, info, remove, verify, copy, mcp):
     app.command()(command)
 app.command("list")(list_documents)
 
@@ -52,14 +48,13 @@ def options(
 def main() -> None:
     """Run the command line. Our own errors, and those of files, print one line on stderr and exit with code 1."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = lambda message, *_, **__: err.print(styled(("Note:", "yellow"), f" {message}"))
     if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             app()
         finally:
-            sys.excepthook = _show_bug  # Typer has installed its own
             sys.stdout.flush()
     except ARAGError as error:
         show_error(error)
@@ -74,12 +69,6 @@ def main() -> None:
             Console(stderr=True).print("Interrupted.")  # the interrupted code may hold the other console's lock
             end_at_once(INTERRUPTED)
         raise
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    err.print(styled(("Note:", "yellow"), f" {message}"))
-
-
-def _show_bug(*error: Any) -> None:
-    """Print the traceback of an unexpected error through our console: its message may contain untrusted text."""
-    err.print("".join(traceback.format_exception(*error)).rstrip())
+    except Exception:  # noqa: BLE001 - a bug, whose message may contain untrusted text
+        err.print(traceback.format_exc().rstrip())
+        sys.exit(FAILED)

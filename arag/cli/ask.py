@@ -18,7 +18,6 @@ from arag.errors import ARAGError, InputError, ModelError
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.options import (
     DocumentsOption,
-    EffortOption,
     IndexOption,
     JsonOption,
     ModelOption,
@@ -57,7 +56,6 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     index: IndexOption,
     model: ModelOption = None,
-    reasoning_effort: EffortOption = None,
     model_option: ModelOptionsOption = None,
     top_k: AgentTopKOption = DEFAULT_TOP_K,
     tools: ToolsOption = None,
@@ -83,37 +81,34 @@ def ask(
         raise InputError("the question is blank")
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
-    question = mend_characters(question)
-    options = read_model_options(model_option, reasoning_effort)
+    options = read_model_options(model_option)
     check_embedder(index)
     view = None if quiet or as_json else RunView()
+    question = mend_characters(question)
     with open_scoped(index, where, documents) as opened:
         conversation = _Conversation(
             opened, model, options, tools, top_k=top_k, system_prompt=system_prompt, max_steps=max_steps
         )
-        failure, is_written = "", True
         try:
             conversation.ask(question, view)
         except BaseException as error:
-            failure = str(error) or type(error).__name__
-            raise
-        finally:
             if html is not None and conversation.state:
-                is_written = conversation.write_page(html, failure)
+                with suppress(InputError):  # the run's error matters more
+                    conversation.write_page(html, str(error) or type(error).__name__)
+            raise
     if as_json:
         print_json(run_record(question, conversation.state))
     elif view:
         view.show_end(conversation.state)
     else:
         show_answer(conversation.state)
-    if not is_written:
-        raise typer.Exit(FAILED)
+    if html is not None:
+        conversation.write_page(html)
 
 
 def chat(
     index: IndexOption,
     model: ModelOption = None,
-    reasoning_effort: EffortOption = None,
     model_option: ModelOptionsOption = None,
     top_k: AgentTopKOption = DEFAULT_TOP_K,
     tools: ToolsOption = None,
@@ -131,7 +126,7 @@ def chat(
     from arag.cli.show import RunView
     from arag.retrieval.trust import check_embedder
 
-    options = read_model_options(model_option, reasoning_effort)
+    options = read_model_options(model_option)
     check_embedder(index)
     settings: dict[str, Any] = {"top_k": top_k, "system_prompt": system_prompt, "max_steps": max_steps}
     code, is_interrupted = 0, False
@@ -157,7 +152,7 @@ def _read_questions() -> Iterator[str]:
     """Yield the lines that are typed or come through a pipe."""
     is_typed = sys.stdin.isatty() and sys.stdout.isatty()
     if is_typed:
-        with suppress(ImportError):  # not on Windows
+        with suppress(ImportError):
             import readline  # noqa: F401 - gives `input` its history
         out.print('Ask a question. Ctrl-C stops an answer; Ctrl-D or "exit" ends.', style="dim")
     if isinstance(sys.stdin, TextIOWrapper):
@@ -183,39 +178,25 @@ def _read_questions() -> Iterator[str]:
 
 
 class _Conversation:
-    """Questions to one agent, one after another.
+    """Questions to one agent, one after another; `state` is the last one's, as far as it got.
 
     Runs are asynchronous, because Ctrl-C can cancel those at once. A synchronous run ends only when its model call or
     tool does, which may be waiting for a service that hangs.
-
-    Attributes:
-        state: The last question's state, as far as it got.
     """
 
     def __init__(
-        self,
-        index: Index,
-        model: str | None,
-        model_options: dict[str, Any],
-        tools: Sequence[str] | None,
-        **settings: Any,
+        self, index: Index, model: str | None, options: dict[str, Any], tools: Sequence[str] | None, **settings: Any
     ) -> None:
         from arag.graph.graph import create_arag_agent
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
         from arag.retrieval.tools import TOOL_NAMES
 
         self._model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
-        self._agent = create_arag_agent(
-            load_model(model, **model_options), index, tools=tools or TOOL_NAMES, **settings
-        )
+        self._agent = create_arag_agent(load_model(model, **options), index, tools=tools or TOOL_NAMES, **settings)
         self.state: Any = {}
 
     def ask(self, question: str, view: RunView | None) -> None:
-        """Ask a question, and show the run as it happens.
-
-        Raises:
-            ModelError: A call to the model failed.
-        """
+        """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
         from arag.models.asking import is_provider_error
 
         self.state = {}
@@ -232,26 +213,23 @@ class _Conversation:
     async def _stream(self, question: str, view: RunView | None) -> None:
         modes: Any = ["values", "updates", "messages"] if view else ["values"]
         messages: Any = {"messages": [("user", question)]}
-        async for mode, event in self._agent.astream(
-            messages, {"configurable": {"thread_id": "chat"}}, stream_mode=modes
-        ):
+        thread: Any = {"configurable": {"thread_id": "chat"}}
+        async for mode, event in self._agent.astream(messages, thread, stream_mode=modes):
             if mode == "values":
                 self.state = event
             elif view:
                 view.show(mode, event)
 
-    def write_page(self, file: Path, failure: str) -> bool:
-        """Write a page of the last run; return whether that succeeded."""
+    def write_page(self, file: Path, failure: str = "") -> None:
+        """Write a page of the last run."""
         from arag.errors import without_credentials
         from arag.page import trace_page
 
+        page = trace_page(self.state, error=without_credentials(failure), model=self._model)
         try:
-            page = trace_page(self.state, error=without_credentials(failure), model=self._model)
             file.write_text(page, encoding="utf-8")
         except OSError as error:
-            show_error(InputError(f"the page cannot be written to {file}: {error.strerror}"))
-            return False
-        return True
+            raise InputError(f"the page cannot be written to {file}: {error.strerror}") from error
 
 
 @cache

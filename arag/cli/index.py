@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
-from rich.table import Table
 
 from arag.errors import InputError
-from arag.options import (
-    DocumentsOption,
-    IndexOption,
-    JsonOption,
-    TopKOption,
-    WhereOption,
-    count,
-    open_scoped,
-)
+from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped
 from arag.retrieval import DEFAULT_TOP_K
+from arag.retrieval.text import count
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from arag.ingest.documents import IngestSummary
     from arag.ingest.progress import Progress
-    from arag.retrieval.index import Index
     from arag.retrieval.storage import IndexStore
-    from arag.retrieval.types import DocumentInfo
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 _MAX_SKIPPED = 10  # files named for each reason
@@ -160,17 +145,13 @@ def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bo
 
 
 def show_progress(bars: Bars) -> Callable[[Progress], None]:
-    """Return a function that draws a bar for each step; the bars have a column for the field `figures`."""
-    tasks: dict[str, TaskID] = {}
+    """Return a function that moves a bar, which has a column for the field `figures`."""
+    task = bars.add_task("", total=None, figures="")
 
     def show(now: Progress) -> None:
-        step = now.phase if now.phase in {"copying", "publishing"} else "files"
-        if step not in tasks:
-            tasks[step] = bars.add_task("", total=None, figures="")
         phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
         figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
-        total = None if now.total is None else max(now.total, 1)
-        bars.update(tasks[step], description=phase, completed=now.done, total=total, figures=figures)
+        bars.update(task, description=phase, completed=now.done, total=now.total, figures=figures)
 
     return show
 
@@ -185,8 +166,7 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
     out.print(styled((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}."))
     if summary.absent:
         out.print(
-            f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone "
-            "from the given paths; `arag remove` removes any."
+            f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
         )
     skipped: dict[str, list[str]] = {}
     for problem in summary.skipped:
@@ -211,103 +191,49 @@ def info(
     if as_json:
         print_json(values)
         return
-    table = Table(show_header=False, box=None)
     for name, value in values.items():
-        if name == "bytes" and not value:  # of a scope, whose share of the files is not known
-            continue
-        shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
-        table.add_row(name.replace("_", " "), str(shown))
-    out.print(table)
+        if name != "bytes" or value:  # not known of a scope
+            out.print(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
 
 
 def list_documents(
-    index: IndexOption,
-    pattern: Annotated[
-        str | None,
-        typer.Argument(metavar="PATTERN", help="A part of ids or titles, or a pattern such as 'people/*', in quotes."),
-    ] = None,
-    where: WhereOption = None,
-    documents: DocumentsOption = None,
-    as_json: JsonOption = False,
+    index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the documents of an index: ids, titles, chunks and sources; with --json, metadata too."""
+    """List the documents of an index: ids, titles, chunks and sources, with tabs between; with --json, metadata too."""
     with open_scoped(index, where, documents) as opened:
-        matching = _find_documents(opened, pattern)
         if as_json:
-            print_json({"documents": [asdict(document) for document in matching]})
-        else:
-            show_documents(matching, pattern)
-
-
-def _find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
-    """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
-    from arag.retrieval.scope import compile_pattern
-
-    text = (pattern or "*").lower()
-    compiled = compile_pattern(text if "*" in text else f"*{text}*")
-    for document in index.documents():
-        if compiled.match(document.id.lower()) or compiled.match(document.title.lower()):
-            yield document
-
-
-def show_documents(documents: Iterable[DocumentInfo], pattern: str | None) -> None:
-    """Print documents: on a terminal as a table, elsewhere one a line, with tabs between the fields."""
-    is_empty = True
-    table = Table(box=None, pad_edge=False)
-    table.add_column("Id", overflow="fold")
-    table.add_column("Title")
-    table.add_column("Chunks", justify="right")
-    table.add_column("Source", overflow="fold")
-    here = f"{Path.cwd()}{os.sep}"
-    for document in documents:
-        is_empty = False
-        fields = [document.id, document.title, f"{document.chunks:,}", document.source]
-        if out.is_terminal:  # short: from the working directory, and without the part of a path that is the id
-            fields[-1] = re.sub(rf"(?<=/){re.escape(document.id)}$", "…", document.source.removeprefix(here))
-            table.add_row(*map(visible, fields))
-        else:
+            print_json({"documents": [asdict(document) for document in opened.documents()]})
+            return
+        for document in opened.documents():
+            fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
-    if is_empty:
-        err.print(f"No document matches {pattern!r}." if pattern else "The index holds no documents.")
-    elif out.is_terminal:
-        out.print(table, soft_wrap=False)
 
 
-# --- searching ---
-
-
-def search_keyword(
-    terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly, ignoring case.")],
+def search(
+    kind: Annotated[Literal["keyword", "semantic"], typer.Argument(help="How to search.")],
+    text: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT", help="Keywords, matched exactly, ignoring case; or a text close in meaning."),
+    ],
     index: IndexOption,
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find chunks that contain keywords."""
+    """Search an index without a model, for chunks with keywords or with sentences close in meaning to a text."""
     from arag.retrieval.present import Shown
-    from arag.retrieval.render import render_keywords
+    from arag.retrieval.render import render_keywords, render_semantic
 
+    results: Any
     with open_scoped(index, where, documents) as opened:
-        results = opened.keyword_search(terms, top_k)
-    _show_results(results, render_keywords(results, Shown(results.hits)), as_json)
-
-
-def search_semantic(
-    query: Annotated[str, typer.Argument(help="Text to search for.")],
-    index: IndexOption,
-    top_k: TopKOption = DEFAULT_TOP_K,
-    where: WhereOption = None,
-    documents: DocumentsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Find chunks with sentences close in meaning to a query."""
-    from arag.retrieval.present import Shown
-    from arag.retrieval.render import render_semantic
-
-    with open_scoped(index, where, documents) as opened:
-        results = opened.semantic_search(query, top_k)
-    _show_results(results, render_semantic(Shown(results.hits)), as_json)
+        if kind == "keyword":
+            results = opened.keyword_search(text, top_k)
+            shown = render_keywords(results, Shown(results.hits))
+        else:
+            results = opened.semantic_search(" ".join(text), top_k)
+            shown = render_semantic(Shown(results.hits))
+    _show_results(results, shown, as_json)
 
 
 def read(

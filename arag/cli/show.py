@@ -6,15 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from arag.models.prices import cost, format_dollars
-from arag.options import count
 from arag.retrieval.render import name_place
-from arag.retrieval.text import CUT, fold
-from arag.terminal import out, print_indented, styled
+from arag.retrieval.text import count, shorten
+from arag.terminal import out, styled
 
 if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
 
-    from arag.graph.state import Citation, State
+    from arag.graph.state import State
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 
@@ -50,13 +49,13 @@ class RunView:
 
     def _show_call(self, result: ToolMessage) -> None:
         arguments = self._arguments.get(result.tool_call_id)
-        named = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+        named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
         shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
         out.print(styled((f"{self._step:>2}", "dim"), " ", (result.name or "", "bold cyan"), f" {shown}"))
-        artifact = result.artifact if isinstance(result.artifact, dict) else {}
+        artifact = result.artifact or {}
         chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
         tokens = artifact.get("retrieved_tokens", 0)
-        print_indented(f"{chunks} ({tokens:,} tokens)", 3, "red" if result.status == "error" else "dim")
+        out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -96,19 +95,14 @@ def show_sources(state: State) -> None:
         out.print()
         out.print("Sources", style="bold")
     for citation in state["citations"]:
-        _show_source(citation)
-
-
-def _show_source(citation: Citation) -> None:
-    document = citation["document"]
-    about = ", ".join(filter(None, [document["title"] if document else "", name_place(None, None, citation["pages"])]))
-    note = "" if citation["seen"] else " (not seen in this run)"
-    out.print(styled(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red")))
-    if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
-        print_indented(origin, 5, "dim")
-    for quote in citation["quotes"]:
-        text = fold(quote["text"])
-        print_indented(f"“{text if len(text) <= _MAX_QUOTE else text[:_MAX_QUOTE].rstrip() + CUT}”", 5, "dim")
+        document = citation["document"]
+        about = filter(None, [document and document["title"], name_place(None, None, citation["pages"])])
+        note = "" if citation["seen"] else " (not seen in this run)"
+        out.print(styled(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red")))
+        if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
+            out.print(f"     {origin}", style="dim")
+        for quote in citation["quotes"]:
+            out.print(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
 
 
 def _show_counts(state: State) -> None:
@@ -129,7 +123,7 @@ def _show_counts(state: State) -> None:
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
-    keys = {"answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage"}
-    values = {key: value for key, value in state.items() if key in keys}
+    keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
     tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
+    values = {key: state[key] for key in keys if key in state}
     return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}

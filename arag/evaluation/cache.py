@@ -1,4 +1,4 @@
-"""What an experiment has computed and paid for, on disk: work that was killed or failed is done again at no cost."""
+"""What an experiment has computed, paid for and may spend; work that was killed or failed is done again at no cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
 from platformdirs import user_data_path
 
-from arag.errors import StorageError, without_credentials
+from arag.errors import InputError, StorageError, without_credentials
+from arag.models.prices import cost
 from arag.models.usage import ModelCall, model_call
 
 _TABLES = """
@@ -44,13 +45,8 @@ def make_key(*parts: Any) -> bytes:
 class Store:
     """Results by key, and the model calls that were paid for, in one SQLite file, which is made when it is needed.
 
-    A killed process loses nothing that was put there. Threads and processes may share it.
-
-    Args:
-        folder: The file's folder.
-
-    Raises:
-        StorageError: The file cannot be opened, created or written; each method raises it.
+    A killed process loses nothing that was put there. Threads and processes may share it. Each method raises a
+    StorageError if the file cannot be used.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,15 +133,52 @@ def store_folder(location: Path | str) -> Path:
     return user_data_path("arag", appauthor=False) / "indexes" / f"{name}.methods"
 
 
+class BudgetError(InputError):
+    """What may be spent is used up, or a price is unknown."""
+
+
+class Budget:
+    """A limit in US dollars for everything that its ledgers note, in this run and in earlier ones; None for none.
+
+    Calls that are under way when it is reached are finished, and paid.
+    """
+
+    def __init__(self, ledgers: Sequence[Store], limit: float | None = None) -> None:
+        self._limit = limit
+        self._counted = dict.fromkeys(ledgers, 0)
+        self._spent = 0.0
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Check that another call may be paid for.
+
+        Raises:
+            BudgetError: The limit is reached, or the price of a model is unknown.
+        """
+        if self._limit is None:
+            return
+        with self._lock:
+            for ledger in self._counted:
+                for call in ledger.payments(after=self._counted[ledger]):
+                    price = cost([call])
+                    if price is None:
+                        raise BudgetError(
+                            f"--max-cost cannot be enforced: the price of {call['model'] or 'a model without a name'} "
+                            "is unknown, or its provider reports no tokens"
+                        )
+                    self._spent += price
+                    self._counted[ledger] += 1
+        if self._spent >= self._limit:
+            raise BudgetError(
+                f"--max-cost is reached: ${self._spent:.2f} are spent. With a higher limit, the next run goes on"
+            )
+
+
 class CallCache(BaseCache):
     """LangChain's cache of model calls, in a store. A call's key is all that is sent, with the model's options.
 
-    Empty replies are not kept: they are asked for again.
-
-    Args:
-        replies: Keeps the replies.
-        ledger: Notes what was paid; by default `replies`.
-        before_call: Called before a call that is to be paid; it may raise.
+    Empty replies are not kept: they are asked for again. `ledger` notes what was paid, by default with the replies.
+    `before_call` is called before a call that is to be paid; it may raise.
     """
 
     def __init__(
@@ -170,8 +203,8 @@ class CallCache(BaseCache):
         self._ledger.pay(call)
 
     def clear(self, **_: Any) -> None:
-        """Refuse: what it keeps was paid for."""
-        raise NotImplementedError("delete the file to make the calls again")
+        """Refuse."""
+        raise NotImplementedError("what it keeps was paid for: delete the file to make the calls again")
 
 
 def is_replayed(reply: AIMessage) -> bool:

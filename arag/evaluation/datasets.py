@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +20,6 @@ from arag.errors import InputError
 # Where a gold answer is: a document, by its id, or a page of one, from 1. A page's document is named without folder and
 # suffix.
 Source: TypeAlias = str | tuple[str, int]
-
-_MAX_SHOWN = 60  # characters of an invalid value in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +59,19 @@ def load_questions(file: Path) -> list[Question]:
 
     The file is a JSON list or JSON Lines, in one of these formats: the authors' (`id` or `qid`, `question`, `answer` or
     `gold_answer`), MuSiQue's (with `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`,
-    `context`, as pairs or as the model hub's columns), GraphRAG-Bench's or FinanceBench's (`financebench_id`,
-    `evidence`). `supporting` may list the documents with the answer. An answer may be a list: all but the first are
-    aliases. Questions marked as unanswerable (`answerable` is false, in MuSiQue-Full) are left out with a warning:
-    their gold answer belongs to another question.
+    `context`), GraphRAG-Bench's or FinanceBench's (`financebench_id`, `evidence`). `supporting` may list the documents
+    with the answer. An answer may be a list: all but the first are aliases.
 
     Raises:
         InputError: The file is missing or not such a list, or a question has no id, text or answer, or the id of
             another question.
     """
     questions: dict[str, Question] = {}
-    unanswerable = 0
     for place, value in _values(file):
-        if not isinstance(value, dict):
-            raise InputError(f"{place} is not a JSON object: {_shorten(value)}")
-        if value.get("answerable") is False:
-            unanswerable += 1
-            continue
         question = _read_question(value, place)
         if question.id in questions:
             raise InputError(f"{place}: another question has the id {question.id!r}")
         questions[question.id] = question
-    if unanswerable:
-        warnings.warn(f"{file}: {unanswerable:,} questions marked as unanswerable are left out", stacklevel=2)
     if not questions:
         raise InputError(f"{file} holds no questions")
     return list(questions.values())
@@ -109,42 +96,31 @@ def _values(file: Path) -> Iterator[tuple[str, Any]]:
             place = f"{file}, line {number}"
             if line.strip():
                 yield place, json.loads(line)
-    except FileNotFoundError:
-        raise InputError(f"{file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{place} is not valid JSON: {error}; give a JSON list, or one object a line") from error
 
 
-def _text(value: Any) -> Any:
-    """Return strings and numbers as texts without lone surrogates."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value).encode("utf-8", "replace").decode().replace("\0", "").strip()
-    return value
-
-
-def _texts(value: Any) -> Any:
-    """Return the texts of a list or a single one, without blank ones."""
+def _listed(value: Any) -> Any:
+    """Return a value as a list, without empty texts."""
     values = value if isinstance(value, list) else [] if value is None else [value]
-    return [text for text in map(_text, values) if text != ""]
+    return [each for each in values if each != ""]
 
 
-_Text = Annotated[str, BeforeValidator(_text)]
-_Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
-_Texts = Annotated[list[str], BeforeValidator(_texts)]
-_Answers = Annotated[list[str], Field(min_length=1), BeforeValidator(_texts)]
+_Filled = Annotated[str, Field(min_length=1)]
+_Texts = Annotated[list[_Filled], BeforeValidator(_listed)]
 
 
 class _Passage(BaseModel):
     """A paragraph as MuSiQue has it."""
 
-    title: _Text | None = None
-    text: _Text = Field(validation_alias=AliasChoices("paragraph_text", "text"))
+    title: str | None = None
+    text: str = Field(validation_alias=AliasChoices("paragraph_text", "text"))
     is_supporting: bool = False
 
     def paragraph(self) -> Paragraph:
-        title = " ".join("".join(c if c.isprintable() else " " for c in self.title or "").split())
+        title = " ".join((self.title or "").split())
         digest = hashlib.sha256(f"{title}\n{self.text}".encode()).hexdigest()[:8]
         return Paragraph(f"{title} #{digest}".strip(), title, self.text)
 
@@ -159,38 +135,48 @@ class _Evidence(BaseModel):
 class _Row(BaseModel):
     """A question as a file has it; further fields are kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True, str_strip_whitespace=True)
 
     id: _Filled = Field(validation_alias=AliasChoices("id", "qid", "_id", "question_id", "financebench_id"))
     question: _Filled
-    answer: _Answers = Field(validation_alias=AliasChoices("answer", "gold_answer"))
+    answer: _Texts = Field(validation_alias=AliasChoices("answer", "gold_answer"), min_length=1)
     answer_aliases: _Texts = []
     aliases: _Texts = []
     supporting: _Texts = []
     paragraphs: list[_Passage] = []
 
 
+class _HotpotQARow(_Row):
+    context: list[tuple[str, list[str]]]
+    supporting_facts: list[tuple[str, int]]
+
+
 class _FinanceBenchRow(_Row):
     evidence: list[_Evidence]
 
 
-def _read_question(value: dict[str, Any], place: str) -> Question:
+def _read_question(value: Any, place: str) -> Question:
+    if not isinstance(value, dict):
+        raise InputError(f"{place} is not a JSON object")
+    forms = {"financebench_id": _FinanceBenchRow, "supporting_facts": _HotpotQARow}
+    form = next((form for name, form in forms.items() if name in value), _Row)
     try:
-        value = _with_paragraphs(value)
-        row = (_FinanceBenchRow if "financebench_id" in value else _Row).model_validate(value)
+        row = form.model_validate(value)
     except ValidationError as error:
         fault = error.errors()[0]
         name = ".".join(map(str, fault["loc"]))
-        raise InputError(
-            f"{place}: {name!r}: {fault['msg']}, not {_shorten(fault['input'])}. A question needs `id` or `qid`, "
-            "`question` and `answer`"
-        ) from error
-    except (TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{place}: 'context' or 'supporting_facts' is not as in HotpotQA: {error}") from error
-    passages = {passage.paragraph(): passage.is_supporting for passage in row.paragraphs if passage.text}
-    evidence = row.evidence if isinstance(row, _FinanceBenchRow) else []
-    pages = [(each.doc_name, each.evidence_page_num + 1) for each in evidence]
-    gold = [*row.supporting, *(p.id for p, supports in passages.items() if supports), *(name for name, _ in pages)]
+        raise InputError(f"{place}: {name!r}: {fault['msg']}; needed are `id`, `question`, `answer`") from error
+    passages, pages = row.paragraphs, []
+    if isinstance(row, _HotpotQARow):
+        titles = {title for title, _ in row.supporting_facts}
+        passages = [  # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not
+            _Passage(title=title, text=" ".join(map(str.strip, sentences)), is_supporting=title in titles)
+            for title, sentences in row.context
+        ]
+    elif isinstance(row, _FinanceBenchRow):
+        pages = [(each.doc_name, each.evidence_page_num + 1) for each in row.evidence]
+    paragraphs = {passage.paragraph(): passage.is_supporting for passage in passages if passage.text}
+    gold = [*row.supporting, *(p.id for p, supports in paragraphs.items() if supports), *(name for name, _ in pages)]
     return Question(
         id=row.id,
         text=row.question,
@@ -199,30 +185,5 @@ def _read_question(value: dict[str, Any], place: str) -> Question:
         gold_documents=tuple(dict.fromkeys(gold)),
         gold_pages=tuple(dict.fromkeys(pages)),
         fields=row.model_extra or {},
-        paragraphs=tuple(passages),
+        paragraphs=tuple(paragraphs),
     )
-
-
-def _with_paragraphs(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a question with `paragraphs` in place of a `context` as in HotpotQA and 2WikiMultiHopQA.
-
-    Their own files have pairs of a title and sentences, and the model hub has columns. Elsewhere `context` may be a
-    text, or a list of texts.
-    """
-    context, facts = row.get("context"), row.get("supporting_facts") or ()
-    if isinstance(context, dict) and "sentences" in context:
-        context = list(zip(context["title"], context["sentences"], strict=True))
-    if not isinstance(context, list) or not any(isinstance(each, list | tuple) for each in context):
-        return row
-    titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
-    paragraphs = [
-        # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not.
-        {"title": title, "text": " ".join(map(str.strip, sentences)), "is_supporting": title in titles}
-        for title, sentences in context
-    ]
-    return {name: value for name, value in row.items() if name != "context"} | {"paragraphs": paragraphs}
-
-
-def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, create_model
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError
 from arag.evaluation.method import Session
 from arag.evaluation.runs import Record, find_gold, find_sources
-from arag.evaluation.scores import contains, share
+from arag.evaluation.scores import share
 from arag.files import written_whole
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.retrieval.index import Index
@@ -28,8 +28,6 @@ DEEPER = 100  # chunks to search for a passage that was not among the top k
 
 _NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
 _MAX_PASSAGES = 12_000  # characters of all chunks that a judge is shown
-_MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls and of an answer
-_MAX_CELL = 32_000  # characters; spreadsheets hold 32,767
 _FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
 
 
@@ -196,56 +194,36 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
     record, row = failure.record, failure.describe()
     yield f"Question: {row['question']}"
     yield f"Gold answer: {row['answer']}"
-    yield f"Predicted answer:\n{as_data('answer', _cut(row['prediction'], _MAX_ANSWER) or '(empty)')}"
+    yield f"Predicted answer:\n{as_data('answer', row['prediction'] or '(empty)')}"
     if failure.taxonomy is ITERATIVE:
         yield f"It ended after {record['steps']} steps: {record['stop_reason']}"
         yield f"Gold of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}"
-        yield f"Tool calls:\n{as_data('calls', _cut(row['searches'], _MAX_SEARCHES) or '(none)')}"
-    elif failure.method == _NAIVE_RAG:
-        hits = index.semantic_search(record["question"], DEEPER).hits
-        near = [index.get(hit.chunk_id) for hit in hits]
-        answers = [record["answer"], *record["aliases"]]
-        holding = (n for n, chunk in enumerate(near, start=1) if chunk is not None and contains(chunk.text, answers))
-        first = next(holding, None)
-        which = "none holds" if first is None else f"number {first} is the first that holds"
-        yield f"Of the {len(near)} chunks nearest to the question, {which} the gold answer word for word."
+        yield f"Tool calls:\n{as_data('calls', row['searches'] or '(none)')}"
     chunks = [chunk for chunk in map(index.get, record["read_chunks"]) if chunk is not None]
     gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:
-        text = _cut(chunk.text, _MAX_PASSAGES // len(chunks), around=record["answer"])
+        text = _cut(chunk.text, _MAX_PASSAGES // len(chunks), record["answer"])
         data = as_data("chunk", f"[{chunk.id}]\n{text}")
         yield f"With gold:\n{data}" if gold & find_sources(index, [chunk.id]) else data
 
 
-def _cut(text: str, longest: int, *, around: str = "") -> str:
+def _cut(text: str, longest: int, around: str) -> str:
     """Return a text, cut to a length; the part around some words, if they occur in it."""
-    if len(text) <= longest:
-        return text
-    place = text.lower().find(around.lower()) if around else 0
+    place = text.lower().find(around.lower())
     begin = max(0, min(place - longest // 2, len(text) - longest))
-    cut = text[begin : begin + longest]
-    return f"{'...' if begin else ''}{cut}{'...' if begin + longest < len(text) else ''}"
+    return text[begin : begin + longest]
 
 
 def write_labels(failures: Iterable[Failure], file: Path) -> None:
-    """Write failures as a CSV, for a person to fill in `label` and `note`.
-
-    Raises:
-        StorageError: The file cannot be written; it stays as it was.
-    """
-    rows = [
-        {name: csv_cell(_cut(value, _MAX_CELL)) for name, value in failure.describe().items()} for failure in failures
-    ]
+    """Write failures as a CSV, for a person to fill in `label` and `note`."""
+    rows = [{name: csv_cell(value) for name, value in failure.describe().items()} for failure in failures]
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0] if rows else ())
     writer.writeheader()
     writer.writerows(rows)
-    try:
-        with written_whole(file) as out:
-            out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
-    except OSError as error:
-        raise StorageError(f"{file} cannot be written: {error.strerror}") from error
+    with written_whole(file) as out:
+        out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
 
 
 def csv_cell(text: str) -> str:
@@ -264,10 +242,8 @@ def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:
         delimiter = max(",;\t", key=text.partition("\n")[0].count)
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
         labels = {(row["method"], row["question_id"]): (row["label"].strip().lower(), row["note"]) for row in rows}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file} cannot be read as a CSV in UTF-8: {error}") from error
-    except (KeyError, AttributeError) as error:
-        raise InputError(f"{file} is not a table with the columns method, question_id, label and note") from error
+    except (UnicodeDecodeError, csv.Error, KeyError, AttributeError) as error:
+        raise InputError(f"{file} is not a CSV in UTF-8 with the columns method, question_id, label, note") from error
     labelled = []
     for failure in failures:
         question = failure.record["question_id"]

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, StrictBool
 
 from arag.errors import without_credentials
-from arag.evaluation.budget import BudgetError
+from arag.evaluation.cache import BudgetError
 from arag.evaluation.method import Lab, Session
 from arag.graph.prompts import as_data
 from arag.models.prices import cost
@@ -36,8 +36,6 @@ class Judgement(TypedDict):
     """The judge."""
     cost: float | None
     """US dollars; None if the price is unknown."""
-    unusable: int
-    """Replies that were not the JSON object that was asked for."""
 
 
 class Verdict(BaseModel):
@@ -72,5 +70,4 @@ class Judge:
             reason=verdict.reason if verdict else reason,
             model=self.name,
             cost=cost(session.calls),
-            unusable=session.unusable,
         )

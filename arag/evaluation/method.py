@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag.evaluation.cache import Store, is_replayed
-from arag.evaluation.methods.shared import READER, By, Passages, read_answer
+from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
@@ -31,10 +31,9 @@ from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tools import Presentation
-from arag.retrieval.types import Chunk
+from arag.retrieval.types import Chunk, Hit
 
 MAX_ATTEMPTS = 3
-Form = TypeVar("Form", bound=BaseModel)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -79,13 +78,7 @@ class Method(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer.
-
-    Attributes:
-        text: The answer.
-        cited: Ids of the chunks that it rests on, where it does not name them itself.
-        stop_reason: Why the method ended.
-    """
+    """An answer; `cited` are the ids of the chunks that it rests on, where it does not name them itself."""
 
     text: str
     cited: Sequence[str] = ()
@@ -131,18 +124,10 @@ class Lab:
         """All chunks, in the order of the index."""
         return [chunk for chunk in map(self.index.get, self.index.chunk_ids()) if chunk is not None]
 
-    def passages(self, by: By = "chunk") -> Passages:
-        """Return the chunks, to be ranked by their vectors.
-
-        Args:
-            by: What is compared with a question: the whole `chunk`, of which an embedder sees only its first few
-                hundred tokens, or its nearest `sentence`.
-        """
-        if by == "sentence":
-            placed = [(chunk, vectors) for chunk, _, vectors in self.index.sentence_vectors() if len(vectors)]
-            return Passages(self.index.embedder, [chunk for chunk, _ in placed], [vectors for _, vectors in placed])
+    def passages(self) -> Passages:
+        """Return the chunks, to be ranked by their vectors; an embedder sees the first few hundred tokens of each."""
         vectors = self.vectors([chunk.text for chunk in self.chunks], "Chunks embedded")
-        return Passages(self.index.embedder, self.chunks, [vector[None] for vector in vectors])
+        return Passages(self.chunks, vectors, self.index.embedder)
 
     def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> NDArray[np.float32]:
         """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again."""
@@ -192,7 +177,7 @@ class Session:
         self.model = self.model or self.lab.model
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
-        """Call the model once, with options such as `logprobs`, and return its whole reply; `ask` is simpler."""
+        """Call the model once, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
         with self.lab.one_at_a_time(*((message.type, message.text) for message in messages)):
             reply = self.model.invoke(list(messages), **options)
@@ -227,13 +212,13 @@ class Session:
             if form is None:
                 return text
             try:
-                return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+                return read_json(text, form, cut_off=self.calls[-1]["cut_off"])
             except ValidationError as error:
                 self.unusable += 1
-                fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-                place = ".".join(map(str, fault["loc"]))
-                wrong = f"This is not the JSON object that was asked for: {place} {fault['msg']}".replace(":  ", ": ")
-                messages = [*messages, AIMessage(text), HumanMessage(f"{wrong}. Reply with that object alone.")]
+                fault = error.errors()[0]
+                wrong = " ".join([".".join(map(str, fault["loc"])), fault["msg"]]).strip()
+                again = f"This is not the JSON object that was asked for: {wrong}. Reply with that object alone."
+                messages = [*messages, AIMessage(text), HumanMessage(again)]
         return None if form else ""
 
     def ask_all(
@@ -244,42 +229,38 @@ class Session:
         title: str = "",
         **options: Any,
     ) -> list[Any]:
-        """Ask about several things, several at a time; those that are the same are asked about once.
+        """Ask about several things as `ask` does, several at a time; those that are the same are asked about once.
 
         Args:
-            system: The task, as in `ask`.
+            system: The task.
             users: The question and the data of each, or a conversation.
             form: The form of the replies; None for texts.
             title: What is done, for the progress of long work: "Triples". It is then announced with its size.
             options: For the model's calls.
 
         Returns:
-            The replies, in the order of `users`; see `ask`.
+            The replies, in the order of `users`.
         """
-        users = list(users)
-        keys = [user if isinstance(user, str) else tuple((m.type, m.text) for m in user) for user in users]
-        different = dict(zip(keys, users, strict=True))
+        by_key = [(user if isinstance(user, str) else tuple((m.type, m.text) for m in user), user) for user in users]
+        different = dict(by_key)
         if title and different:
             tokens = sum(load_token_counter().count_batch([f"{system}\n{key}" for key in different]))
             self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
         replies = self.side_by_side(
             lambda session, user: session.ask(system, user, form, **options), list(different.values()), title
         )
-        by_key = dict(zip(different, replies, strict=True))
-        return [by_key[key] for key in keys]
+        reply_to = dict(zip(different, replies, strict=True))
+        return [reply_to[key] for key, _ in by_key]
 
     def side_by_side(
         self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
     ) -> list[Result]:
-        """Do something with several items, several at a time.
+        """Do something with several items, several at a time; return the results in the order of the items.
 
         Args:
             work: What is done: it gets a session of its own, and an item. It does nothing side by side itself.
             items: The items.
             title: What is done, for the progress of long work.
-
-        Returns:
-            The results, in the order of the items; the calls are counted in the same order.
         """
         done = count(1)
 
@@ -311,10 +292,10 @@ class Session:
         tokens: int | None = None,
         **figures: Any,
     ) -> None:
-        """Note which chunks were retrieved; their tokens count as retrieved.
+        """Note which chunks were retrieved, best first; their tokens count as retrieved.
 
         Args:
-            chunks: The chunks, best first.
+            chunks: The chunks.
             query: What was searched for.
             tool: The retrieval's name.
             tokens: The retrieved tokens where they are not those of the chunks.
@@ -341,16 +322,15 @@ class Session:
 
     def search(self, question: str) -> list[Chunk]:
         """Return the chunks that `semantic_search` finds, whole; they count as retrieved."""
-        hits = self.lab.index.semantic_search(question, self.lab.top_k).hits
-        return self._whole([hit.chunk_id for hit in hits], question)
+        return self._whole(self.lab.index.semantic_search(question, self.lab.top_k).hits, question)
 
     def search_keywords(self, keywords: Sequence[str]) -> list[Chunk]:
         """Return the chunks that `keyword_search` finds, whole; they count as retrieved."""
         hits = self.lab.index.keyword_search(keywords, self.lab.top_k).hits if keywords else ()
-        return self._whole([hit.chunk_id for hit in hits], ", ".join(keywords))
+        return self._whole(hits, ", ".join(keywords))
 
-    def _whole(self, chunk_ids: Sequence[str], query: str) -> list[Chunk]:
-        chunks = [chunk for chunk in map(self.lab.index.get, chunk_ids) if chunk is not None]
+    def _whole(self, hits: Iterable[Hit], query: str) -> list[Chunk]:
+        chunks = [chunk for hit in hits if (chunk := self.lab.index.get(hit.chunk_id))]
         self.retrieved(chunks, query, top_k=self.lab.top_k)
         return chunks
 

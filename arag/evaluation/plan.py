@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
-import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import to_jsonable_python
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError
 from arag.evaluation.cache import without_secrets
 from arag.files import written_whole
 from arag.graph import DEFAULT_MAX_STEPS
@@ -37,10 +35,6 @@ class Preparation(BaseModel):
     usage: Usage
     cost: float | None
     """US dollars; None if a model's price is unknown."""
-    seconds: float | None
-    """None if some of it had been done before."""
-    unusable: int = 0
-    """Replies that were not the JSON object that was asked for."""
 
 
 class MethodFacts(BaseModel):
@@ -79,15 +73,10 @@ class Plan(BaseModel):
     version: str = version("langgraph-arag")
     date: str = Field(default_factory=lambda: dt.datetime.now(dt.UTC).date().isoformat())
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of all methods, by METHOD.NAME."""
-        return {f"{name}.{key}": value for name, each in self.methods.items() for key, value in each.settings.items()}
-
 
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
-    settings = json.loads(json.dumps(method.model_dump(), default=_plain))
+    settings = method.model_dump(mode="json")
     module = sys.modules[type(method).__module__]
     if not module.__name__.startswith("arag."):
         with suppress(OSError, TypeError):  # its source is not there, as in a notebook
@@ -97,11 +86,6 @@ def describe_method(method: Method) -> MethodFacts:
         settings=settings,
         **{name: getattr(method, name) for name in ("title", "differs", "autonomous", "iterative", "interleaved")},
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as what JSON has; a set in the same order in every process."""
-    return sorted(value, key=repr) if isinstance(value, set | frozenset) else to_jsonable_python(value)
 
 
 def merge_plan(folder: Path, plan: Plan) -> Plan:
@@ -133,17 +117,17 @@ def merge_plan(folder: Path, plan: Plan) -> Plan:
 def _comparable(plan: Plan) -> dict[str, Any]:
     """Return what two plans must share, by the names of messages; what one of them lacks is not compared."""
     fields = plan.model_dump(exclude={"methods", "asked", "version", "date"})
-    return {name: value for name, value in fields.items() if value is not None or name == "scope"} | plan.settings
+    known = {name: value for name, value in fields.items() if value is not None or name == "scope"}
+    return known | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
 
 
-def open_run(folder: Path, plan: Plan) -> Plan:
-    """Create a run folder, or go on with the run there; return the plan that is now in it, see `merge_plan`.
+def open_run(folder: Path, plan: Plan) -> None:
+    """Create a run folder, or go on with the run there, see `merge_plan`.
 
     Raises:
         InputError: The folder holds records of another plan.
-        StorageError: The folder cannot be written.
     """
-    return _write_plan(folder, lambda: merge_plan(folder, plan))
+    _write_plan(folder, lambda: merge_plan(folder, plan))
 
 
 def add_preparation(folder: Path, method: str, preparation: Preparation) -> None:
@@ -151,27 +135,20 @@ def add_preparation(folder: Path, method: str, preparation: Preparation) -> None
 
     def add() -> Plan:
         plan = load_plan(folder)
-        facts = plan.methods[method]
-        if facts.preparation is not None and preparation.seconds is None:  # it was done again, from the cache
-            preparation.seconds = facts.preparation.seconds
-        facts.preparation = preparation
+        plan.methods[method].preparation = preparation
         return plan
 
     _write_plan(folder, add)
 
 
-def _write_plan(folder: Path, make: Callable[[], Plan]) -> Plan:
+def _write_plan(folder: Path, make: Callable[[], Plan]) -> None:
     """Make the plan of a run and write it, while no other process does."""
     file = folder / _RUN_FILE
-    try:
-        (folder / RECORDS).mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock")):
-            plan = make()
-            with written_whole(file) as out:
-                out.write(plan.model_dump_json(indent=2).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(f"{file} cannot be written: {error.strerror}") from error
-    return plan
+    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):
+        text = make().model_dump_json(indent=2)
+        with written_whole(file) as out:
+            out.write(f"{text}\n".encode())
 
 
 def load_plan(folder: Path) -> Plan:

@@ -17,8 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError, StorageError, without_credentials
-from arag.evaluation.budget import BudgetError
-from arag.evaluation.cache import is_replayed
+from arag.evaluation.cache import BudgetError, is_replayed
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judge, Judgement
 from arag.evaluation.method import Answer, Lab, Method, Note, Session
@@ -146,7 +145,7 @@ def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Prepar
     Returns:
         What the method's `answer` gets, and what the work takes.
     """
-    began, session = time.perf_counter(), Session(lab, model)
+    session = Session(lab, model)
     lock = FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock"))
     try:
         held_lock = lock.acquire(timeout=1)
@@ -155,12 +154,7 @@ def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Prepar
         held_lock = lock.acquire()
     with held_lock:
         prepared = method.prepare(session)
-    return prepared, Preparation(
-        usage=total(session.calls),
-        cost=cost(session.calls),
-        seconds=None if session.replayed else time.perf_counter() - began,
-        unusable=session.unusable,
-    )
+    return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls))
 
 
 def answer_questions(
@@ -237,8 +231,7 @@ def _answer_and_judge(
     if record is None or record["error"] is not None:
         session, began = Session(lab), time.perf_counter()
         try:
-            with lab.one_at_a_time(question.text):
-                answer = method.answer(question.text, session, prepared)
+            answer = method.answer(question.text, session, prepared)
             record = make_record(question, session, answer, time.perf_counter() - began)
         except BudgetError:
             raise

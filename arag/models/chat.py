@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -18,9 +17,8 @@ from arag.models.names import connection_options, explain_missing_key, parse_nam
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
-_TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
-_LOCAL_TIMEOUT = 600.0  # a local model must load first, and may take long to read a prompt
-_RETRIES = 3
+# OpenAI's client has no timeout by default.
+_DEFAULTS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}
 
 
 def load_model(model: str | BaseChatModel | None = None, **options: Any) -> BaseChatModel:
@@ -32,12 +30,11 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
             (`openai:qwen3@http://localhost:8000/v1`). `extractive` is the built-in model, which is not a language
             model. A chat model is returned unchanged. None means the model in the environment variable ARAG_MODEL, else
             `extractive`, with a note on stderr.
-        options: Options for the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`,
-            `use_responses_api=True` for OpenAI, `thinking={...}` for Anthropic. Put options that only the provider
-            knows into `model_kwargs={...}`, if the class has it.
+        options: Options for the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`. Put options
+            that only the provider knows into `model_kwargs={...}`, if the class has it.
 
     Returns:
-        The model, with a timeout and, if its class supports them, retries.
+        The model, with a timeout and retries if its class supports them.
 
     Raises:
         ModelError: The string is not valid, the model's package or key is missing, its class does not have an option,
@@ -64,8 +61,6 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         raise ModelError(f"{', '.join(options)}: the model {kind} takes no options; a provider:model string does")
     if isinstance(model, BaseChatModel):
         return model
-    if model != EXTRACTIVE:
-        raise ModelError(f"the model must be a chat model or a provider:model string, not a {type(model).__name__}")
     from arag.models.extractive import ExtractiveModel
 
     return ExtractiveModel()
@@ -86,9 +81,12 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     if not any("api_key" in option or "headers" in option for option in options) and (why := explain_missing_key(name)):
         raise ModelError(why)
     settings = connection_options(name) | options
+    # OpenAI's class counts no tokens of streams where a base URL is set.
+    defaults = _DEFAULTS | ({"stream_usage": True} if provider == "openai" else {})
+    defaults = {key: value for key, value in defaults.items() if not any(key in option for option in settings)}
     try:
         try:
-            model = init_chat_model(name.model, model_provider=provider, **_add_defaults(provider, settings))
+            model = init_chat_model(name.model, model_provider=provider, **defaults, **settings)
         except ValidationError:  # some classes refuse options that they do not have, such as a timeout
             model = init_chat_model(name.model, model_provider=provider, **settings)
     except ImportError as error:
@@ -102,26 +100,9 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
             raise
         raise ModelError(f"the model {name} cannot be created: {error}") from error
     # Some classes drop options that they do not know; others send them on and fail at the first request.
-    known = get_pydantic_field_names(type(model)) | ({"timeout"} if provider == "ollama" else set())
-    if unknown := [option for option in options if option not in known]:
-        close = sorted({name for option in unknown for name in get_close_matches(option, known, n=2)})
-        hint = f" Did you mean {', '.join(close)}?" if close else ""
+    if unknown := options.keys() - get_pydantic_field_names(type(model)):
         raise ModelError(
-            f"{type(model).__name__} has no option {', '.join(unknown)}.{hint} Options that only the provider knows go "
-            "into model_kwargs={...}, if the class has it."
+            f"{type(model).__name__} has no option {', '.join(sorted(unknown))}. Options that only the provider knows "
+            "go into model_kwargs={...}, if the class has it."
         )
     return cast("BaseChatModel", model)
-
-
-def _add_defaults(provider: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with a timeout, retries and counts of tokens, where they do not set them themselves."""
-    if provider == "ollama":  # its class drops `timeout`: its client has it
-        timeout = {"timeout": settings.get("timeout", _LOCAL_TIMEOUT)}
-        others = {name: value for name, value in settings.items() if name != "timeout"}
-        return others | {"client_kwargs": timeout | (settings.get("client_kwargs") or {})}
-    defaults: dict[str, Any] = {"max_retries": _RETRIES}
-    if not any("timeout" in name for name in settings):
-        defaults["timeout"] = _TIMEOUT
-    if provider == "openai":  # off where a base URL is set
-        defaults["stream_usage"] = True
-    return defaults | settings

@@ -25,10 +25,10 @@ from arag.models.names import (
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_SERVICE_TIMEOUT = 60.0  # seconds
-_SERVICE_RETRIES = 5
-_SERVICE_BATCH = 256  # sentences per request
-_SERVICE_CONCURRENCY = 8  # concurrent requests
+_TIMEOUT = 60.0  # seconds
+_RETRIES = 5
+_SENTENCES_PER_REQUEST = 256
+_CONCURRENT_REQUESTS = 8
 
 Vectors = NDArray[np.float32]
 
@@ -59,11 +59,7 @@ class Embedder:
         return self._loaded is not None
 
     def load(self) -> None:
-        """Load the model now, not on first use.
-
-        Raises:
-            ModelError: It cannot be loaded.
-        """
+        """Load the model now, not on first use."""
         self._ask(lambda _: [])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -73,8 +69,7 @@ class Embedder:
             Vectors of length one, shape (texts, dimension).
 
         Raises:
-            ModelError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
-                text.
+            ModelError: The model cannot be loaded, fails, or does not return a finite vector for each text.
         """
         vectors = self._ask(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
@@ -83,19 +78,18 @@ class Embedder:
             )
         return self._normalise(vectors)
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> Vectors:
         """Embed a query, with the model's own query prompt where it defines one.
 
         Returns:
             A vector of length one, shape (dimension,).
 
         Raises:
-            ModelError: The model cannot be loaded or fails, or did not return a finite vector.
+            ModelError: The model cannot be loaded, fails, or does not return a finite vector.
         """
         # A model may send a lone surrogate, which tokenizers refuse.
         vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
-        normalised: NDArray[np.float32] = self._normalise(vector.reshape(1, -1))[0]
-        return normalised
+        return self._normalise(vector.reshape(1, -1)).ravel()
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
         try:
@@ -124,8 +118,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder: `provider:model` as in LangChain's `init_embeddings`. For an OpenAI-compatible server, add `@` and
             a base URL (`openai:bge-m3@http://localhost:8000/v1`). After `huggingface:` comes a model from the model
             hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`). A LangChain `Embeddings`
-            object works too. None means the embedder in the environment variable ARAG_EMBEDDER, else
-            all-MiniLM-L6-v2.
+            object works too. None means that in the environment variable ARAG_EMBEDDER, else all-MiniLM-L6-v2.
 
     Returns:
         The embedder; its model is loaded on first use.
@@ -154,7 +147,7 @@ def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> E
     """Return an embedder with the given loader; services get concurrent requests."""
     if provider == HUGGINGFACE:
         return Embedder(name, load)
-    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY)
+    return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)
 
 
 def load_embeddings(name: ModelName) -> Embeddings:
@@ -178,14 +171,10 @@ def load_embeddings(name: ModelName) -> Embeddings:
     options = connection_options(name)
     if name.provider == "openai":
         # Servers other than OpenAI's do not accept token ids in place of texts.
-        options |= {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
-        options |= {"check_embedding_ctx_length": False} if name.base_url else {}
+        options |= {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
         raise ModelError(f"the embedder {name} needs a package: {error}") from error
     except (ValueError, TypeError) as error:
-        raise ModelError(
-            f"the embedder {name} cannot be created (if the index was built with an embedder object, pass it: "
-            f"embedder=...): {error}"
-        ) from error
+        raise ModelError(f"the embedder {name} cannot be created: {error}") from error

@@ -28,26 +28,19 @@ _MAX_CALLS = 8
 _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
 _MAX_KEYWORDS = 8
-_MIN_BYTES = 12  # of a sentence
-_TITLE_SHARE = 0.6  # of a word that only the title has
-_REPEAT_SHARE = 0.2  # of a word that an earlier quote has
+_REPEAT_SHARE = 0.05  # of a word that an earlier quote has
 _LINK_BONUS = 0.6  # for a name that an earlier quote has brought up
-_EXPECTED_FACTOR = 2.0  # for a sentence that holds what the question asks for, such as a number
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-_YEAR = r"\b1[0-9]{3}\b|\b20[0-9]{2}\b"
-_NUMBER_WORD = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|forty|fifty|hundred|dozen)\b"
-_KINDS = {  # what an answer has, by what the question asks
-    re.compile(r"\b(?:which|what) year\b"): re.compile(_YEAR),
-    re.compile(r"\b(?:when|(?:which|what) version)\b"): re.compile(r"\d"),
-    re.compile(r"\bhow (?:many|much|long|old|often|far)\b"): re.compile(rf"(?!{_YEAR})\b\d|{_NUMBER_WORD}"),
-}
+_ASKS_NUMBER = re.compile(r"\b(?:year|when|version|how (?:many|much|long|old|often|far))\b")
 _ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b")
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|forty|fifty|hundred|dozen)\b"
+)
 # What `arag.graph.prompts` writes, and how chunks begin in it and in what `chunk_read` returns.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
 _BLOCK = re.compile(r"^\[([^\]\n]+)\](?: \(-?\d\.\d\d\))?(?: (.*)|$)((?:\n(?!\[[^\]\n]+\](?: |$)).*)*)", re.MULTILINE)
-_ID_END = re.compile(r"(?:\.\w+)?:\d+$")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
@@ -90,19 +83,11 @@ class _Sentence:
     chunk_id: str
     title: str
     text: str
-    similarity: float  # to a query; 0 if it was not found by its meaning
+    similarity: float = 0.0  # to a query, if it was found by its meaning
 
     @cached_property
     def words(self) -> set[str]:
-        return content_words(self.text)
-
-    @cached_property
-    def subject(self) -> set[str]:
-        return content_words(f"{self.title} {_ID_END.sub('', self.chunk_id)}")
-
-    def cover(self, words: set[str]) -> float:
-        """Return how many of these words it has; those of its title count less."""
-        return len(words & self.words) + _TITLE_SHARE * len((words & self.subject) - self.words)
+        return content_words(f"{self.title} {self.text}")
 
     def new_names(self, question: str) -> list[str]:
         """Return the names in it, and its title, that a question does not have."""
@@ -120,7 +105,7 @@ class _Notes:
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = " ".join(text.split())
-        if len(text.encode()) >= _MIN_BYTES and not text.startswith("#") and text != title:
+        if text and not text.startswith("#") and text != title:
             known = self.sentences.get((chunk_id, text))
             if known is None or known.similarity < similarity:
                 self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity)
@@ -141,7 +126,9 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
     notes = _Notes(question.strip())
     notes.add_text(evidence)
     calls = {c["id"]: c for m in messages[place:] if isinstance(m, AIMessage) for c in m.tool_calls}
-    for message in [message for message in messages if isinstance(message, ToolMessage)]:
+    for message in messages:
+        if not isinstance(message, ToolMessage):
+            continue
         results = message.artifact.get("results", {}) if isinstance(message.artifact, dict) else {}
         for hit in results.get("hits", ()):
             for sentence in hit["excerpt"]["sentences"]:
@@ -176,7 +163,7 @@ def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) ->
     covered: set[str] = set()
     earlier = " / ".join(notes.calls)
     for quote in quotes if len(notes.calls) < _MAX_SEARCHES else ():
-        covered |= quote.words
+        covered |= content_words(quote.text)
         open_words = [word for word in list_words(question) if stem(word) not in covered]
         names = [name for name in quote.new_names(question) if name.lower() not in earlier]
         if names and open_words and "semantic_search" in tools:
@@ -200,35 +187,30 @@ def question_keywords(question: str) -> list[str]:
 
 def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
-    wanted = content_words(notes.question)
+    asked = content_words(notes.question)
+    open_words = set(asked)
     quotes: list[_Sentence] = []
-    covered: set[str] = set()
     links: set[str] = set()  # new names
 
     def gain(s: _Sentence) -> float:
-        fresh = s.cover(wanted - covered)
-        value = fresh + _REPEAT_SHARE * s.cover(wanted & covered)
         linked = sum(name in s.text.lower() for name in links)
-        if linked and (fresh or s.similarity):
-            value += _LINK_BONUS * (1 + linked)
-        if quotes and _is_expected(s, notes.question):  # the first sentence says what the question is about
-            value *= _EXPECTED_FACTOR
-        return value * (1 + s.similarity) - len(s.text) / 5_000  # of two that cover the same words, the shorter one
+        value = len(open_words & s.words) + _REPEAT_SHARE * len(asked & s.words) + _LINK_BONUS * (linked and 1 + linked)
+        is_expected = quotes and _is_expected(s, notes.question)  # the first sentence says what the question is about
+        return value * (1 + s.similarity) * (2 if is_expected else 1)
 
     pool = list(notes.sentences.values())
     while pool and len(quotes) < _MAX_QUOTES and gain(best := max(pool, key=gain)) > 0:
         quotes.append(best)
         pool.remove(best)
-        covered |= best.words
+        open_words -= best.words
         links |= {name.lower() for name in best.new_names(notes.question)}
     return quotes
 
 
 def _is_expected(sentence: _Sentence, question: str) -> bool:
     """Return whether a sentence holds the kind of thing that a question asks for."""
-    for kind, answer in _KINDS.items():
-        if kind.search(question.lower()):
-            return bool(answer.search(sentence.text))
+    if _ASKS_NUMBER.search(question.lower()):
+        return bool(_NUMBER.search(sentence.text))
     return bool(_ASKS_NAME.search(question.lower())) and any(n in sentence.text for n in sentence.new_names(question))
 
 
@@ -239,8 +221,8 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     stems = [stem(word) for word in list_words(notes.question)]
 
     def aim(quote: _Sentence) -> float:
-        covered = sum(quote.cover({word}) / place for place, word in enumerate(stems, 1))
-        return covered * (_EXPECTED_FACTOR if _is_expected(quote, notes.question) else 1)
+        covered = sum(1 / place for place, word in enumerate(stems, 1) if word in quote.words)
+        return covered * (1 + _is_expected(quote, notes.question))
 
     first = max(quotes, key=aim)
     lines = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,17 +42,17 @@ def load_huggingface(model: str) -> Embeddings:
         settings = folder / "config_sentence_transformers.json"
         prompts = json.loads(settings.read_text("utf-8")).get("prompts", {}) if settings.exists() else {}
         prompts |= _E5_PROMPTS if _E5.search(model) else {}
-        with hide_progress_bars():
-            return HuggingFaceEmbeddings(
-                model_name=str(folder),
-                model_kwargs={"trust_remote_code": False, "model_kwargs": {"use_safetensors": True}},
-                encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("document")},
-                query_encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("query")},
-            )
+        hide_progress_bars()
+        return HuggingFaceEmbeddings(
+            model_name=str(folder),
+            model_kwargs={"trust_remote_code": False, "model_kwargs": {"use_safetensors": True}},
+            encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("document")},
+            query_encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("query")},
+        )
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the embedder {model} cannot be loaded ({_first_line(error)}): it must be a sentence-transformers model "
-            "with weights in the safetensors format, and without program code of its own, which is never run"
+            "with weights in the safetensors format, and without code of its own, which is never run"
         ) from error
 
 
@@ -82,18 +81,11 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
     return folder
 
 
-@contextmanager
-def hide_progress_bars() -> Iterator[None]:
-    """Load a model without the progress bars of transformers."""
+def hide_progress_bars() -> None:
+    """Switch the progress bars of transformers off, which it draws when it loads a model."""
     from transformers.utils import logging
 
-    drew_bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if drew_bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _first_line(error: Exception) -> str:

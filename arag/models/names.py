@@ -33,16 +33,10 @@ _HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A model's name, in its parts.
+    """A model's name, in its parts."""
 
-    Attributes:
-        provider: The provider; empty if the text has none.
-        model: The model; empty if the text has none.
-        base_url: The server's address, if there is one.
-    """
-
-    provider: str
-    model: str
+    provider: str  # empty if the text has none
+    model: str  # empty if the text has none
     base_url: str | None = None
 
     def __str__(self) -> str:
@@ -51,10 +45,7 @@ class ModelName:
 
 
 def parse_name(text: str) -> ModelName:
-    """Parse a model's name.
-
-    Args:
-        text: `provider:model` or `provider:model@base_url`. Provider and model may be empty.
+    """Parse a model's name: `provider:model` or `provider:model@base_url`.
 
     Raises:
         InputError: The text contains unprintable characters, or an address after the @ that is not a valid base URL.
@@ -67,14 +58,12 @@ def parse_name(text: str) -> ModelName:
     if url and not _URL.fullmatch(url):
         raise InputError(
             f"the address of {name} is not a valid base URL: give one like {_EXAMPLE_URL}, without a query, a user or "
-            "a password. If the server wants a password, set the header Authorization (option default_headers)"
+            "a password"
         )
     # Texts and keys would go to the provider's own address. Folders may have any name.
     if provider.lower() != HUGGINGFACE and (address := _ADDRESS.search(model)):
-        raise InputError(
-            f"{provider}:{model[: address.start()]}@... has an address without http:// or https:// after the @: give "
-            f"one like {provider}:{model[: address.start()]}@{_EXAMPLE_URL}"
-        )
+        name = f"{provider}:{model[: address.start()]}"
+        raise InputError(f"{name}@... has an address without http:// or https://: give one like {name}@{_EXAMPLE_URL}")
     return ModelName(provider, model, url or None)
 
 
@@ -93,7 +82,7 @@ def parse_embedder(text: str) -> ModelName:
     if name.provider != HUGGINGFACE:
         return name
     if name.base_url is not None:
-        raise InputError(f"{name}: {HUGGINGFACE} models run on this machine, without a base URL; openai:... takes one")
+        raise InputError(f"{name}: {HUGGINGFACE} models run on this machine, without a base URL")
     if is_hub_id(name.model):
         return name
     # Without .., and `~no-such-user` stays as it is.
@@ -120,7 +109,5 @@ def explain_missing_key(name: ModelName) -> str | None:
     """Say which key a model needs, if it needs one and the environment lacks it."""
     if name.base_url or name.provider not in _NEEDS_KEY or os.environ.get(KEY_VARIABLES[name.provider]):
         return None
-    return (
-        f"{name} needs a key: set the environment variable {KEY_VARIABLES[name.provider]}, or name your own server: "
-        f"{name}@{_EXAMPLE_URL}"
-    )
+    variable = KEY_VARIABLES[name.provider]
+    return f"{name} needs a key: set {variable}, or name your own server: {name}@{_EXAMPLE_URL}"

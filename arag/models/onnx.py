@@ -44,7 +44,7 @@ class OnnxEmbeddings(Embeddings):
     """Embeds texts with a BERT model in the ONNX format, as sentence-transformers does with mean pooling.
 
     Args:
-        model: The ONNX file, or what it holds. Its first output is a vector for each token.
+        model: The ONNX file, or what it holds.
         tokenizer: The tokenizer's JSON file.
     """
 
@@ -123,9 +123,7 @@ def _count_threads() -> int:
 
 
 def load_onnx() -> OnnxEmbeddings:
-    """Load the default model: the one exported before, else that in the model hub's cache.
-
-    Without either, it is exported from weights on this machine, and else downloaded.
+    """Load the default model: exported before, from the hub's cache, exported now from weights here, or downloaded.
 
     Raises:
         ModelError: The model cannot be downloaded.
@@ -161,7 +159,6 @@ def find_packaged_model() -> Path | None:
 
 
 def _cache() -> Path:
-    """The folder of the exported model."""
     return user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2"
 
 
@@ -171,11 +168,12 @@ def _export(weights: Path) -> bytes:
     import torch
     from transformers import AutoModel
 
+    hide_progress_bars()
+
     class Transformer(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            with hide_progress_bars():
-                self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
+            self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             output: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state

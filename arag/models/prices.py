@@ -17,9 +17,6 @@ def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
 
     Cache writes, discounts and surcharges are not counted.
 
-    Args:
-        model_calls: The calls, as in the final state's `model_calls`.
-
     Returns:
         The sum; None if it is unknown, because a model has no price or its provider reported no tokens.
     """
@@ -47,18 +44,15 @@ def _price(call: Mapping[str, Any]) -> float | None:
 
     model = str(call.get("model") or "").removeprefix("models/")  # as Google reports it
     provider = call.get("provider") or None
-    tokens = call.get("input_tokens") or 0  # cached ones included
-    usage = Usage(
-        input_tokens=tokens,
-        cache_read_tokens=min(call.get("cached_tokens") or 0, tokens),
-        output_tokens=call.get("output_tokens") or 0,  # reasoning included
-    )
+    tokens, written = call.get("input_tokens") or 0, call.get("output_tokens") or 0  # cached ones, reasoning included
     if model == _FREE:
         return 0.0
     # Any server with OpenAI's protocol reports OpenAI as its provider: it may be the user's own.
     is_open = _OPEN_WEIGHTS in model
-    if not (usage.input_tokens or usage.output_tokens) or (is_open and provider == "openai"):
+    if not (tokens or written) or (is_open and provider == "openai"):
         return None
+    cached = min(call.get("cached_tokens") or 0, tokens)
+    usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
     # A closed model costs the same through a proxy, whose name the list may not have.
     for seller in (provider, None) if model.startswith(_CLOSED) and not is_open else (provider,):
         with suppress(LookupError):

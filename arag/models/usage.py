@@ -12,12 +12,11 @@ from typing_extensions import TypedDict
 _WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for it
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
 
+# Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
+described = with_config(ConfigDict(use_attribute_docstrings=True))
 
-# Puts the fields' docstrings into the JSON schemas of a graph's state.
-_described = with_config(ConfigDict(use_attribute_docstrings=True))
 
-
-@_described
+@described
 class ModelCall(TypedDict):
     """One model call; the provider reports the tokens, which are zero if it reports none."""
 
@@ -45,7 +44,7 @@ class ModelCall(TypedDict):
     """Tokens of the reply that are reasoning."""
 
 
-@_described
+@described
 class Usage(TypedDict):
     """The sums over a question's model calls."""
 
@@ -57,13 +56,7 @@ class Usage(TypedDict):
 
 
 def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCall:
-    """Return the record of a call.
-
-    Args:
-        reply: The reply; `seconds` in its metadata says how long the call took.
-        step: The step that it made.
-        forced: Whether an answer was forced.
-    """
+    """Return the record of a call; `seconds` in the reply's metadata says how long it took."""
     reported: Mapping[str, Any] = reply.usage_metadata or {}  # LangChain's cache returns replies without counts
     metadata = reply.response_metadata
     return ModelCall(

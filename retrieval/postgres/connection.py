@@ -107,10 +107,10 @@ class Session:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
         return self._connection.execute(text, [_storable(value) for value in values], binary=True)
 
-    def execute(self, statement: str, *values: Any) -> int:
-        """Run a statement, or several without values; return how many rows it has changed."""
+    def execute(self, statement: str, *values: Any) -> None:
+        """Run a statement, or several without values."""
         text = statement.replace("%", "%%").replace("?", "%s") if values else statement
-        return self._connection.execute(text.encode(), values or None).rowcount
+        self._connection.execute(text.encode(), values or None)
 
     def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows in bulk. What has the type `bytea` is sent as it is, in the format that the column's type has."""

@@ -32,7 +32,6 @@ from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHAR
 from arag.retrieval.text import plain, searchable, words
 
 _LONGEST_ID = 2_000  # bytes: PostgreSQL indexes no more than 2,704
-_MAX_KNOWN_WORDS = 1_000_000  # that are not sent again
 _DELETED_AT_ONCE = 2_000  # chunks
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
@@ -47,7 +46,6 @@ class PostgresDraft(Tables, Draft):
         super().__init__(session, read_state(session), f"removed = {FOR_EVER}")
         self._session = session
         self._claimed: set[str] = set()
-        self._known_words: set[str] = set()
 
     def claim(self, document_ids: Collection[str]) -> set[str]:
         asked = sorted(set(document_ids) - self._claimed)
@@ -62,7 +60,7 @@ class PostgresDraft(Tables, Draft):
 
         One that another writer has stored meanwhile, with the same fingerprint, is left as it is.
         """
-        new_words = word_rows([chunk.text for each in documents for chunk in each.chunks], self._known_words)
+        new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
         with self._session.transaction():
             # What takes long comes first: nobody waits for it.
             numbers = self._insert_texts(documents)
@@ -84,9 +82,6 @@ class PostgresDraft(Tables, Draft):
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
                     *columns(new_words, 2),
                 )
-        if len(self._known_words) > _MAX_KNOWN_WORDS:
-            self._known_words.clear()
-        self._known_words.update(word for word, form in new_words if form)
         self._free({document.record.id for document in documents})
         return taken
 
@@ -103,7 +98,7 @@ class PostgresDraft(Tables, Draft):
             self._mark_removed(document_ids, generation)
         self._free(document_ids)
 
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] | None = None) -> Settings:
+    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
         """Let readers see what was written, by all writers; see `Draft.publish`."""
         make_indexes(self._session, self.counted(settings), on_written)
         with self._session.transaction(), self._next_generation() as generation:
@@ -144,8 +139,7 @@ class PostgresDraft(Tables, Draft):
             for chunk, vectors, (number,) in zip(document.chunks, document.vectors, numbers):  # noqa: B905 - the numbers go on
                 own.append(number)
                 contents.append((number, chunk.text, format_places(chunk.sentences)))
-                embedded = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
-                sentences += zip(repeat(number), embedded, pack(vectors), strict=False)
+                sentences += zip(repeat(number), chunk.embedded_positions(), pack(vectors), strict=False)
             _check(document, [text for _, *texts in contents[len(contents) - len(own) :] for text in texts])
         lowered = ((number, searchable(text)) for number, text, _ in contents)
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
@@ -211,12 +205,12 @@ def _check(document: EmbeddedDocument, texts: Iterable[str]) -> None:
             raise InputError(f"the id {name[:100]!r}... is longer than the {_LONGEST_ID:,} bytes that fit an index")
 
 
-def word_rows(texts: Iterable[str], known: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return the rows of table `words` for the words of texts that are not known, in order.
+def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the rows of table `words` for the words of texts, in order.
 
     The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.
     """
-    new = {word for text in texts for word in words(text)}.difference(known)
+    new = {word for text in texts for word in words(text)}
     long = {word for word in new if len(word) > MAX_WORD_CHARACTERS}
     runs = {run for word in long for run in RUN.findall(word) if len(run) <= MAX_WORD_CHARACTERS}
     return sorted({(word, plain(word)) for word in new - long} | {(run, "") for run in runs})

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from arag.errors import InputError
 
@@ -39,13 +39,31 @@ class PostgresLocation:
         Raises:
             InputError: It is not such a URL, a parameter is unknown or not valid, or the packages are not installed.
         """
-        if not text.startswith(SCHEMES):
-            _refuse("it does not begin with postgresql://")
-        if not text.isprintable() or " " in text:
-            _refuse("it contains white space or unprintable characters: write a space as %20")
-        parameters = _read_url(text)
-        index = _check_index(parameters.pop("index", DEFAULT_INDEX))
-        secrets = _known_parameters(parameters)
+        try:
+            import psycopg_pool  # noqa: F401 - the store needs it
+            from psycopg import ProgrammingError, pq
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError as error:
+            raise InputError(MISSING_PACKAGES) from error
+        if not text.startswith(SCHEMES) or not text.isprintable() or " " in text:
+            _refuse("it does not begin with postgresql://, or has white space or unprintable characters in it")
+        scheme, _, rest = text.partition("://")
+        login, at, place = rest.rpartition("@")
+        if set("@/?") & set(login):
+            _refuse("in a user name, a password or a value, write @ / ? as %40 %2F %3F")
+        place, _, query = place.partition("?")
+        values = [value for value in query.split("&") if value]
+        names = [value.removeprefix("index=") for value in values if value.startswith("index=")]
+        others = "&".join(value for value in values if not value.startswith("index="))
+        try:
+            index = _check_index(*(unquote(name, errors="strict") for name in names or [DEFAULT_INDEX]))
+            address = f"{scheme}://{login}{at}{place}?{others}"
+            parameters = {name: str(value) for name, value in conninfo_to_dict(address).items()}
+        except (ProgrammingError, ValueError, TypeError):  # their messages quote it
+            _refuse("its host or a parameter is not; parameters are index and those of libpq, each with a value")
+        if not re.fullmatch("[0-9,]*", parameters.get("port", "")):
+            _refuse("its port is not a number; in a password, write / as %2F")
+        secrets = {option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar == b"*"}
         public = {name: value for name, value in parameters.items() if name not in secrets}
         return cls(index, parameters, _write(public, index))
 
@@ -57,51 +75,11 @@ def _refuse(why: str) -> NoReturn:
     raise InputError(f"the address of the index is not valid: {why}. A valid one looks like {_FORM}") from None
 
 
-def _read_url(text: str) -> dict[str, str]:
-    """Return the parameters of a URL. One that may have a part of a password elsewhere is refused."""
-    try:
-        url = urlsplit(text)
-        port = url.port
-        query = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query), errors="strict")
-        parts = {
-            "user": unquote(url.username or "", errors="strict"),
-            "password": unquote(url.password or "", errors="strict"),
-            "host": unquote(url.hostname or "", errors="strict"),
-            "port": "" if port is None else str(port),
-            "dbname": unquote(url.path[1:], errors="strict"),
-        }
-    except ValueError:
-        _refuse("its host, its port or a parameter is not; in a password, write : / ? # % as %3A %2F %3F %23 %25")
-    if url.fragment or any("@" in part for part in (url.path, url.query)) or "/" in url.path[1:]:
-        _refuse("in a user name, a password or a value, write @ / ? # as %40 %2F %3F %23")
-    parameters = [*((name, value) for name, value in parts.items() if value), *query]
-    if len(dict(parameters)) < len(parameters):
-        _refuse("a parameter is given twice")
-    if any("\0" in value for _, value in parameters):
-        _refuse("it has %00")
-    return dict(parameters)
-
-
 def _check_index(name: str) -> str:
     """Return the name of an index if a schema can have it."""
-    if not 0 < len(name.encode()) <= _MAX_NAME:
-        _refuse(f"the name of its index is empty or longer than {_MAX_NAME} bytes")
-    if _RESERVED.fullmatch(name):
-        _refuse("the name of its index is one of PostgreSQL's own: pg_..., information_schema or public")
+    if not 0 < len(name.encode()) <= _MAX_NAME or "\0" in name or _RESERVED.fullmatch(name):
+        _refuse(f"the name of its index is empty, longer than {_MAX_NAME} bytes, or one of PostgreSQL's own")
     return name
-
-
-def _known_parameters(parameters: Mapping[str, str]) -> set[str]:
-    """Return which of libpq's parameters are secrets. Of an unknown one, nobody could say whether it is."""
-    try:
-        import psycopg_pool  # noqa: F401 - the store needs it
-        from psycopg import pq
-    except ImportError as error:
-        raise InputError(MISSING_PACKAGES) from error
-    known = {option.keyword.decode(): option.dispchar for option in pq.Conninfo.get_defaults()}
-    if not parameters.keys() <= known.keys():
-        _refuse("its parameters must be index or those of libpq (sslmode, connect_timeout, ...), each with a value")
-    return {name for name, kind in known.items() if kind == b"*"}
 
 
 def _write(parameters: Mapping[str, str], index: str) -> str:

@@ -252,7 +252,9 @@ def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     return {name: sql for name, sql in list_indexes(source, settings).items() if (name,) not in rows}
 
 
-def make_indexes(session: Session, settings: Settings, on_written: Callable[[int, int], None] | None) -> None:
+def make_indexes(
+    session: Session, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None
+) -> None:
     """Make the derived indexes that are missing."""
     if not missing_indexes(session, settings):
         return
@@ -261,8 +263,7 @@ def make_indexes(session: Session, settings: Settings, on_written: Callable[[int
         for name, statement in missing_indexes(session, settings).items():
             if name == _GRAPH:
                 _make_graph(session, settings.dimension, statement)
-                if on_written is not None:
-                    on_written(settings.sentences, settings.sentences)
+                on_written(settings.sentences, settings.sentences)
             else:
                 session.execute(statement)
             if name == "lowered_by_runs":  # the planner needs no statistics of thousands of runs

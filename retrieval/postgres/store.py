@@ -74,10 +74,10 @@ class PostgresStore:
         ):
             return check.find_damage(session)
 
-    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+    def repair(self) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
         with translate_errors(self._place), closing(Session.connect(self._place)) as session:
-            check.repair(session, on_written)
+            check.repair(session)
 
     def _published(self) -> State:
         state = read_state(self._pool)

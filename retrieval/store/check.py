@@ -39,29 +39,21 @@ def find_unrepairable(view: FolderView) -> Iterator[Damage]:
 
 
 def _find_contradictions(view: FolderView) -> Iterator[str]:
-    settings = view.settings
-    counted = view.counted(settings)
-    for name in ("documents", "chunks", "sentences", "tokens"):
-        if getattr(counted, name) != getattr(settings, name):
-            yield f"it has {getattr(counted, name):,} {name} instead of {getattr(settings, name):,}"
-    ((wrong,),) = view.query(
+    if view.counted(view.settings) != view.settings:
+        yield "it holds more or less than its settings say"
+    ((incomplete,),) = view.query(
         "SELECT count(*) FROM documents "
         "WHERE chunks != (SELECT count(*) FROM chunks WHERE chunks.document_id = documents.id)"
     )
-    if wrong:
-        yield f"{wrong:,} documents lack chunks"
-    lost = strange = 0
+    if incomplete:
+        yield f"{incomplete:,} documents lack chunks"
+    wrong = 0
     for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE):
-        chunks = view.numbered(some)
-        positions = {number: places for number, places, _ in view.vectors(some)}
-        lost += sum(number not in chunks or number not in positions for number in some)
-        for number in chunks.keys() & positions.keys():
-            embedded = [i for i, sentence in enumerate(chunks[number].sentences) if sentence.embedded]
-            strange += embedded != positions[number]
-    if lost:
-        yield f"{lost:,} chunks have no document, text or vectors"
-    if strange:
-        yield f"{strange:,} chunks have vectors of other sentences"
+        embedded = {number: chunk.embedded_positions() for number, chunk in view.numbered(some).items()}
+        stored = {number: positions for number, positions, _ in view.vectors(some)}
+        wrong += sum(number not in embedded or embedded[number] != stored.get(number) for number in some)
+    if wrong:
+        yield f"{wrong:,} chunks lack their document, text or vectors"
 
 
 def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
@@ -84,22 +76,19 @@ def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
     else:
         try:
             with closing(ChromaGraph(folder)) as graph:
-                wrong = _count_wrong(view, graph)
+                stored = {sentence_id: (chunk_id, text) for sentence_id, chunk_id, text in graph.read()}
         except (IndexFormatError, StorageError) as error:
             yield Damage(folder.name, str(error))
         else:
-            if wrong:
-                yield Damage(folder.name, f"{wrong:,} sentences are missing, wrong or too many")
+            if stored != _list_sentences(view):
+                yield Damage(folder.name, "it does not have the sentences of the chunks")
 
 
-def _count_wrong(view: FolderView, graph: ChromaGraph) -> int:
-    """Count the sentences that are only in the graph or only in the index, or that differ."""
-    left = {sentence_id: (chunk_id, text) for sentence_id, chunk_id, text in graph.read()}
-    wrong = 0
-    for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE):
-        for number, chunk in view.numbered(some).items():
-            for position, sentence in enumerate(chunk.sentences):
-                if sentence.embedded:
-                    expected = chunk.id, chunk.sentence_text(position)
-                    wrong += left.pop(f"{number}#{position}", None) != expected
-    return wrong + len(left)
+def _list_sentences(view: FolderView) -> dict[str, tuple[str, str]]:
+    """Return what the graph should have: by the sentences' ids, their chunks' ids and their texts."""
+    return {
+        f"{number}#{position}": (chunk.id, chunk.sentence_text(position))
+        for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE)
+        for number, chunk in view.numbered(some).items()
+        for position in chunk.embedded_positions()
+    }

@@ -13,10 +13,9 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import IndexFormatError, StorageError
-from arag.files import copy_file, delete, publish_path, sync_tree
+from arag.files import delete, publish_path, sync_tree
 from arag.retrieval.storage import batches
 from arag.retrieval.store.derived import GRAPH_DATABASE
 
@@ -74,12 +73,11 @@ class ChromaWriter:
         self._process.close()
         delete(self._working)
 
-    def add(self, sentences: Iterable[SentenceRecord], on_added: Callable[[int], None] = lambda _: None) -> None:
-        """Add sentences; `on_added` is called with how many more were added, each time some are."""
+    def add(self, sentences: Iterable[SentenceRecord]) -> None:
+        """Add sentences."""
         for batch in batches(sentences, _SENTENCES_PER_CALL):
             ids, chunk_ids, texts, vectors = zip(*batch, strict=True)
             self._call("add", ids, chunk_ids, texts, np.stack(vectors))
-            on_added(len(batch))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove the sentences with these ids."""
@@ -123,28 +121,19 @@ class ChromaWriter:
 class ChromaGraph:
     """A publication's sentences in Chroma's graph, in a folder that this user has written.
 
-    Chroma writes to the folder that it opens. If that is read-only, it opens a temporary copy. Every call may raise an
-    IndexFormatError: the folder cannot be opened or searched, or Chroma crashed or hangs.
+    Every call may raise an IndexFormatError: the folder cannot be opened or searched, or Chroma crashed or hangs.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = self._opened = folder
-        self._copy: TemporaryDirectory[str] | None = None
+        if not os.access(folder, os.W_OK):
+            raise IndexFormatError(f"{folder} is read-only, and Chroma writes to what it opens")
+        self._folder = folder
         self._process = Child(_PROCESS)
-        try:
-            if not os.access(folder, os.W_OK):
-                self._copy = TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)
-                self._opened = Path(self._copy.name, folder.name)
-                copy_folder(folder, self._opened)
-        except (OSError, sqlite3.Error) as error:
-            raise IndexFormatError(f"{folder} cannot be copied: {error}") from error
         self._sentences = int(self._call("count"))
 
     def close(self) -> None:
         """End the process."""
         self._process.close()
-        if self._copy is not None:
-            self._copy.cleanup()
 
     def __len__(self) -> int:
         return self._sentences
@@ -160,15 +149,17 @@ class ChromaGraph:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
-            return self._process.call(name, str(self._opened), *arguments, seconds=SEARCH_SECONDS)
+            return self._process.call(name, str(self._folder), *arguments, seconds=SEARCH_SECONDS)
         except (ChildError, RaisedInChildError) as error:
             raise IndexFormatError(f"{self._folder} cannot be searched: {error}") from error
 
 
 def copy_folder(previous: Path, working: Path) -> None:
     """Copy Chroma's folder, which another process may be opening."""
-    # Reflinks, never hard links: Chroma overwrites each of its files in place.
-    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=copy_file)
+    # No hard links: Chroma overwrites each of its files in place.
+    shutil.copytree(
+        previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=shutil.copyfile
+    )
     # Who opens the folder writes to Chroma's database. What was deleted is not copied.
     with closing(sqlite3.connect(f"{(previous / GRAPH_DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
         source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])

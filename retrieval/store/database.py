@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +57,8 @@ CREATE INDEX words_by_plain ON words (plain);
 _NAMES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _CHUNKS_PER_QUERY = 500
 _UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
-# Other errors mean that the file does not hold what was written: the SQL is our own.
-_NO_DAMAGE = {
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_INTERRUPT,
-}
+# Errors that mean that the file does not hold what was written: the SQL is our own. Python's own have no code.
+_DAMAGE_CODES = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA}
 
 
 def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
@@ -80,7 +70,7 @@ def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
     mode = "mode=rw" if writing else "mode=ro&immutable=1"
     if not file.is_file():  # opening a pipe would block
         raise make_damage(file, "it is missing, or not a file")
-    with _name_failures(file, partial(make_damage, file)):
+    with _name_failures(file):
         connection = sqlite3.connect(
             f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
         )
@@ -116,7 +106,7 @@ class Database(TableReader):
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         storable = [_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
-        with self._lock, _name_failures(self._file, self.damage):
+        with self._lock, _name_failures(self._file):
             return self.connection.execute(sql, storable).fetchall()
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
@@ -161,32 +151,28 @@ def make_damage(file: Path, what: str) -> IndexFormatError:
 
 
 @contextmanager
-def _name_failures(file: Path, damage: Callable[[str], IndexFormatError]) -> Iterator[None]:
-    """Turn SQLite's errors into a StorageError, or into what `damage` makes if the file is damaged."""
+def _name_failures(file: Path) -> Iterator[None]:
+    """Turn SQLite's errors into a StorageError, or into an IndexFormatError if the file is damaged."""
     try:
         yield
     except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its messages
-        raise damage(str(error)) from error
+        raise make_damage(file, str(error)) from error
     except sqlite3.Error as error:
         is_of_file = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
-        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE:
-            raise damage(str(error)) from error
+        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES:
+            raise make_damage(file, str(error)) from error
         raise StorageError(f"{file} cannot be opened or read: {error}") from error
 
 
 @contextmanager
 def name_write_failures(folder: Path) -> Iterator[None]:
-    """Turn errors that occur while an index is written to into a StorageError, which names the room on its disk."""
+    """Turn errors that occur while an index is written to into a StorageError."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError | TimeoutError):  # OSErrors, too: a missing index, the lock
             raise
-        try:
-            free = shutil.disk_usage(folder).free / 1e6
-        except OSError:
-            free = 0
         raise StorageError(
-            f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
-            "What was written is kept, and the next run continues from there."
+            f"the index in {folder} cannot be written to ({error}): what was written is kept, and the next run goes on "
+            "from there"
         ) from error

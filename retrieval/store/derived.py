@@ -33,16 +33,11 @@ def graph_folder(folder: Path, token: str) -> Path:
     return folder / f"chroma-{token}"
 
 
-def is_derived(name: str) -> bool:
-    """Return whether a file or folder of this name is derived from an index's documents."""
-    return _DERIVED.fullmatch(name) is not None
-
-
 def delete_others(folder: Path, token: str) -> None:
     """Delete what is derived from other publications, and unfinished files of killed processes."""
     kept = {keyword_file(folder, token), graph_folder(folder, token)}
     for path in list(folder.iterdir()):
-        if path not in kept and is_derived(path.name):
+        if path not in kept and _DERIVED.fullmatch(path.name):
             with suppress(OSError):  # most have no receipt
                 _receipt(path).unlink()
             delete(path)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.files import copy_file, delete, publish_path, sync_path
+from arag.files import delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
 from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings, batches
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
@@ -25,7 +25,6 @@ from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
 from arag.retrieval.store.view import FolderView
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, chunk_row, format_places, list_words
 
-_MAX_FREE = 0.2  # of the pages of a file: one with more is copied without them
 _TEXTS_AT_ONCE = 1_000
 
 
@@ -56,11 +55,6 @@ class FolderDraft(Database, Draft):
             self.connection.close()
         if self._published is not None:
             self._published.close()
-
-    def damage(self, what: str) -> IndexFormatError:
-        if self._is_writing:
-            return IndexFormatError(f"the unfinished update in {self._file} is damaged ({what}): begin it again")
-        return super().damage(what)
 
     def claim(self, document_ids: Collection[str]) -> set[str]:
         """Return which of some documents this writer may write: all, as it is the only one."""
@@ -93,7 +87,7 @@ class FolderDraft(Database, Draft):
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def publish(
-        self, settings: Settings, on_written: Callable[[int, int], None] | None = None, *, rebuild: bool = False
+        self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None, *, rebuild: bool = False
     ) -> Settings:
         """Let readers see what was written; see `Draft.publish`.
 
@@ -103,18 +97,21 @@ class FolderDraft(Database, Draft):
         new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
         if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
             return self.settings
-        self._begin_writing(without_free_pages=rebuild)
+        self._begin_writing()
         with self._transaction():
             if rebuild:
                 self._list_words()
             self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
-            self._graph.publish(self, new, on_written or (lambda *_: None), rebuild=rebuild)
+            on_written(0, new.sentences)
+            self._graph.publish(self, new, rebuild=rebuild)
+            on_written(new.sentences, new.sentences)
             self._finish_file()
             publish_path(self._draft, self._folder / INDEX_FILE)
             delete_others(self._folder, token)
-            return self._continue_from_published()
+        self.settings = new
+        return new
 
     def _open_kept(self) -> sqlite3.Connection | None:
         """Open the draft of a killed run, if it was made from what is published."""
@@ -135,17 +132,12 @@ class FolderDraft(Database, Draft):
         _delete_database(self._draft)
         return None
 
-    def _begin_writing(self, *, without_free_pages: bool = False) -> None:
+    def _begin_writing(self) -> None:
         """Copy what is published, unless that is done."""
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
-            ((pages,),) = self.query("PRAGMA page_count")
-            ((free,),) = self.query("PRAGMA freelist_count")
-            if without_free_pages or free > _MAX_FREE * pages:
-                self.query("VACUUM INTO ?", str(unfinished))
-            else:
-                copy_file(str(self._file), str(unfinished))
+            self.connection.execute("VACUUM INTO ?", (str(unfinished),))
             with closing(connect(unfinished, writing=True)) as connection:
                 connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
         self.connection = _open(self._draft)
@@ -204,16 +196,6 @@ class FolderDraft(Database, Draft):
             raise sqlite3.OperationalError("another process has opened the draft")
         self.connection.close()
         sync_path(self._draft)
-
-    def _continue_from_published(self) -> Settings:
-        if self._published is not None:
-            self._published.close()
-        self._published = FolderView(self._folder)
-        self._graph = NextGraph(self._folder, self._published)
-        self.connection, self._file = self._published.connection, self._folder / INDEX_FILE
-        self._is_writing = False
-        self.settings = self._published.settings
-        return self.settings
 
 
 @contextmanager

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager, suppress
-from datetime import datetime
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
-from arag.files import make_folder, written_whole
+from arag.files import make_folder
 from arag.retrieval.storage import Damage, Settings
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, make_damage, name_write_failures
-from arag.retrieval.store.derived import delete_others, is_derived
+from arag.retrieval.store.derived import delete_others
 from arag.retrieval.store.view import FolderView
 
 if TYPE_CHECKING:
     from arag.retrieval.store.draft import FolderDraft
 
 _LOCK_FILE = "write.lock"
-_HOLDER_FILE = "writer.json"
-_EARLIER_FILE = "chunks.sqlite3"  # of earlier versions
 
 
 class FolderStore:
@@ -36,8 +31,7 @@ class FolderStore:
     def exists(self) -> bool:
         """Return whether there is an index, or a part of one."""
         # Not Path.exists, which raises an error for a name that is too long.
-        names = (INDEX_FILE, DRAFT_FILE, _EARLIER_FILE)
-        return any(os.path.exists(self._folder / name) for name in names)  # noqa: PTH110
+        return any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
 
     def settings(self) -> Settings:
         with closing(self.open()) as view:
@@ -54,7 +48,6 @@ class FolderStore:
         try:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
-            self._refuse_earlier_version()
             hint = f": make one with `arag ingest PATH... --index {self.location}`"
             if os.path.exists(self._folder / DRAFT_FILE):  # noqa: PTH110 - see `exists`
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
@@ -68,10 +61,8 @@ class FolderStore:
         """Close what all views share: nothing."""
 
     def size(self) -> int:
-        ours = [path for path in self._folder.iterdir() if path.name == INDEX_FILE or is_derived(path.name)]
         # Not rglob, which raises an error for a folder that a writer has just deleted.
-        inside = [Path(parent, name) for path in ours for parent, _, names in os.walk(path) for name in names]
-        return sum(map(_size, [*(path for path in ours if not path.is_dir()), *inside]))
+        return sum(_size(Path(parent, name)) for parent, _, names in os.walk(self._folder) for name in names)
 
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[FolderDraft]:
@@ -98,7 +89,7 @@ class FolderStore:
         with closing(view):
             return find_damage(view, self._folder)
 
-    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+    def repair(self) -> None:
         from arag.retrieval.store.check import find_unrepairable
 
         with closing(self.open()) as view:
@@ -106,27 +97,19 @@ class FolderStore:
                 raise make_damage(self._folder / INDEX_FILE, damage.what)
             settings = view.settings
         with self.draft(lambda: settings) as draft:
-            draft.publish(draft.settings, on_written, rebuild=True)
+            draft.publish(draft.settings, rebuild=True)
 
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""
         folder = self._folder
         if os.path.isfile(folder):  # noqa: PTH113 - as above
             raise InputError(f"{self.location} is a file: give a folder for the index")
-        self._refuse_earlier_version()
         try:
             str(folder).encode()  # Chroma takes no other names
             make_folder(folder)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise InputError(f"the folder {str(self.location)!r} cannot be created or read: {reason}") from error
-
-    def _refuse_earlier_version(self) -> None:
-        if not os.path.exists(self._folder / INDEX_FILE) and os.path.exists(self._folder / _EARLIER_FILE):  # noqa: PTH110
-            raise IndexFormatError(
-                f"the index in {self.location} was made by an earlier version of arag, which this one does not read: "
-                "ingest the documents again into another folder"
-            )
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -139,29 +122,12 @@ class FolderStore:
                 lock.acquire()
         except Timeout:
             raise IndexLockedError(
-                f"the index in {self.location} is being written to by {self._name_holder()}; try again when it is done"
+                f"the index in {self.location} is being written to by another process; try again when it is done"
             ) from None
         try:
-            since = datetime.now().astimezone().isoformat(timespec="seconds")
-            with name_write_failures(self._folder), written_whole(self._folder / _HOLDER_FILE) as out:
-                out.write(json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}).encode())
             yield
         finally:
-            try:
-                with suppress(OSError):
-                    (self._folder / _HOLDER_FILE).unlink(missing_ok=True)
-            finally:
-                lock.release()
-
-    def _name_holder(self) -> str:
-        file = self._folder / _HOLDER_FILE
-        try:
-            if file.is_file():  # reading a pipe would block
-                holder = json.loads(file.read_text(encoding="utf-8"))
-                return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-        except (OSError, ValueError, KeyError, TypeError):  # the writer has just started, or is about to finish
-            pass
-        return "another process"
+            lock.release()
 
 
 def is_index(folder: Path) -> bool:

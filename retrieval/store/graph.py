@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from arag.child import ChildError
@@ -50,9 +50,7 @@ class NextGraph:
             self._has_failed = True
             self._start_again()
 
-    def publish(
-        self, draft: Database, settings: Settings, on_written: Callable[[int, int], None], *, rebuild: bool
-    ) -> None:
+    def publish(self, draft: Database, settings: Settings, *, rebuild: bool) -> None:
         """Write the rest, or all of it from scratch, and let the folder appear.
 
         If Chroma crashes or hangs, there is none. A StorageError says that it cannot be written.
@@ -61,10 +59,10 @@ class NextGraph:
             if rebuild:
                 self._start_again()
             if settings.sentences:
-                self._write(draft, settings, on_written)
+                self._write(draft, settings)
         except (ChildError, StorageError) as error:
             if not self._is_from_scratch:
-                self.publish(draft, settings, on_written, rebuild=True)
+                self.publish(draft, settings, rebuild=True)
             elif isinstance(error, ChildError):
                 warnings.warn(
                     f"the index in {self._folder} has no graph now, and large ones are searched more slowly: Chroma "
@@ -101,7 +99,7 @@ class NextGraph:
         self._removed = read_receipt(previous) or 0
         return previous
 
-    def _write(self, draft: Database, settings: Settings, on_written: Callable[[int, int], None]) -> None:
+    def _write(self, draft: Database, settings: Settings) -> None:
         self._open()
         numbers = sorted(draft.numbers_by_id())
         gone = self._find_gone(set(numbers))
@@ -109,17 +107,8 @@ class NextGraph:
             self._start_again()
             gone = []
         missing = [number for number in numbers if number not in self._before and number not in self._written]
-        condition, value = draft.among("number", missing)
-        ((left,),) = draft.query(f"SELECT coalesce(sum(sentences), 0) FROM chunks WHERE {condition}", value)
-
-        def count_down(added: int) -> None:
-            nonlocal left
-            left -= added
-            on_written(settings.sentences - left, settings.sentences)
-
-        count_down(0)
         self._open().remove(gone)
-        self._open().add(self._sentences(_read_chunks(draft, missing)), count_down)
+        self._open().add(self._sentences(_read_chunks(draft, missing)))
         folder = graph_folder(self._folder, settings.token)
         added = sorted(self._written.keys() & set(numbers))
         self._open().publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
@@ -135,8 +124,7 @@ class NextGraph:
 
     def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
         for number, chunk, vectors in rows:
-            positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
-            self._written[number] = positions
+            positions = self._written[number] = chunk.embedded_positions()
             for position, vector in zip(positions, vectors, strict=True):
                 yield SentenceRecord(f"{number}#{position}", chunk.id, chunk.sentence_text(position), vector)
 

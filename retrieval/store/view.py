@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
-from arag.retrieval.keywords import KeywordTexts, format_keywords, write_keywords
+from arag.retrieval.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage import ASCII_LOWER, ChunkVectors, KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
@@ -46,21 +46,16 @@ class FolderView(Database, View):
         self._sentences: SentenceMatrix | ChromaGraph | None = None
         self._allowed: frozenset[int] | None = None  # the numbers of the chunks that are left, if not all are
         self._asked_for_one = _MARGIN  # sentences that the graph is asked for, for each that is wanted
-        self._limited: weakref.WeakSet[LimitedView] = weakref.WeakSet()
         self._close = weakref.finalize(self, self.connection.close)
 
     def close(self) -> None:
-        for view in list(self._limited):
-            view.close()
         if isinstance(self._sentences, ChromaGraph):
             self._sentences.close()
         self._sentences = self._keywords = None
         self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
-        view = LimitedView(self, self._folder, document_ids)
-        self._limited.add(view)
-        return view
+        return LimitedView(self, self._folder, document_ids)
 
     # --- keywords ---
 
@@ -88,10 +83,7 @@ class FolderView(Database, View):
         numbers = self.numbers_by_id()
         with suppress(OSError, ValueError):
             return KeywordTexts(file, numbers)
-        self.check_is_published()
-        with suppress(OSError):  # a read-only folder, or a full disk
-            write_keywords(file, (text for _, text in self.chunk_texts()))
-            return KeywordTexts(file, numbers)
+        self.check_is_published()  # else its file was deleted; another one is lost
         return KeywordTexts(b"".join(format_keywords(text for _, text in self.chunk_texts())), numbers)
 
     # --- names and words ---
@@ -123,7 +115,7 @@ class FolderView(Database, View):
 
     @cached_property
     def _plain_words(self) -> dict[int, list[str]]:
-        """The plain forms of all words, by their lengths."""
+        """The plain forms of all words, by their lengths: a scan for each misspelt word would be slow."""
         forms: dict[int, list[str]] = {}
         for (form,) in self.query("SELECT DISTINCT plain FROM words"):
             forms.setdefault(len(form), []).append(form)

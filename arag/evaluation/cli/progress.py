@@ -36,28 +36,27 @@ def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def answering(
-    name: str, questions: Sequence[Question], records: dict[str, Record], *, judged: bool
+    name: str, questions: Sequence[Question], records: dict[str, Record]
 ) -> Iterator[Callable[[Record], None]]:
     """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
     columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
     with progress(*columns, transient=False) as bar:
         task = bar.add_task(name, total=len(questions), state="")
 
-        def show() -> None:
-            summary = summarise(name, questions, records, judged=judged)
-            bar.update(task, completed=summary["answered"], state=_figures(summary))
-
         def add(record: Record) -> None:
             records[record["question_id"]] = record
-            show()
+            if not bar.disable:
+                show()
+
+        def show() -> None:
+            summary = summarise(name, questions, records)
+            bar.update(task, completed=summary["answered"], state=_figures(summary))
 
         show()
-        yield add if not bar.disable else lambda _: None
+        yield add
 
 
-def summarise(
-    name: str, questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool
-) -> dict[str, Any]:
+def summarise(name: str, questions: Sequence[Question], records: Mapping[str, Record]) -> dict[str, Any]:
     """Return a method's results so far.
 
     Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
@@ -68,18 +67,15 @@ def summarise(
     verdicts = [judgement["correct"] for judgement in judgements if judgement["correct"] is not None]
     failed = len(asked) - len(answered)
     prices = [record["cost"] for record in asked] + [judgement["cost"] for judgement in judgements]
-    unjudged = (len(answered) if judged else len(judgements)) - len(verdicts)
     return {
         "method": name,
         "questions": len(questions),
         "answered": len(answered),
         "failed": failed,
         "judged": len(verdicts),
-        "unjudged": unjudged,
         "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
         "cost": None if None in prices else sum(price or 0 for price in prices),
-        "complete": len(answered) == len(questions) and not unjudged,
     }
 
 
@@ -90,24 +86,20 @@ def describe(summary: Mapping[str, Any]) -> ConsoleRenderable:
 
 
 def _figures(summary: Mapping[str, Any]) -> str:
-    parts = []
-    if summary["correct"] is not None:
-        only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""
-        parts.append(f"LLM-Acc {summary['correct']:.1%}{only}")
-    if summary["contain"] is not None:
-        parts.append(f"Contain-Acc {summary['contain']:.1%}")
-    parts.append("cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}")
-    return ", ".join(parts)
+    accuracies = {"LLM-Acc": summary["correct"], "Contain-Acc": summary["contain"]}
+    parts = [f"{name} {share:.1%}" for name, share in accuracies.items() if share is not None]
+    return ", ".join([*parts, "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"])
 
 
 def show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
     """Print which questions have no answer or no verdict, and why, and what ended the run, if anything did."""
-    asked = [records[question.id] for question in questions if question.id in records]
-    warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in asked if record["error"]])
-    judgements = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]
-    warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in judgements if of and of["correct"] is None])
-    if any(record["traceback"] for record in asked):
+    asked = [(question.id, records[question.id]) for question in questions if question.id in records]
+    failed = [f"{name}: {record['error']}" for name, record in asked if record["error"]]
+    warn_of("Failed", failed)
+    if failed:
         err.print("The records hold the traceback of each failed question.")
+    judgements = [(name, record["judgement"]) for name, record in asked if record["judgement"]]
+    warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in judgements if of and of["correct"] is None])
     if error is not None:
         missing = len(questions) - len(asked)
         warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")

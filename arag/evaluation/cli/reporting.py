@@ -25,10 +25,6 @@ def report(
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="The method to compare the others of one run with.")
     ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The paper's dataset, if the questions' file name does not show it."),
-    ] = None,
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,14 +35,13 @@ def report(
     """
     if target is None and len(folders) > 1:
         raise InputError("a report of several runs needs a folder: give one with --out")
-    with progress(MofNCompleteColumn(), hidden=not pages or len(folders) > 1) as bar:
-        task = bar.add_task("Pages", total=None)
-
-        def on_page(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
+    with progress(MofNCompleteColumn()) as bar:
         files = load_report().write_report(
-            folders, target or folders[0], pages=pages, baseline=baseline, dataset=dataset, on_page=on_page
+            folders,
+            target or folders[0],
+            pages=pages,
+            baseline=baseline,
+            track=lambda every, number: bar.track(every, number, description="Pages"),
         )
     if as_json:
         print_json({"files": [str(file) for file in files]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +15,14 @@ from arag.evaluation.cli.reporting import load_report, show_written
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.options import (
     DocumentsOption,
-    IndexToMakeOption,
+    IndexOption,
     JsonOption,
     ModelOption,
     ModelOptionsOption,
     TopKOption,
     WhereOption,
     read_model_options,
+    read_pairs,
     read_scope,
 )
 from arag.retrieval import DEFAULT_TOP_K
@@ -41,7 +41,7 @@ _RETRIES = 12  # of a model's client, over about a minute: rate limits are usual
 
 def run(
     questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
-    index: IndexToMakeOption,
+    index: IndexOption,
     method: Annotated[
         list[str],
         typer.Option(
@@ -101,12 +101,13 @@ def run(
 ) -> None:
     """Answer questions with methods, keep a record of each, and report. Run it again to continue.
 
+    If the index does not exist, the paragraphs that come with the questions are ingested.
+
     With several step limits or reasoning efforts there is a run for each, in a folder of its own (paper, Figure 4).
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
-    from arag.evaluation.budget import Budget
-    from arag.evaluation.cache import CallCache, Store, store_folder
+    from arag.evaluation.cache import Budget, CallCache, Store, store_folder
     from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge
@@ -141,15 +142,14 @@ def run(
             methods={each.name: describe_method(each) for each in methods},
             asked=len(every[:limit]),
         )
-    for place, plan in plans.items():
-        merge_plan(place, plan)
+        merge_plan(target / name, plans[target / name])
     for line in make_index(every, index):
         err.print(line)
-
-    contents = describe_contents(index)  # another index is refused, too
-    plans = {place: merge_plan(place, plan.model_copy(update={"contents": contents})) for place, plan in plans.items()}
-    ledgers = {place: Store(place) for place in plans}
-    budget, kept = Budget(list(ledgers.values()), max_cost), Store(store_folder(index.location))
+    contents = describe_contents(index)
+    for place, plan in plans.items():  # which refuses another index, too
+        open_run(place, plan.model_copy(update={"contents": contents}))
+    ledgers, kept = {place: Store(place) for place in plans}, Store(store_folder(index.location))
+    budget = Budget(list(ledgers.values()), max_cost)
     summaries = []
     with open_index(index) as whole:
         asked = locate_gold(every[:limit], whole)
@@ -157,7 +157,6 @@ def run(
         if (warning := missing_gold(asked, searched)) is not None:
             warn(f"Warning: {warning}")
         for place, plan in plans.items():
-            open_run(place, plan)
             cache = CallCache(ledgers[place], ledgers[place], budget.check)
             lab = Lab(
                 searched,
@@ -177,7 +176,9 @@ def run(
                     out.print(describe(summaries[-1]))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
-    _write_report(list(plans), target, quiet=as_json)
+    files = _write_report(list(plans), target)
+    if not as_json:
+        show_written(files)
     if any(summary["error"] or not summary["complete"] for summary in summaries):
         raise typer.Exit(FAILED)
 
@@ -195,14 +196,15 @@ def _run(
             with preparing(method.name) as lab.progress:
                 prepared, effort = prepare(method, lab, model)
                 add_preparation(folder, method.name, effort)
-            with answering(method.name, questions, file.read(), judged=judged) as show:
+            with answering(method.name, questions, file.read()) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
     records = file.read()
-    summary = {"folder": str(folder), **summarise(method.name, questions, records, judged=judged)}
     show_problems(questions, records, error)
-    return {**summary, "error": error and str(error)}
+    complete = not list_open(questions, records, judged=judged)
+    summary = {"folder": str(folder), **summarise(method.name, questions, records)}
+    return {**summary, "complete": complete, "error": error and str(error)}
 
 
 def _cached(model: BaseChatModel, cache: BaseCache) -> BaseChatModel:
@@ -248,26 +250,18 @@ def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
 
     kinds = find_methods(names)
     settings: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-    for option in options:
-        place, equals, value = option.partition("=")
-        method, dot, name = place.rpartition(".")
-        if not (equals and dot and method and name):
-            raise InputError(f"--set {option}: give METHOD.NAME=VALUE, such as linear-rag.threshold=0.4")
+    for place, value in read_pairs("--set", options, "linear-rag.threshold=0.4").items():
+        method, _, name = place.rpartition(".")
         if method not in kinds:
-            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(kinds)}")
-        try:
-            settings[method][name] = json.loads(value)
-        except ValueError:
-            settings[method][name] = value
+            raise InputError(f"--set {place}: give METHOD.NAME=VALUE for one of the methods {', '.join(kinds)}")
+        settings[method][name] = value
     return [make_method(kind, settings[name]) for name, kind in kinds.items()]
 
 
-def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
-    """Write the report, without a page for each question."""
+def _write_report(folders: Sequence[Path], target: Path) -> list[Path]:
+    """Write the report, without a page for each question; return its files."""
     try:
-        files = load_report().write_report(folders, target, pages=False)
+        return list(load_report().write_report(folders, target, pages=False))
     except InputError as error:
         warn(f"No report: {error}")
-        return
-    if not quiet:
-        show_written(files)
+        return []

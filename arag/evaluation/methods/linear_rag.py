@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,9 +19,8 @@ from pydantic import Field, model_validator
 
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.entities import Entities, Span, find_pipeline
-from arag.evaluation.methods.shared import By, Passages, minmax, pagerank
+from arag.evaluation.methods.shared import Passages, minmax, pagerank
 from arag.retrieval.index import Index
-from arag.retrieval.types import Chunk
 
 _PASSAGE_WEIGHT = 0.05  # of passages beside entities, where walks start
 _CHUNKS_AT_ONCE = 64  # whose entities are found and kept together
@@ -33,10 +31,8 @@ _PRESETS: dict[str, dict[str, float]] = {
     "hotpotqa": {"max_iterations": 3, "threshold": 0.4, "passage_ratio": 0.05, "sentences": 1},
     "2wiki": {"max_iterations": 3, "threshold": 0.4, "passage_ratio": 0.05, "sentences": 1},
     "medical": {"max_iterations": 3, "threshold": 0.5, "passage_ratio": 1.5, "sentences": 1},
-    "other": {"max_iterations": 3, "threshold": 0.4, "passage_ratio": 2, "sentences": 3},
 }
 
-Adjacent = Literal["corpus", "document", "none"]
 Active = dict[int, tuple[float, int]]
 """The latest score of each active entity, and the round, from 1, in which it came."""
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -47,14 +43,13 @@ Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class EntityGraph:
-    """The graph of a corpus: passages, their entities, and the sentences that mention several.
+    """The graph of a corpus: passages, each linked to the next one, their entities, and the sentences that name them.
 
     Args:
         passages: The passages' texts.
         entities: The entities' texts.
         mentioned: The entities of each passage, each once.
         entities_of: The entities of each sentence, each once.
-        links: Pairs of neighbouring passages.
     """
 
     def __init__(
@@ -63,7 +58,6 @@ class EntityGraph:
         entities: Sequence[str],
         mentioned: Sequence[Sequence[int]],
         entities_of: Sequence[Sequence[int]],
-        links: Iterable[tuple[int, int]],
     ) -> None:
         self.entities = list(entities)
         self.entities_of = entities_of
@@ -73,7 +67,7 @@ class EntityGraph:
                 self.sentences_of[entity].append(sentence)
         self._lowered = [text.lower() for text in passages]
         self._counts: dict[int, Counts] = {}
-        edges = [(one, other, 1.0) for one, other in links]
+        edges = [(number, number + 1, 1.0) for number in range(len(passages) - 1)]
         for number, (text, named) in enumerate(zip(passages, mentioned, strict=True)):
             counts = [text.count(self.entities[entity]) for entity in named]
             edges += [(number, len(passages) + e, n / sum(counts)) for e, n in zip(named, counts, strict=True)]
@@ -139,8 +133,8 @@ def rate_passages(
     for entity, (score, tier) in active.items():
         passages, counts = count(entity)
         bonus[passages] += score * np.log1p(counts) / tier
-    with np.errstate(invalid="ignore", divide="ignore"):  # far below 0; no walk starts there
-        return np.asarray(_PASSAGE_WEIGHT * (passage_ratio * minmax(similarities) + np.log1p(bonus)), dtype=np.float64)
+    rated = passage_ratio * minmax(similarities) + np.log1p(np.maximum(bonus, 0))
+    return np.asarray(_PASSAGE_WEIGHT * rated, dtype=np.float64)
 
 
 # --- the method ---
@@ -175,10 +169,6 @@ class LinearRAG(Method):
     threshold: float = Field(0.4, description="The least activation that spreads: a product of cosine similarities.")
     passage_ratio: float = Field(2, ge=0, description="Weight of a passage's similarity beside its active entities.")
     sentences: int = Field(3, ge=1, description="How many sentences an active entity spreads through in a round.")
-    passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
-    adjacent: Adjacent = Field(
-        "corpus", description="Which neighbouring passages are linked: all, those of one document, or none."
-    )
     ner: str | None = Field(
         None, description="The spaCy pipeline that finds entities; by default the best English one installed."
     )
@@ -186,8 +176,7 @@ class LinearRAG(Method):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, fields: Any) -> Any:
-        preset = fields.get("preset", "other")
-        return {**_PRESETS.get(preset, {}), **fields}
+        return {**_PRESETS.get(fields.get("preset"), {}), **fields}
 
     def model_post_init(self, _: Any) -> None:
         """Refuse a recogniser that is not installed before any work is done."""
@@ -196,8 +185,7 @@ class LinearRAG(Method):
     def prepare(self, session: Session) -> Corpus:
         """Find the entities of all chunks, and make the graph."""
         lab, names = session.lab, Entities(find_pipeline(self.ner))
-        passages = lab.passages(self.passages)
-        chunks = passages.chunks
+        chunks = lab.chunks
         spans: list[list[Span]] = lab.store.each(
             f"entities {names.name}",
             [chunk.text for chunk in chunks],
@@ -205,26 +193,24 @@ class LinearRAG(Method):
             _CHUNKS_AT_ONCE,
             lambda done: lab.progress("Entities", done, len(chunks)),
         )
-        mentions = [
-            [chunk.text[start:end] for start, end in places] for chunk, places in zip(chunks, spans, strict=True)
-        ]
+        placed = list(zip(chunks, spans, strict=True))
+        mentions = [[chunk.text[start:end] for start, end in places] for chunk, places in placed]
         entities = sorted({text for texts in mentions for text in texts})
         numbers = {text: number for number, text in enumerate(entities)}
-        sentences, vectors = _find_sentences(lab.index, dict(zip((chunk.id for chunk in chunks), spans, strict=True)))
+        sentences, vectors = _find_sentences(lab.index, {chunk.id: places for chunk, places in placed})
         graph = EntityGraph(
             [chunk.text for chunk in chunks],
             entities,
             [[numbers[text] for text in dict.fromkeys(texts)] for texts in mentions],
             [[numbers[text] for text in texts] for texts in sentences],
-            _links(chunks, self.adjacent),
         )
-        return Corpus(names, passages, graph, lab.vectors(entities, "Entities embedded"), vectors)
+        return Corpus(names, lab.passages(), graph, lab.vectors(entities, "Entities embedded"), vectors)
 
     def answer(self, question: str, session: Session, prepared: Corpus) -> Answer:
         """Rank the chunks by PageRank from the active entities; without entities, by similarity."""
         embedder, graph = session.lab.index.embedder, prepared.graph
         query = embedder.embed_query(question)
-        scores: NDArray[Any] = prepared.passages.compare(query)
+        scores: NDArray[Any] = prepared.passages.vectors @ query
         (spans,) = prepared.names.find([question])
         asked = list(dict.fromkeys(question[start:end].lower() for start, end in spans))
         session.note("Entity recogniser", [prepared.names.name])
@@ -242,13 +228,9 @@ class LinearRAG(Method):
             rated = rate_passages(scores, active, graph.count, self.passage_ratio)
             scores = graph.rank(rated, weights)
             activated = len(weights) - len(dict(nearest))
-            session.note(
-                "Entities of the question → of the corpus",
-                [
-                    f"{name} → {graph.entities[n]} ({cosine:.2f})"
-                    for name, (n, cosine) in zip(asked, nearest, strict=True)
-                ],
-            )
+            pairs = zip(asked, nearest, strict=True)
+            lines = [f"{name} → {graph.entities[n]} ({cosine:.2f})" for name, (n, cosine) in pairs]
+            session.note("Entities of the question → of the corpus", lines)
             best = sorted(weights, key=lambda entity: (-weights[entity], entity))[:_MAX_ENTITIES_SHOWN]
             lines = [f"{graph.entities[n]}: {weights[n]:.2f}, round {active[n][1]}" for n in best]
             session.note("Active entities", [f"{activated or 'none'} beyond the first ones", *lines])
@@ -278,15 +260,6 @@ def _find_sentences(index: Index, spans: Mapping[str, Sequence[Span]]) -> tuple[
                 vectors.append(rows[row])
             entities.setdefault(sentence, {})[chunk.text[start:end]] = None
     return list(map(list, entities.values())), np.array(vectors, dtype=np.float32)
-
-
-def _links(chunks: Sequence[Chunk], adjacent: Adjacent) -> list[tuple[int, int]]:
-    """Return the pairs of neighbouring passages."""
-    return [
-        (number, number + 1)
-        for number, (one, other) in enumerate(pairwise(chunks))
-        if adjacent == "corpus" or (adjacent == "document" and one.document_id == other.document_id)
-    ]
 
 
 METHODS = (LinearRAG,)

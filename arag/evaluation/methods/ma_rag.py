@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import By, Passages, Rating
+from arag.evaluation.methods.shared import Passages, Rating
 from arag.graph.prompts import as_data
 
 _MAX_STEPS = 8  # of a plan
@@ -63,32 +63,24 @@ Reply with one JSON object and nothing else:
 "solved": true or false: whether the steps settle the question}"""
 
 
-class Plan(BaseModel):
-    """A plan for a question."""
-
+class _Plan(BaseModel):
     analysis: str
     steps: list[str]
 
 
-class Task(BaseModel):
-    """A step as a task that stands by itself."""
-
+class _Task(BaseModel):
     type: Literal["question", "aggregate"]
     task: str
 
 
-class Solution(BaseModel):
-    """The answer to a task."""
-
+class _Solution(BaseModel):
     analysis: str
     answer: str
     success: bool
     rating: Rating
 
 
-class Summary(BaseModel):
-    """The final answer."""
-
+class _Summary(BaseModel):
     answer: str
     score: Rating
     solved: bool
@@ -107,15 +99,13 @@ class MARAG(Method):
     autonomous: ClassVar[bool | None] = None
     iterative: ClassVar[bool | None] = True
 
-    passages: By = Field("chunk", description="What is compared with a task: whole chunks or best sentences.")
-
     def prepare(self, session: Session) -> Passages:
         """Embed the chunks."""
-        return session.lab.passages(self.passages)
+        return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Plan, take the steps until one fails, and put their answers together (planner and step definer)."""
-        plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", Plan)
+        plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", _Plan)
         planned = [step.strip() for step in plan.steps if step.strip()] if plan else []
         steps = planned[:_MAX_STEPS] or [question]
         session.note("Plan", steps)
@@ -127,9 +117,9 @@ class MARAG(Method):
                 "Steps taken:\n" + as_data("answers", "\n".join(answers)) if answers else "No step has been taken yet."
             )
             shown = f"{shown_plan}\n\n{earlier}\n\nPrepare step {number}:\n{as_data('step', step)}"
-            task = session.ask(_DEFINE, shown, Task)
+            task = session.ask(_DEFINE, shown, _Task)
             if task is None or not task.task.strip():
-                task = Task(type="question", task=step)
+                task = _Task(type="question", task=step)
             solution = self._solve(number, task, session, prepared)
             answer = solution.answer.strip() or "none"
             answers.append(f"{number}. {step}\nAnswer: {answer}")
@@ -138,14 +128,14 @@ class MARAG(Method):
             if not solution.success:
                 break
         shown_results = as_data("results", "\n".join(results))
-        summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", Summary)
+        summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", _Summary)
         if summary:
             session.note("Summary", [f"Rating: {summary.score:g} of 10{'' if summary.solved else ', not solved'}"])
         text = (summary and summary.answer.strip()) or solution.answer.strip()
         is_cut = solution.success and len(planned) > _MAX_STEPS
         return Answer(text, stop_reason="max_steps" if is_cut else "answered")
 
-    def _solve(self, number: int, task: Task, session: Session, passages: Passages) -> Solution:
+    def _solve(self, number: int, task: _Task, session: Session, passages: Passages) -> _Solution:
         """Answer a task from notes on the nearest passages, or from the facts that it states (extractor and QA)."""
         question = as_data("question", task.task)
         lines = [f"{task.type.capitalize()}: {task.task}"]
@@ -156,10 +146,10 @@ class MARAG(Method):
             noted = [(chunk.id, note) for chunk, note in zip(chunks, notes, strict=True) if note]
             lines += [f"Note from [{chunk_id}]: {note}" for chunk_id, note in noted]
             shown = as_data("notes", "\n".join(f"{chunk_id}: [{note}]" for chunk_id, note in noted) or "None.")
-            solution = session.ask(_ANSWER, f"{question}\n\n{shown}", Solution)
+            solution = session.ask(_ANSWER, f"{question}\n\n{shown}", _Solution)
         else:
-            solution = session.ask(_AGGREGATE, question, Solution)
-        solution = solution or Solution(analysis="", answer="", success=False, rating=0)
+            solution = session.ask(_AGGREGATE, question, _Solution)
+        solution = solution or _Solution(analysis="", answer="", success=False, rating=0)
         rating = f"Rating: {solution.rating:g} of 10{'' if solution.success else ', not found'}"
         session.note(f"Step {number}", [*lines, f"Answer: {solution.answer.strip() or 'none'}", rating])
         return solution

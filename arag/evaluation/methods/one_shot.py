@@ -31,7 +31,7 @@ class NaiveRAG(Method):
 
     def prepare(self, session: Session) -> None:
         """Load what the first search loads."""
-        session.lab.index.load_embedder()
+        session.lab.index.embedder.load()
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Search, and ask the model."""

@@ -9,20 +9,19 @@ from statistics import fmean, pstdev
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import By, Passages, Rating
-from arag.graph.prompts import DATA_RULE, as_data
+from arag.evaluation.methods.shared import Passages, Rating
+from arag.graph.prompts import as_data
 from arag.retrieval.text import EAST_ASIAN
 from arag.retrieval.types import Chunk
 
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage that is retrieved
-_ALTERNATIVES = 20  # tokens whose log probabilities are listed; the most that providers offer
-_REFUSED = frozenset({400, 403, 404, 422, 501})  # statuses of servers that do not give log probabilities
-
+_DENSE_WEIGHT = 0.65  # of the ranking by vectors; the rest is BM25's
+_DEVIATIONS = 0.5  # standard deviations below the mean that a document's grade may be
+_MAX_FOLLOW_UPS = 3
 _K1, _B = 1.2, 0.75  # Lucene's defaults
 _WORD = re.compile(rf"[^\W{EAST_ASIAN}]+|(?<![{EAST_ASIAN}])[{EAST_ASIAN}](?![{EAST_ASIAN}])")
 _PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs: they overlap
@@ -30,29 +29,18 @@ _PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs: they overlap
 _CITED = r"\[\d{1,4}(?:\s*,\s*\d{1,4})*\]"  # int() fails for thousands of digits
 _BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED}")  # tried once for each run of white space
 _BETWEEN_CLAIMS = " \t\n.,;:。，、；："
-_CLAIM_END = re.compile(rf"{_CITED}(?:[{_BETWEEN_CLAIMS}]*{_CITED})*")
-_NOT_LETTERS = re.compile(r"[\W_]")
+_CLAIM = re.compile(rf"(.*?)(?:{_CITED}[{_BETWEEN_CLAIMS}]*)+", re.DOTALL)
 
-JudgedBy = Literal["log probabilities", "grades"]
 Ranking = list[tuple[int, float]]
 """Numbers of documents with their scores, best first."""
 
 _PREDICT = """You answer a question from one document. If the document does not settle it, say what comes closest. \
 Answer in one or two sentences."""
 
-_JUDGED = """You judge a document that was found for a question, and the answer that somebody gave from it: does the \
-document give specific information on the question, and does the answer follow from it?"""
-
-_JUDGE = f"""{_JUDGED} Reply with one word: Yes if both hold, otherwise No."""
-
-_EXAMPLE = f"""Question: Who built the Harwick Observatory?
-
-{as_data("document", "The engineer Edda Lorne built the Harwick Observatory.")}
-
-{as_data("answer", "Edda Lorne.")}"""
-
-_GRADE = f"""{_JUDGED} Reply with one JSON object and nothing else:
-{{"grade": from 0, neither holds, to 10, both hold without doubt}}"""
+_GRADE = """You judge a document that was found for a question, and the answer that somebody gave from it: does the \
+document give specific information on the question, and does the answer follow from it? Reply with one JSON object \
+and nothing else:
+{"grade": from 0, neither holds, to 10, both hold without doubt}"""
 
 _ANSWER = """You answer a question from numbered documents: first the answer itself, as briefly as the question \
 allows, then in a sentence or two the facts that lead to it. After each statement give the numbers of its documents in \
@@ -80,30 +68,22 @@ briefly as the question allows, and correct it where the finding settles what wa
 brackets after the statements that they belong to. Reply with the new answer alone."""
 
 
-class Grade(BaseModel):
-    """A grade for a document: from 0, neither holds, to 10, both hold without doubt."""
-
+class _Grade(BaseModel):
     grade: Rating
 
 
-class Component(BaseModel):
-    """A part of a question, and how far the claims answer it."""
-
+class _Component(BaseModel):
     question: str
     status: Literal["full", "partial", "none"]
 
 
-class Coverage(BaseModel):
-    """How far an answer covers a question."""
-
-    components: list[Component]
+class _Coverage(BaseModel):
+    components: list[_Component]
     irrelevant_claims: list[int]
     follow_ups: list[str]
 
 
-class Finding(BaseModel):
-    """The answer to a follow-up question."""
-
+class _Finding(BaseModel):
     answer: str
     found: bool
 
@@ -117,16 +97,14 @@ def find_words(text: str) -> list[str]:
     return _WORD.findall(lowered) + _PAIR.findall(lowered)
 
 
-def fuse(
-    dense: Ranking, sparse: Ranking, k: int, excluded: Collection[int] = (), dense_weight: float = 0.65
-) -> Ranking:
+def fuse(dense: Ranking, sparse: Ranking, k: int, excluded: Collection[int] = ()) -> Ranking:
     """Fuse two rankings: each is scaled to 0 to 1, and what it lacks has 0 in it.
 
     Excluded documents are left out after scaling. Ties are in the order of the first ranking, then of the second.
     """
     by_vectors, by_words = _scale(dense), _scale(sparse)
     fused = {
-        item: dense_weight * by_vectors.get(item, 0.0) + (1 - dense_weight) * by_words.get(item, 0.0)
+        item: _DENSE_WEIGHT * by_vectors.get(item, 0.0) + (1 - _DENSE_WEIGHT) * by_words.get(item, 0.0)
         for item in [*by_vectors, *by_words]
         if item not in excluded
     }
@@ -162,64 +140,38 @@ class BM25:
         return scores
 
 
-# --- the filter (agents 1 and 2) ---
+# --- the filter (agent 2) ---
 
 
-def rate_yes(alternatives: Sequence[tuple[str, float]]) -> float | None:
-    """Return log P(Yes) - log P(No) from the alternatives of a reply's first token and their log probabilities.
-
-    Spellings of a word are added up; a word that is absent has the smallest of all. None if both words are absent.
-    """
-    spelled = [(_NOT_LETTERS.sub("", token).lower(), log_probability) for token, log_probability in alternatives]
-    yes, no = ([log_probability for text, log_probability in spelled if text == word] for word in ("yes", "no"))
-    if not yes and not no:
-        return None
-    least = [min(log_probability for _, log_probability in spelled)]
-    return float(np.logaddexp.reduce(yes or least) - np.logaddexp.reduce(no or least))
-
-
-def keep(scores: Sequence[float | None], deviations: float) -> list[int]:
-    """Return the positions of the scores that are not so many standard deviations below the mean, best first."""
-    known = [score for score in scores if score is not None] or [0.0]
-    mean = fmean(known)  # stands for a score that is lacking
-    filled = [mean if score is None else score for score in scores]
-    least = min(mean - deviations * pstdev(known), max(filled, default=0.0))  # the mean may be rounded up
-    return sorted((place for place, score in enumerate(filled) if score >= least), key=lambda place: -filled[place])
+def keep(grades: Sequence[float | None]) -> list[int]:
+    """Return the positions of the grades that are not far below the mean, best first; a missing one counts as it."""
+    known = [grade for grade in grades if grade is not None] or [0.0]
+    mean = fmean(known)
+    filled = [mean if grade is None else grade for grade in grades]
+    least = min(mean - _DEVIATIONS * pstdev(known), max(filled, default=0.0))  # the mean may be rounded up
+    return sorted((place for place, grade in enumerate(filled) if grade >= least), key=lambda place: -filled[place])
 
 
 # --- the claims (agent 4) ---
 
 
-class Claim(NamedTuple):
-    """A part of an answer that ends with the numbers of its documents, and its place in the answer."""
+def find_claims(answer: str) -> list[tuple[str, str]]:
+    """Return the claims of an answer, which end with numbers in brackets, and the part of the answer that each is.
 
-    text: str
-    start: int
-    end: int
-
-
-def find_claims(answer: str) -> list[Claim]:
-    """Find the claims of an answer: each ends with numbers in brackets. Without numbers, the whole answer is one."""
-    claims: list[Claim] = []
-    start = 0
-    for match in _CLAIM_END.finditer(answer):
-        if text := answer[start : match.start()].strip(_BETWEEN_CLAIMS):
-            claims.append(Claim(text, start, match.end()))
-        start = match.end()
-    if not claims and answer.strip():
-        claims.append(Claim(answer.strip(), 0, len(answer)))
-    return claims
+    Without numbers, the whole answer is one.
+    """
+    claims = [(match[1].strip(_BETWEEN_CLAIMS), match[0]) for match in _CLAIM.finditer(answer)]
+    return [(claim, part) for claim, part in claims or [(answer.strip(), answer)] if claim]
 
 
 def drop_claims(answer: str, numbers: Collection[int]) -> str:
     """Return an answer without some of its claims, which are numbered from 1; all of them are never dropped."""
     claims = find_claims(answer)
-    dropped = [claim for number, claim in enumerate(claims, start=1) if number in numbers]
+    dropped = [part for number, (_, part) in enumerate(claims, start=1) if number in numbers]
     if len(dropped) < len(claims):
-        for claim in reversed(dropped):
-            answer = answer[: claim.start] + answer[claim.end :]
-        answer = answer.lstrip(_BETWEEN_CLAIMS)
-    return answer
+        for part in dropped:
+            answer = answer.replace(part, "", 1)
+    return answer.strip()
 
 
 def find_numbers(answer: str, most: int) -> list[int]:
@@ -231,12 +183,11 @@ def find_numbers(answer: str, most: int) -> list[int]:
 # --- the method ---
 
 
-class Tools(NamedTuple):
+class Rankings(NamedTuple):
     """What is made before the first question."""
 
     passages: Passages
     words: BM25
-    judged_by: JudgedBy
 
 
 class RAGentA(Method):
@@ -246,37 +197,31 @@ class RAGentA(Method):
     title: ClassVar[str] = "RAGentA"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
-        "Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. Models "
-        "without log probabilities grade the passages from 0 to 10 instead. The method was made for 20 passages; it "
-        "gets as many as the other methods."
+        "Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. The model "
+        "grades the passages from 0 to 10; the published method compares the log probabilities of Yes and No. It was "
+        "made for 20 passages, and gets as many as the other methods."
     )
     iterative: ClassVar[bool | None] = None
 
-    passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
-    dense_weight: float = Field(0.65, ge=0, le=1, description="Weight of the ranking by vectors beside BM25's.")
-    deviations: float = Field(0.5, ge=0, description="How many standard deviations below the mean a document may be.")
-    follow_ups: int = Field(3, ge=0, description="How many follow-up questions are asked at most.")
+    def prepare(self, session: Session) -> Rankings:
+        """Embed the chunks, and count their words."""
+        passages = session.lab.passages()
+        return Rankings(passages, BM25([chunk.text for chunk in passages.chunks]))
 
-    def prepare(self, session: Session) -> Tools:
-        """Embed the chunks, count their words, and find out how the model can judge."""
-        passages = session.lab.passages(self.passages)
-        words = BM25([chunk.text for chunk in passages.chunks])
-        return Tools(passages, words, "log probabilities" if _gives_log_probabilities(session) else "grades")
-
-    def answer(self, question: str, session: Session, prepared: Tools) -> Answer:
+    def answer(self, question: str, session: Session, prepared: Rankings) -> Answer:
         """Answer from the documents that pass the filter (agent 3), and work in what follow-up questions find."""
-        candidates = self._search(question, session, prepared)
+        candidates = _search(question, session, prepared)
         chunks = [chunk for chunk, _ in candidates]
-        session.retrieved(chunks, question, judged_by=prepared.judged_by)
+        session.retrieved(chunks, question)
         session.note("Candidates", [f"[{chunk.id}] {score:.3f}" for chunk, score in candidates])
-        scores = _judge(question, chunks, session, prepared.judged_by)
-        documents = dict(enumerate([chunks[place] for place in keep(scores, self.deviations)], start=1))
+        grades = _judge(question, chunks, session)
+        documents = dict(enumerate([chunks[place] for place in keep(grades)], start=1))
         kept = list(documents)
         session.note("Kept", _list(documents))
         draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents)}")
         draft, follow_ups = _check(question, draft, session)
-        for follow_up in follow_ups[: self.follow_ups]:
-            chunks = [chunk for chunk, _ in self._search(follow_up, session, prepared, documents.values())]
+        for follow_up in follow_ups[:_MAX_FOLLOW_UPS]:
+            chunks = [chunk for chunk, _ in _search(follow_up, session, prepared, documents.values())]
             session.retrieved(chunks, follow_up)
             new = dict(enumerate(chunks, start=len(documents) + 1))  # numbers are never used twice
             documents |= new
@@ -286,73 +231,48 @@ class RAGentA(Method):
             session.note("Follow-up question", [follow_up, *_list(new), f"Answer: {finding or 'not found'}"])
         cited = find_numbers(draft, len(documents)) or (kept if draft else [])
         text = _BEFORE_CITED.sub("", draft).strip()
-        is_cut = len(follow_ups) > self.follow_ups
+        is_cut = len(follow_ups) > _MAX_FOLLOW_UPS
         return Answer(text, [documents[number].id for number in cited], "max_steps" if is_cut else "answered")
 
-    def _search(
-        self, question: str, session: Session, tools: Tools, excluded: Collection[Chunk] = ()
-    ) -> list[tuple[Chunk, float]]:
-        """Return the documents that both rankings find, with their scores, best first."""
-        chunks, top_k = tools.passages.chunks, session.lab.top_k
 
-        def rank(scores: NDArray[Any]) -> Ranking:
-            return [(n, float(scores[n])) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()]
+def _search(
+    question: str, session: Session, rankings: Rankings, excluded: Collection[Chunk] = ()
+) -> list[tuple[Chunk, float]]:
+    """Return the documents that both rankings find, with their scores, best first."""
+    (chunks, vectors, embedder), top_k = rankings.passages, session.lab.top_k
 
-        dense = rank(tools.passages.scores(question))
-        sparse = [pair for pair in rank(tools.words.scores(question)) if pair[1] > 0]
-        used = {n for n, _ in [*dense, *sparse] if chunks[n] in excluded}
-        return [(chunks[n], score) for n, score in fuse(dense, sparse, top_k, used, self.dense_weight)]
+    def rank(scores: NDArray[Any]) -> Ranking:
+        return [(n, float(scores[n])) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()]
+
+    dense = rank(vectors @ embedder.embed_query(question))
+    sparse = [pair for pair in rank(rankings.words.scores(question)) if pair[1] > 0]
+    used = {n for n, _ in [*dense, *sparse] if chunks[n] in excluded}
+    return [(chunks[n], score) for n, score in fuse(dense, sparse, top_k, used)]
 
 
-def _judge(question: str, chunks: Sequence[Chunk], session: Session, judged_by: JudgedBy) -> list[float | None]:
-    """Let the model answer from each document (agent 1), and judge each answer (agent 2); return the scores."""
+def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[float | None]:
+    """Let the model answer from each document (agent 1), and grade each with its answer (agent 2)."""
     shown = [f"Question: {question}\n\n{as_data('document', chunk.text)}" for chunk in chunks]
     predictions = session.ask_all(_PREDICT, shown)
-    judged = [
-        f"{text}\n\n{as_data('answer', prediction or 'None.')}"
-        for text, prediction in zip(shown, predictions, strict=True)
-    ]
-    if judged_by == "grades":
-        grades = session.ask_all(_GRADE, judged, Grade)
-        scores = [None if grade is None else grade.grade for grade in grades]
-    else:
-        scores = session.side_by_side(_rate, judged)
-    rated = [
-        f"[{chunk.id}] ({'not judged' if score is None else f'{score:.2f}'}) {prediction or 'none'}"
-        for chunk, score, prediction in zip(chunks, scores, predictions, strict=True)
-    ]
-    session.note(f"Answers from each, judged by {judged_by}", rated)
-    return scores
-
-
-def _rate(session: Session, judged: str) -> float | None:
-    """Return by how much "Yes" is more likely than "No", or None without log probabilities of either."""
-    messages: list[AnyMessage] = [SystemMessage(f"{_JUDGE}\n\n{DATA_RULE}"), HumanMessage(judged)]
-    reply = session.call(messages, logprobs=True, top_logprobs=_ALTERNATIVES)
-    tokens = (reply.response_metadata.get("logprobs") or {}).get("content")
-    listed = (tokens[0].get("top_logprobs") or [tokens[0]]) if tokens else []
-    return rate_yes([(each["token"], each["logprob"]) for each in listed])
-
-
-def _gives_log_probabilities(session: Session) -> bool:
-    """Find out whether the model gives log probabilities, by a judgement on an example."""
-    model = session.model
-    if not {"logprobs", "top_logprobs"} <= type(model).model_fields.keys() or getattr(model, "use_responses_api", None):
-        return False
-    try:
-        return _rate(session, _EXAMPLE) is not None
-    except Exception as error:
-        if getattr(error, "status_code", None) in _REFUSED:
-            return False
-        raise
+    answered = zip(shown, predictions, strict=True)
+    judged = [f"{text}\n\n{as_data('answer', prediction or 'None.')}" for text, prediction in answered]
+    grades = [None if reply is None else reply.grade for reply in session.ask_all(_GRADE, judged, _Grade)]
+    session.note(
+        "Answers from each, with grades",
+        [
+            f"[{chunk.id}] ({'not judged' if grade is None else f'{grade:g}'}) {prediction or 'none'}"
+            for chunk, grade, prediction in zip(chunks, grades, predictions, strict=True)
+        ],
+    )
+    return grades
 
 
 def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]:
     """Return an answer without irrelevant claims, and questions about what it lacks (agent 4)."""
-    claims = [claim.text for claim in find_claims(draft)]
+    claims = [claim for claim, _ in find_claims(draft)]
     session.note("Claims", claims)
     listed = as_data("claims", "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1)))
-    coverage = session.ask(_CHECK, f"Question: {question}\n\n{listed}", Coverage)
+    coverage = session.ask(_CHECK, f"Question: {question}\n\n{listed}", _Coverage)
     if coverage is None:
         return draft, []
     is_complete = all(part.status == "full" for part in coverage.components)
@@ -362,7 +282,7 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
 
 def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
     """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
-    reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", Finding)
+    reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", _Finding)
     if reply is None or not reply.found or not reply.answer.strip():
         return "", draft
     finding = as_data("finding", f"{follow_up}\n{reply.answer.strip()}")

@@ -1,20 +1,22 @@
-"""What several methods use: dense passages, PageRank, ratings, and a reader's prompt."""
+"""What several methods use: replies as JSON, ratings, a reader's prompt, dense passages and PageRank."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from contextlib import suppress
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import from_json, to_json
 
 from arag.models.embedders import Embedder
 from arag.retrieval.types import Chunk
 
-By: TypeAlias = Literal["chunk", "sentence"]
 _PRECISION = 1e-13  # of the sum of all changes in a round
+Form = TypeVar("Form", bound=BaseModel)
 
 # A number out of range says enough: the reply has been paid for, and is not asked for again.
 Rating: TypeAlias = Annotated[
@@ -30,6 +32,18 @@ the answer, give the most likely one."""
 _ANSWER = re.compile(r"^[ \t*_#>-]*answer[ \t*_]*[:：][ \t*_]*", re.IGNORECASE | re.MULTILINE)
 
 
+def read_json(text: str, form: type[Form], *, cut_off: bool = False) -> Form:
+    """Return the JSON object in a reply. The complete parts of one that was cut off count.
+
+    Raises:
+        ValidationError: There is none, or it does not fit the form.
+    """
+    if cut_off:
+        with suppress(ValueError):
+            text = to_json(from_json(text[max(text.find("{"), 0) :], allow_partial=True)).decode()
+    return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+
+
 def read_answer(text: str) -> str:
     """Return what follows the last line that begins with "Answer:", or the whole text if there is none."""
     marks = list(_ANSWER.finditer(text))
@@ -37,36 +51,18 @@ def read_answer(text: str) -> str:
     return answer or text.strip()
 
 
-class Passages:
+class Passages(NamedTuple):
     """Chunks, ranked by the cosine similarity of their vectors to a question.
 
-    Args:
-        embedder: Embeds the questions.
+    Attributes:
         chunks: The chunks.
-        vectors: For each chunk the vectors of length one that are compared with a question, of which the nearest
-            counts: shape (vectors, dimension), at least one.
+        vectors: Their vectors of length one, shape (chunks, dimension).
+        embedder: Embeds the questions.
     """
 
-    def __init__(self, embedder: Embedder, chunks: Sequence[Chunk], vectors: Sequence[NDArray[np.float32]]) -> None:
-        self.chunks = list(chunks)
-        self._embedder = embedder
-        self._vectors = np.concatenate(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
-        self._firsts = np.cumsum([0, *map(len, vectors)])[:-1]
-
-    def scores(self, question: str) -> NDArray[np.float32]:
-        """Return the similarity of every chunk to a question, shape (chunks,).
-
-        Raises:
-            ModelError: The embedder fails.
-        """
-        return self.compare(self._embedder.embed_query(question))
-
-    def compare(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the similarity of every chunk to a question's vector, shape (chunks,)."""
-        if not self.chunks:
-            return np.empty(0, dtype=np.float32)
-        nearest: NDArray[np.float32] = np.maximum.reduceat(self._vectors @ vector, self._firsts)
-        return nearest
+    chunks: Sequence[Chunk]
+    vectors: NDArray[np.float32]
+    embedder: Embedder
 
     def best(self, scores: NDArray[Any], k: int) -> list[Chunk]:
         """Return the chunks with the highest scores, best first; ties in the order of the index."""
@@ -74,7 +70,7 @@ class Passages:
 
     def top(self, question: str, k: int) -> list[Chunk]:
         """Return the chunks nearest to a question, nearest first; ties in the order of the index."""
-        return self.best(self.scores(question), k)
+        return self.best(self.vectors @ self.embedder.embed_query(question), k)
 
 
 def minmax(values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -94,11 +90,6 @@ def pagerank(edges: ArrayLike, reset: ArrayLike, damping: float = 0.5) -> NDArra
 
     Returns:
         Scores that sum to 1, shape (nodes,); all 0 if the reset vector is, because no walk starts then.
-
-    Example:
-        >>> from arag.evaluation.methods.shared import pagerank
-        >>> pagerank([[0, 1, 1.0], [1, 2, 1.0]], reset=[1.0, 0.0, 0.0]).round(3).tolist()
-        [0.583, 0.333, 0.083]
     """
     ends = np.asarray(edges, dtype=np.float64).reshape(-1, 3)
     weight = np.asarray(reset, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,6 @@ class Run:
         dataset: The paper's dataset; None for others.
         models: The models that answered, as their providers report them.
         subject: Its dataset and models, in words.
-        settings: The settings of its methods that are others in another run of the report, as a text.
     """
 
     name: str
@@ -44,7 +43,6 @@ class Run:
     dataset: str | None
     models: list[str]
     subject: str
-    settings: str
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
@@ -59,18 +57,16 @@ class Run:
             "Top k": str(plan.top_k),
             "Presentation": plan.presentation,
             "Max steps": str(plan.max_steps),
-            "Settings that differ": self.settings,
             "Started": plan.date,
         }
         return {name: value for name, value in settings.items() if value}
 
 
-def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list[Run], pd.DataFrame]:
+def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     """Read runs.
 
     Args:
         folders: Their folders; one that is given twice counts once.
-        dataset: The paper's dataset, if the names of the questions' files do not show it.
 
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
@@ -79,20 +75,24 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
         of their file.
 
     Raises:
-        InputError: A folder holds no run, or no records; or the paper has no such dataset.
+        InputError: A folder holds no run, or no records.
     """
     folders = list({folder.resolve(): folder for folder in folders}.values())
     plans = [load_plan(folder) for folder in folders]
     rows = [row for number, folder in enumerate(folders) for row in _read_rows(folder, number, plans[number])]
     frame = pd.DataFrame(rows)
     models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
-    datasets = [find_dataset(plan.questions, dataset) for plan in plans]
+    datasets = [find_dataset(plan.questions) for plan in plans]
     subjects = [
         f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}"
         for plan, dataset, answered in zip(plans, datasets, models, strict=True)
     ]
-    settings = _list_differing(plans)
-    names = _name_runs(folders, plans, subjects, settings)
+    names = [
+        subject if subjects.count(subject) == 1 else f"{subject}, {folder.name}"
+        for subject, folder in zip(subjects, folders, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = list(map(str, folders))
     frame["run"] = frame["run"].map(dict(enumerate(names)))
 
     is_failed = frame["error"].notna()
@@ -108,7 +108,7 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
     frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
     frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return list(map(Run, names, folders, plans, datasets, models, subjects, settings)), frame
+    return list(map(Run, names, folders, plans, datasets, models, subjects)), frame
 
 
 def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:
@@ -144,34 +144,3 @@ def _list_questions(plan: Plan) -> list[str]:
         return [question.id for question in load_questions(Path(plan.questions))]
     except InputError:
         return []
-
-
-def _list_differing(plans: Sequence[Plan]) -> list[str]:
-    """Return the settings of each run's methods that are others in another run, as a text."""
-    values: dict[str, set[str]] = defaultdict(set)
-    for plan in plans:
-        for name, value in plan.settings.items():
-            values[name].add(str(value))
-    differing = [name for name, some in values.items() if len(some) > 1]
-    texts = ([f"{name} {plan.settings[name]}" for name in differing if name in plan.settings] for plan in plans)
-    return list(map(", ".join, texts))
-
-
-def _name_runs(
-    folders: Sequence[Path], plans: Sequence[Plan], subjects: Sequence[str], settings: Sequence[str]
-) -> list[str]:
-    """Name runs by what tells them apart: dataset and model, then steps, effort, settings, and the folder."""
-    parts = pd.DataFrame(
-        {
-            "subject": subject,
-            "steps": f"{plan.max_steps} steps",
-            "effort": f"{plan.model_options.get('reasoning_effort', 'default')} effort",
-            "settings": differing or "other methods",
-            "folder": str(folder),
-        }
-        for folder, plan, subject, differing in zip(folders, plans, subjects, settings, strict=True)
-    )
-    varying = [column for column in parts if len(set(parts[column])) > 1] or ["subject"]
-    lengths = range(1, len(varying) + 1)
-    names = (parts[varying[:length]].agg(", ".join, axis=1) for length in lengths)
-    return next((list(some) for some in names if some.is_unique), list(parts["folder"]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -11,26 +10,25 @@ from urllib.parse import quote
 import pandas as pd
 from markupsafe import Markup
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError
 from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, ITERATIVE, ONE_SHOT, Failure, csv_cell, first_level
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
 from arag.evaluation.report.paper import find_model
 from arag.evaluation.report.tables import (
     INTERVALS,
-    Measure,
     csv_rows,
     headline,
     overview_tables,
     run_tables,
-    summarise,
     to_markdown,
 )
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
-from arag.page import count, render, trace_page
+from arag.page import render, trace_page
+from arag.retrieval.text import count
 
-_MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗")}
+_SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _CSV = [
     *("question_id", "question", "answer", "method", "prediction", "correct", "contain", "contain_with_aliases"),
@@ -50,8 +48,7 @@ def write_report(
     *,
     pages: bool = True,
     baseline: str | None = None,
-    dataset: str | None = None,
-    on_page: Callable[[int, int], None] | None = None,
+    track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda pages, _: pages,
 ) -> list[Path]:
     """Write a report of one or more runs: `report.html`, `report.md`, `report.csv`, and for one run `questions.csv`.
 
@@ -60,17 +57,15 @@ def write_report(
         out: The folder to write to; it is created.
         pages: Whether to write a page for each question of one run, and for each method's way to its answer.
         baseline: The method that the others of one run are compared with. Default: the first in the paper's order.
-        dataset: The paper's dataset, if the names of the questions' files do not show it.
-        on_page: Called after each of these pages with how many are written, and how many will be.
+        track: Passes on these pages, of which it gets the number, and shows how many are written.
 
     Returns:
         The files, without the pages of questions.
 
     Raises:
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
-        StorageError: The report cannot be written.
     """
-    runs, frame = load_runs(folders, dataset)
+    runs, frame = load_runs(folders)
     known = sorted(frame["method"].unique())
     if baseline is not None and baseline not in known:
         raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(known)}")
@@ -78,11 +73,9 @@ def write_report(
     tables = run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame)
     questions = _list_questions(frame) if is_one else []
     title, warnings = _title(runs, frame), _warn(runs, frame)
-    summary = summarise(frame) if is_one else ""
     facts = runs[0].describe() if is_one else {}
     page = _render(
         title=title,
-        summary=summary,
         facts=facts,
         warnings=warnings,
         figures=_draw(runs, frame),
@@ -93,28 +86,25 @@ def write_report(
         has_pages=pages,
         failures="failures.html" if (out / "failures.html").exists() else "",
     )
-    parts = [summary, *warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
+    parts = [*warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
     parts += [part for table in tables for part in (f"## {table.title}", to_markdown(table.rows), *table.notes)]
     markdown = "\n\n".join(part.strip() for part in [f"# {title}", *parts] if part) + "\n"
     files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(frame).to_csv(index=False)}
     if is_one:
         cells = frame[_CSV].map(lambda value: csv_cell(value) if isinstance(value, str) else value)
         files["questions.csv"] = cells.to_csv(index=False)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (out / name).write_text(text, encoding="utf-8", errors="replace", newline="")
-        if is_one and pages:
-            total = len(questions) + int(frame["has_page"].sum())
-            for done, (name, text) in enumerate(_question_pages(runs[0], frame, questions), 1):
-                file = out / "questions" / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8", errors="replace")
-                if on_page:
-                    on_page(done, total)
-    except OSError as error:
-        raise StorageError(f"the report cannot be written to {out}: {error.strerror}") from error
+    if is_one and pages:
+        number = len(questions) + int(frame["has_page"].sum())
+        for name, text in track(_question_pages(runs[0], frame, questions), number):
+            _write(out / "questions" / name, text)
+    for name, text in files.items():
+        _write(out / name, text)
     return [out / name for name in files]
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", errors="replace", newline="")
 
 
 def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
@@ -150,8 +140,8 @@ def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
 def _render(**values: Any) -> str:
     """Render a page of results; what it does not have is empty."""
     parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
-    parts |= dict.fromkeys(("summary", "headline", "report", "failures"), "")
-    return render("report.html", package="arag.evaluation.report", **{**parts, "has_pages": False, **values})
+    parts |= dict.fromkeys(("headline", "report", "failures"), "")
+    return render("evaluation/report/report.html", **{**parts, "has_pages": False, **values})
 
 
 # --- what a report says ---
@@ -171,22 +161,19 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
     for run in runs:
         some = frame[frame["run"] == run.name]
         where = f"{run.name}: " if len(runs) > 1 else ""
-        counts = some.groupby("title", sort=False)["question_id"].nunique()
-        asked = max(run.plan.asked, counts.max())
-        if (counts < asked).any():
-            of_each = _list_counts(counts)
+        counts = some.groupby("title", sort=False)["error"].agg(["size", "count"])
+        counted = {
+            name: ", ".join(f"{title} {number:,}" for title, number in counts[name].items() if number)
+            for name in counts
+        }
+        if (counts["size"] < (asked := max(run.plan.asked, counts["size"].max()))).any():
+            of_each = counted["size"]
             lines.append(f"{where}Not all of {asked:,} questions have been asked ({of_each}): run it again to go on.")
-        failed = some[some["error"].notna()].groupby("title", sort=False).size()
-        if len(failed):
-            of_each = _list_counts(failed)
-            lines.append(f"{where}Failed, and counted as wrong: {of_each}. The next run tries them again.")
+        if failed := counted["count"]:
+            lines.append(f"{where}Failed, and counted as wrong: {failed}. The next run tries them again.")
         if some["correct"].notna().any() and (unjudged := int(some["correct"].isna().sum())):
             lines.append(f"{where}Answers without a verdict, which LLM-Acc leaves out: {unjudged:,}.")
     return lines
-
-
-def _list_counts(counts: pd.Series) -> str:
-    return ", ".join(f"{title} {number:,}" for title, number in counts.items())
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
@@ -197,29 +184,22 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
         if frame["retrieved_tokens"].gt(0).any():
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
             svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, measure)))
-    else:
-        over_steps: dict[Any, dict[int, str]] = defaultdict(dict)  # runs that differ in nothing else
-        over_effort: dict[Any, dict[str | None, str]] = defaultdict(dict)
-        for run in runs:
-            steps, effort = run.plan.max_steps, run.plan.model_options.get("reasoning_effort")
-            over_steps[run.subject, effort][steps] = run.name
-            over_effort[run.subject, steps][effort] = run.name
-        courses = [
-            (f"Over steps: {subject}", "maximum steps", [(str(steps), names[steps]) for steps in sorted(names)])
-            for (subject, _), names in over_steps.items()
-        ]
-        courses += [
-            (
-                f"Over effort: {subject}",
-                "reasoning effort",
-                [(each, names[each]) for each in _EFFORTS if each in names],
-            )
-            for (subject, _), names in over_effort.items()
-        ]
-        for title, label, course in courses:
-            if len(course) > 1:
-                svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
+    for title, label, course in _list_courses(runs):
+        svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
     return [_Figure(title, caption, Markup(svg)) for title, caption, svg in svgs]  # noqa: S704 - of our own
+
+
+def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield runs that differ in nothing but steps or effort: a title, what varies, and its values with the runs."""
+    rows = [(r.name, r.subject, r.plan.max_steps, r.plan.model_options.get("reasoning_effort")) for r in runs]
+    table = pd.DataFrame(rows, columns=["run", "subject", "steps", "effort"])
+    table["effort"] = pd.Categorical(table["effort"], _EFFORTS, ordered=True)
+    for label, varied, fixed in (("maximum steps", "steps", "effort"), ("reasoning effort", "effort", "steps")):
+        for (subject, _), some in table.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
+            course = some.dropna(subset=varied).drop_duplicates(varied, keep="last").sort_values(varied)
+            if len(course) > 1:
+                values = map(str, course[varied])
+                yield f"Over {varied}: {subject}", label, list(zip(values, course["run"], strict=True))
 
 
 def _draw_causes(title: str, caption: str, found: Sequence[tuple[str, str]], causes: Sequence[str]) -> list[_Figure]:
@@ -234,47 +214,23 @@ def _draw_causes(title: str, caption: str, found: Sequence[tuple[str, str]], cau
 # --- questions ---
 
 
-class _Result(NamedTuple):
-    """A method's result for a question: its row, a CSS class and a sign, and the page of its run."""
-
-    title: str
-    row: dict[str, Any]
-    kind: str
-    sign: str
-    page: str
-
-
-class _Question(NamedTuple):
-    number: int
-    row: dict[str, Any]
-    results: list[_Result]
-    are_same: bool
-    is_solved: bool
-
-
-def _list_questions(frame: pd.DataFrame) -> list[_Question]:
-    measure = headline(frame)
-    titles = dict(zip(frame["method"], frame["title"], strict=True))
+def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the questions with the results of all methods: their rows, a CSS class, a sign, and the run's page."""
     ordered = frame.sort_values(["number", "question_id"], kind="stable")
+    verdicts = ordered[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
+    ordered["kind"] = verdicts.mask(ordered["error"].notna(), "failed")
     questions = []
     for number, (_, some) in enumerate(ordered.groupby("question_id", sort=False), 1):
-        rows = {row["method"]: row for row in some.to_dict("records")}
-        results = []
-        for method, title in titles.items():
-            row = rows.get(method, {})
-            page = f"{number}/{quote(method)}.html" if row and row["has_page"] else ""
-            results.append(_Result(title, row, *_mark(row, measure), page))
-        kinds = {result.kind for result in results}
-        questions.append(_Question(number, next(iter(rows.values())), results, len(kinds) == 1, "right" in kinds))
+        rows = {row["title"]: row for row in some.to_dict("records")}
+        results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
+        for result in results:
+            result["sign"] = _SIGNS[result["kind"]]
+            result["page"] = f"{number}/{quote(result['method'])}.html" if result.get("has_page") else ""
+        kinds = {result["kind"] for result in results}
+        question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
+        shown = {"number": number, "results": results, "are_same": len(kinds) == 1, "is_solved": "right" in kinds}
+        questions.append(question | shown)
     return questions
-
-
-def _mark(row: dict[str, Any], measure: Measure) -> tuple[str, str]:
-    if not row:
-        return "missing", "–"
-    if isinstance(row["error"], str):
-        return "failed", "!"
-    return _MARKS.get(row[measure.name], ("unjudged", "?"))
 
 
 def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, str]]:
@@ -282,7 +238,7 @@ def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, 
     if not failures:
         return []
     (run,), frame = load_runs([folder])
-    numbers = {question.row["question_id"]: question.number for question in _list_questions(frame)}
+    numbers = {question["question_id"]: question["number"] for question in _list_questions(frame)}
     rows = []
     for failure in sorted(failures, key=lambda failure: (numbers[failure.record["question_id"]], failure.method)):
         page = f"questions/{numbers[failure.record['question_id']]}.html"
@@ -299,20 +255,18 @@ def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, 
     return rows
 
 
-def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
-    """Yield the pages of runs and of questions with their names; only one run's messages are in memory at a time."""
-    numbers = {question.row["question_id"]: question.number for question in questions}
+def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the pages of runs and of questions with their names; a question's last record is the one that stays."""
+    numbers = {question["question_id"]: question["number"] for question in questions}
     for method in frame["method"].unique():
-        file = record_file(run.folder, method)
-        last = {record["question_id"]: place for place, record in enumerate(file.each())}
-        for place, record in enumerate(file.each()):
-            if place == last[record["question_id"]] and record["messages"]:
+        for record in record_file(run.folder, method).each():
+            if record["messages"]:
                 state = {**record, "answer": record["prediction"]}
                 page = trace_page(state, error=record["error"] or "", model=run.plan.model)
                 yield f"{numbers[record['question_id']]}/{method}.html", page
     for question in questions:
         values = {"question": question, "count": len(questions), "figures": _figures}
-        yield f"{question.number}.html", render("question.html", package="arag.evaluation.report", **values)
+        yield f"{question['number']}.html", render("evaluation/report/question.html", **values)
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

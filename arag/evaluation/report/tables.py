@@ -10,9 +10,8 @@ import pandas as pd
 from scipy import stats
 
 from arag.evaluation.report.frame import Run
-from arag.evaluation.report.paper import CITATION, differences, find_model, paper_results
+from arag.evaluation.report.paper import EXPERIMENT, find_model, paper_results
 from arag.models.prices import format_dollars
-from arag.page import count
 
 NONE = "–"
 INTERVALS = "Means, with 95% confidence intervals: Wilson's for yes or no, else of the bootstrap."
@@ -74,7 +73,6 @@ COSTS = (
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
 _REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
-_CLEAR = 0.05  # the p-value below which a difference is called clear
 
 
 class Table(NamedTuple):
@@ -154,27 +152,6 @@ def headline(frame: pd.DataFrame) -> Measure:
     return LLM_ACC if frame["correct"].notna().any() else CONTAIN_ACC
 
 
-def summarise(frame: pd.DataFrame) -> str:
-    """Say in a few sentences which method is the most accurate, how sure that is, and what it costs."""
-    measure = headline(frame)
-    by_title = {str(title): some for title, some in frame.groupby("title", sort=False)}
-    known = [title for title, some in by_title.items() if some[measure.name].notna().any()]
-    accuracy = {title: interval(measure, by_title[title]) for title in known}
-    best, *others = sorted(known, key=lambda title: -accuracy[title].mean)
-    mean, low, high = (f"{100 * value:.1f}" for value in accuracy[best])
-    questions, cost = count(by_title[best][measure.name].count(), "question"), interval(COST, by_title[best]).mean
-    price = "" if np.isnan(cost) else f", at {format_dollars(cost)} a question"
-    text = f"{best} answers {mean}% of {questions} correctly [{low}, {high}] by {measure.title}{price}."
-    if not others:
-        return text
-    values = (by_title[title].set_index("question_id")[measure.name] for title in (others[0], best))
-    in_common, difference, p = paired(*values)
-    points, low, high = (f"{100 * value:.1f}" for value in difference)
-    sure = "a clear difference" if p < _CLEAR else "no clear difference"
-    behind = f"{points} points behind [{low}, {high}], {_show_p(p)}: {sure}" if in_common else "on other questions"
-    return f"{text} The next best is {others[0]}, {behind}."
-
-
 def means(frame: pd.DataFrame, measures: Sequence[Measure], by: str = "title", head: str = "Method") -> pd.DataFrame:
     """Return the means of measures, a row for each method; measures that no method has are left out."""
     table = pd.DataFrame(
@@ -214,8 +191,8 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
         _methods(run, frame),
     ]
     if run.dataset:
-        notes = [CITATION + ".", *differences(run.plan, run.models, frame["question_id"].nunique())]
-        tables.insert(-1, Table(f"Beside the paper: {run.dataset}", beside_paper(frame, run.dataset), notes))
+        table = Table(f"Beside the paper: {run.dataset}", beside_paper(frame, run.dataset), [EXPERIMENT])
+        tables.insert(-1, table)
     return [table for table in tables if len(table.rows.columns) > 1]
 
 
@@ -229,49 +206,45 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
             questions, difference, p = paired(baseline[measure.name], other[measure.name])
             mean, low, high = (f"{100 * value:+.1f}" for value in difference)
             row = {"Method": other["title"].iloc[0], "Measure": measure.title, "Questions": f"{questions:,}"}
-            rows.append({**row, "Difference": f"{mean} [{low}, {high}]", "p": _show_p(p).removeprefix("p = ")})
+            rows.append({**row, "Difference": f"{mean} [{low}, {high}]", "p": f"{p:.3f}" if p >= 0.001 else "< 0.001"})
     return pd.DataFrame(rows)
-
-
-def _show_p(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def beside_paper(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
     """Return our accuracy beside the paper's for a dataset, with its methods first."""
-    theirs = paper_results()[paper_results()["dataset"] == dataset]
-    table = means(frame, (LLM_ACC, CONTAIN_ACC)).set_index("Method").add_suffix(" (ours)")
-    table = table.reindex(dict.fromkeys([*theirs["method"], *table.index]))
-    for model, some in theirs.groupby("model", sort=False):
-        for column, measure in _COLUMNS.items():
-            if some[column].notna().any():
-                table[f"{measure.title} (paper, {model})"] = some.set_index("method")[column].map("{:.1f}".format)
-    return _with_gaps(table)
+    ours, theirs = means(frame, (LLM_ACC, CONTAIN_ACC)).set_index("Method"), _paper_accuracy(dataset)
+    order = dict.fromkeys([*theirs.index, *ours.index])
+    return _with_gaps(pd.concat([ours.add_suffix(" (ours)"), theirs], axis=1).reindex(order))
+
+
+def _paper_accuracy(dataset: str | None) -> pd.DataFrame:
+    """Return the paper's accuracy for a dataset as texts: a row for each method, a column for a measure and a model."""
+    some = paper_results()[paper_results()["dataset"] == dataset]
+    table = some.pivot_table(list(_COLUMNS), "method", "model", sort=False).map("{:.1f}".format, na_action="ignore")
+    table.columns = [f"{_COLUMNS[column].title} (paper, {model})" for column, model in table.columns]
+    return table
 
 
 def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
     """Return the tables of several runs (paper, Table 1): methods by dataset and model, costs and settings."""
-    paper = paper_results()
-    accuracy, costs = {}, {}
+    accuracy: dict[str, pd.Series] = {}
+    costs: dict[str, pd.Series] = {}
     for run in runs:
-        table = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC, COST)).set_index("Method")
-        model = find_model(run.models)
-        theirs = paper[(paper["dataset"] == run.dataset) & (paper["model"] == model)].set_index("method")
-        for column, measure in _COLUMNS.items():
-            if measure.title in table:
-                accuracy[f"{run.name}: {measure.title}"] = table[measure.title]
-                if theirs[column].notna().any():
-                    shown = theirs[column].map("{:.1f}".format, na_action="ignore")
-                    accuracy[f"{run.dataset}, {model}: {measure.title} (paper)"] = shown
-        if COST.title in table:
-            costs[run.name] = table[COST.title]
+        ours = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC, COST)).set_index("Method")
+        theirs, model = _paper_accuracy(run.dataset), find_model(run.models)
+        for measure in (LLM_ACC, CONTAIN_ACC):
+            if measure.title in ours:
+                accuracy[f"{run.name}: {measure.title}"] = ours[measure.title]
+                if (column := f"{measure.title} (paper, {model})") in theirs:
+                    accuracy[f"{run.dataset}: {column}"] = theirs[column]
+        if COST.title in ours:
+            costs[run.name] = ours[COST.title]
     settings = [{"Run": run.name, **run.describe(), "Folder": str(run.folder)} for run in runs]
-    titles = list(frame["title"].unique())
-    known = dict.fromkeys([*paper["method"], *titles])
     rows = pd.DataFrame(accuracy)
+    known = dict.fromkeys([*paper_results()["method"], *frame["title"]])
     tables = [
         Table("Accuracy", _with_gaps(rows.reindex([title for title in known if title in rows.index])), [INTERVALS]),
-        Table("Cost of a question", _with_gaps(pd.DataFrame(costs, index=titles))),
+        Table("Cost of a question", _with_gaps(pd.DataFrame(costs, index=frame["title"].unique()))),
         Table("Steps and tokens", means(frame, (STEPS, RETRIEVED, EVIDENCE, SECONDS), by="run", head="Run")),
         Table("Runs", pd.DataFrame(settings).fillna(NONE)),
     ]
@@ -293,11 +266,9 @@ def _preparations(run: Run) -> Table:
     rows = [
         {
             "Method": facts.title,
-            "Seconds": NONE if work.seconds is None else f"{work.seconds:,.1f}",
             "Model calls": f"{work.usage['model_calls']:,}",
             "Input tokens": f"{work.usage['input_tokens']:,}",
             "Output tokens": f"{work.usage['output_tokens']:,}",
-            "Unusable replies": f"{work.unusable / work.usage['model_calls']:.1%}",
             "Cost": NONE if work.cost is None else format_dollars(work.cost),
         }
         for facts in run.plan.methods.values()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from arag.errors import InputError
-from arag.evaluation.method import Method, Session
-from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
+from arag.evaluation.method import Session
+from arag.evaluation.methods.graphrag.communities import find_communities
 from arag.evaluation.methods.graphrag.extraction import extract, merge
 from arag.evaluation.methods.graphrag.knowledge import (
     ENTITIES,
@@ -49,14 +46,10 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 {"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
 "findings": [{"summary": "...", "explanation": "..."}]}"""
 
-_SHORTEST = "the shortest that answers the question: a name, a date, a number, a few words, yes or no"
-
 Item = TypeVar("Item", Entity, Relationship)
 
 
-class Finding(BaseModel):
-    """One finding about a community."""
-
+class _Finding(BaseModel):
     summary: str
     explanation: str
 
@@ -67,42 +60,26 @@ class CommunityReport(BaseModel):
     title: str
     summary: str
     rating: Rating
-    findings: list[Finding]
+    findings: list[_Finding]
 
 
-class GraphSearch(Method):
-    """What both searches share: the graph, and settings."""
-
-    differs: ClassVar[str] = (
-        "Prompts of our own. The chunks are those of this index, without overlap; replies are JSON; reports are made "
-        "from all relationships of a community, not only the first of each entity; strengths are limited to 1 to 10; "
-        "no claims are extracted."
+def build_graph(session: Session) -> KnowledgeGraph:
+    """Build the graph of a corpus."""
+    extractions, lost_chunks = extract(session)
+    entities, relationships = merge(extractions)
+    graph = KnowledgeGraph(
+        summarise(session, entities, "Entities described"), summarise(session, relationships, "Relationships described")
     )
-    needs_model: ClassVar[bool] = True
-
-    max_cluster_size: int = Field(10, ge=1, description="Communities with more entities are divided further.")
-    level: int = Field(2, ge=0, description="The deepest level of communities whose reports are used.")
-    max_tokens: int = Field(12_000, ge=1_000, description="Tokens of the context, or of a batch of reports.")
-    response: str = Field(_SHORTEST, description='The form of the answer; GraphRAG\'s own is "multiple paragraphs".')
-
-    def model_post_init(self, _: Any) -> None:
-        """Refuse to be chosen without the package that finds communities."""
-        if find_spec("graspologic_native") is None:
-            raise InputError(
-                "graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'"
-            )
-
-    def build(self, session: Session) -> KnowledgeGraph:
-        """Build the graph of the corpus."""
-        extractions, lost_chunks = extract(session)
-        entities, relationships = merge(extractions)
-        entities = summarise(session, entities, "Entities described")
-        relationships = summarise(session, relationships, "Relationships described")
-        communities = find_communities(relationships, self.max_cluster_size)
-        reports, lost_reports = write_reports(session, entities, relationships, communities)
-        several = sum(len(item.descriptions) > 1 for item in (*entities, *relationships))
-        losses = {"chunks": lost_chunks, "summaries": several, "reports": lost_reports}
-        return KnowledgeGraph(entities, relationships, reports, losses)
+    lost_reports = write_reports(session, graph, find_communities(relationships))
+    described = [*graph.entities, *graph.relationships]
+    losses = {
+        "chunks": lost_chunks,
+        "summaries": sum(len(item.descriptions) > 1 for item in described),
+        "reports": lost_reports,
+    }
+    counts = f"{len(entities):,} entities, {len(relationships):,} relationships, {len(graph.reports):,} reports"
+    graph.figures = [counts, *(f"{count:,} {kind} without a usable reply" for kind, count in losses.items() if count)]
+    return graph
 
 
 def summarise(session: Session, items: Sequence[Item], title: str) -> list[Item]:
@@ -120,41 +97,34 @@ def _summarise_one(session: Session, item: Item) -> Item:
     summary, *rest = item.descriptions
     while rest:
         batch = [summary, *rest][: max(len(fitting([summary, *rest], str, MAX_DESCRIPTIONS_TOKENS)), 2)]
-        summary = session.ask(_DESCRIBE, describing_prompt(str(item), batch))
+        listed = "\n".join(f"- {' '.join(description.split())}" for description in batch)
+        prompt = f"{as_data('names', str(item))}\n\n{as_data('descriptions', listed)}"
+        summary = session.ask(_DESCRIBE, prompt)
         if not summary:
             return item
         rest = rest[len(batch) - 1 :]
     return replace(item, descriptions=(summary,))
 
 
-def describing_prompt(names: str, descriptions: Sequence[str]) -> str:
-    """Return the prompt that asks for one description in place of several."""
-    listed = "\n".join(f"- {' '.join(description.split())}" for description in descriptions)
-    return f"{as_data('names', names)}\n\n{as_data('descriptions', listed)}"
+def write_reports(session: Session, graph: KnowledgeGraph, communities: Sequence[Community]) -> int:
+    """Let the model report on communities, deepest level first (section 3.1.5); return how many are lost.
 
-
-def write_reports(
-    session: Session,
-    entities: Sequence[Entity],
-    relationships: Sequence[Relationship],
-    communities: Sequence[Community],
-) -> tuple[list[Report], int]:
-    """Let the model report on communities, deepest level first (section 3.1.5); also return how many are lost."""
-    by_title = {entity.title: entity for entity in entities}
-    by_source: dict[str, list[Relationship]] = defaultdict(list)
-    for each in relationships:
-        by_source[each.source].append(each)
-    inner = {community: find_inner(community, by_source) for community in communities}
-    communities = [community for community in communities if inner[community]]
-    communities.sort(key=lambda community: (-community.level, community.number))
-    tables = [as_data("tables", make_tables(by_title, inner[community])) for community in communities]
-    replies = session.ask_all(_REPORT, tables, CommunityReport, title="Reports on communities")
-    reports = [make_report(community, reply) for community, reply in zip(communities, replies, strict=True) if reply]
-    return sorted(reports, key=lambda report: report.community.number), len(communities) - len(reports)
+    A community may have no relationship between its members, as chains are divided, too: there is no report on it.
+    """
+    tables: dict[Community, str] = {}
+    for community in sorted(communities, key=lambda community: (-community.level, community.number)):
+        members = set(community.members)
+        inner = [each for each in graph.relationships_of(members) if members >= {each.source, each.target}]
+        if inner:
+            tables[community] = as_data("tables", make_tables(graph, inner))
+    replies = session.ask_all(_REPORT, tables.values(), CommunityReport, title="Reports on communities")
+    reports = [make_report(community, reply) for community, reply in zip(tables, replies, strict=True) if reply]
+    graph.reports = sorted(reports, key=lambda report: report.community.number)
+    return len(tables) - len(reports)
 
 
 def make_tables(
-    entities: Mapping[str, Entity], relationships: Sequence[Relationship], max_tokens: int = MAX_TABLES_TOKENS
+    graph: KnowledgeGraph, relationships: Iterable[Relationship], max_tokens: int = MAX_TABLES_TOKENS
 ) -> str:
     """Return the two tables of a community.
 
@@ -167,7 +137,7 @@ def make_tables(
     left = max_tokens - count_tokens(ENTITIES) - count_tokens(RELATIONSHIPS)
     for each in sorted(relationships, key=lambda each: (-each.rank, each.number)):
         titles = [title for title in dict.fromkeys((each.source, each.target)) if title not in rows]
-        new = {title: entity_row(replace(entities[title], number=n)) for n, title in enumerate(titles, len(rows))}
+        new = {title: entity_row(replace(graph.by_title[title], number=n)) for n, title in enumerate(titles, len(rows))}
         line = relationship_row(replace(each, number=len(lines)))
         left -= sum(map(count_tokens, [*new.values(), line]))
         if left < 0 and lines:

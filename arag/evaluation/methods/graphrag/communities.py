@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from arag.evaluation.methods.graphrag.knowledge import Community, Relationship
 
+_MAX_MEMBERS = 10  # larger communities are divided further, on the next level
 _SEED = 0xDEADBEEF
 
 
-def find_communities(relationships: Sequence[Relationship], max_size: int) -> list[Community]:
+def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
     """Find the communities of the largest group of entities that relationships connect, by level and number.
 
-    Relationships count as undirected; of several between two entities, the last one's weight counts. Communities with
-    more than `max_size` members are divided further, on the next level.
+    Relationships count as undirected; of several between two entities, the last one's weight counts.
     """
     from graspologic_native import hierarchical_leiden
 
@@ -34,7 +34,7 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
         randomness=0.001,
         iterations=1,
         use_modularity=True,
-        max_cluster_size=max_size,
+        max_cluster_size=_MAX_MEMBERS,
         seed=_SEED,
     ):
         parent = -1 if place.parent_cluster is None else place.parent_cluster
@@ -43,12 +43,6 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
         Community(number, level, parent, tuple(sorted(titles)))
         for (level, number, parent), titles in sorted(members.items())
     ]
-
-
-def find_inner(community: Community, by_source: Mapping[str, Sequence[Relationship]]) -> list[Relationship]:
-    """Return the relationships between members of a community; it may have none, as chains are divided, too."""
-    members = set(community.members)
-    return [each for title in members for each in by_source.get(title, ()) if each.target in members]
 
 
 def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:

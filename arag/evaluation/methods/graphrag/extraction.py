@@ -6,10 +6,10 @@ import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit, ValidatorFunctionWrapHandler, field_validator
+from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
 from arag.evaluation.methods.graphrag.knowledge import Entity, Relationship
@@ -37,13 +37,11 @@ since 1911.", "strength": 9}]}"""
 AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
 of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
 
-_BREAKS = re.compile(r"[\t-\r\x85]")  # become spaces: the words around them stay two
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
 
 Mention = tuple[str, str]
 """The id of a chunk that names something, and how it describes it."""
-
 # Small models write null for what they do not know.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
@@ -71,34 +69,23 @@ class Extraction(BaseModel):
     entities: list[OnErrorOmit[ChunkEntity]]
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
 
-    @field_validator("entities", mode="wrap")
-    @classmethod
-    def _require_one(cls, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Refuse entities of which none is valid: the reply has another form, and is asked for again."""
-        entities = validate(value)
-        if value and not entities:
-            raise ValueError("no entity is valid: each is an object with a name")
-        return entities
-
 
 def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
     """Let the model read each chunk twice; return what was read, and how many chunks lack a usable reply."""
     chunks = session.lab.chunks
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
-    first = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
-    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, first, strict=True) if reply]
-    conversations: list[list[AnyMessage]] = [
-        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
-    ]
-    second = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
-    readings = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, second, strict=True)]
-    extractions = [(chunk_id, reading) for chunk_id, both in readings for reading in both if reading]
-    return extractions, len(chunks) - sum(more is not None for more in second)
+    replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
+    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, replies, strict=True) if reply]
+    conversations = [[text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read]
+    again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
+    both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
+    extractions = [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
+    return extractions, len(chunks) - sum(more is not None for more in again)
 
 
 def clean(text: str) -> str:
     """Return a text without HTML escapes, control characters and surrounding white space."""
-    return _CONTROL.sub("", _BREAKS.sub(" ", html.unescape(text))).strip()
+    return _CONTROL.sub(" ", html.unescape(text)).strip()
 
 
 def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:

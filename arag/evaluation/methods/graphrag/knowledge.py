@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 from arag.retrieval.tokens import count_tokens
@@ -35,7 +34,7 @@ class Entity(Described):
 
     title: str
     type: str
-    degree: int = 0
+    degree: int
 
     def __str__(self) -> str:
         return self.title
@@ -78,33 +77,24 @@ class Report:
     text: str
     rating: float
 
-    def __str__(self) -> str:
-        return f"{self.title} (level {self.community.level}, rated {self.rating:g})"
 
-
-@dataclass(frozen=True)
 class KnowledgeGraph:
-    """What the model read in a corpus, in order of numbers; and how many chunks and others had no usable reply."""
+    """What the model read in a corpus, in order of numbers; `figures` say in words how much, and what is missing."""
 
-    entities: list[Entity]
-    relationships: list[Relationship]
-    reports: list[Report]
-    losses: dict[str, int]
+    def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
+        self.entities = entities
+        self.relationships = relationships
+        self.reports: list[Report] = []
+        self.figures: list[str] = []
+        self.by_title = {entity.title: entity for entity in entities}
+        self._relationships_of: dict[str, list[Relationship]] = defaultdict(list)
+        for each in relationships:
+            for title in {each.source, each.target}:
+                self._relationships_of[title].append(each)
 
-    @cached_property
-    def relationships_of(self) -> dict[str, list[Relationship]]:
-        """The relationships of each entity, by its title."""
-        by_title: dict[str, list[Relationship]] = defaultdict(list)
-        for relationship in self.relationships:
-            for title in {relationship.source, relationship.target}:
-                by_title[title].append(relationship)
-        return dict(by_title)
-
-    def figures(self) -> list[str]:
-        """Return what there is in the graph, and what is missing from it, in lines."""
-        counts = f"{len(self.entities):,} entities, {len(self.relationships):,} relationships, {len(self.reports):,}"
-        losses = (f"{count:,} {kind} without a usable reply" for kind, count in self.losses.items() if count)
-        return [f"{counts} reports", *losses]
+    def relationships_of(self, titles: Iterable[str]) -> list[Relationship]:
+        """Return the relationships of entities, each once."""
+        return list({each.number: each for title in titles for each in self._relationships_of.get(title, ())}.values())
 
 
 # --- tables ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from contextvars import ContextVar, copy_context
 from threading import Event
 from typing import Any, TypeVar
@@ -33,19 +33,19 @@ async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
     source = aiter(sources) if isinstance(sources, AsyncIterable) else None
     next_item: asyncio.Task[Any] | None = None
 
-    async def make_next() -> Any:
+    async def make_next(source: AsyncIterator[Any]) -> Any:
         nonlocal next_item
         next_item = asyncio.current_task()
         check_cancelled()
-        return await anext(source, _END)  # type: ignore[type-var]
+        return await anext(source, _END)
 
-    def iterate() -> Iterator[Any]:
-        while (item := asyncio.run_coroutine_threadsafe(make_next(), loop).result()) is not _END:
+    def iterate(source: AsyncIterator[Any]) -> Iterator[Any]:
+        while (item := asyncio.run_coroutine_threadsafe(make_next(source), loop).result()) is not _END:
             yield item
 
     context = copy_context()
     context.run(_is_cancelled.set, event)
-    thread = loop.run_in_executor(None, context.run, work, iterate() if source else sources)
+    thread = loop.run_in_executor(None, context.run, work, iterate(source) if source else sources)
     try:
         return await asyncio.shield(thread)
     except asyncio.CancelledError:

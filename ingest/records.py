@@ -126,9 +126,10 @@ def _load(data: bytes) -> JSON:
     if not text:
         raise FormatError("empty document")
     try:
-        return to_json(json.loads(text))
+        value: JSON = to_json(json.loads(text))
     except (RecursionError, ValueError) as error:
         raise FormatError(f"not valid JSON: {error}") from error
+    return value
 
 
 def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | Problem:

@@ -48,9 +48,6 @@ class Context(BaseModel):
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
     of any other, only a scope counts.
 
-    Raises:
-        InputError: A setting is unknown or out of bounds.
-
     Example:
         >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}
         >>> state = agent.invoke(question, context=Context(max_steps=1))
@@ -174,8 +171,7 @@ def make_loader(
         room = merged.max_context_tokens - count_tokens(prompt) - MESSAGE_TOKENS - count_tokens(schemas)
         if room < _MIN_ROOM_TOKENS:
             raise InputError(
-                f"the system prompt and the tools leave {room} of max_context_tokens ({merged.max_context_tokens}) "
-                f"for the conversation, which needs at least {_MIN_ROOM_TOKENS}"
+                f"max_context_tokens is too small: the system prompt and the tools leave {room} tokens of it"
             )
         return Resources(merged, index, chat, _bind(chat, tools), ToolNode(tools), prompt, room)
 

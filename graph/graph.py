@@ -80,9 +80,7 @@ def create_arag_agent(
 
     It searches until the model answers or a budget is used up. Then the model must answer without tools from what was
     gathered, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced before
-    it is reached.
-
-    A run can change the agent's settings with its context: see `Context`.
+    it is reached. A run can change the agent's settings with its context: see `Context`.
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`.

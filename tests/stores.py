@@ -20,13 +20,12 @@ def begin():
 
 def vector_of(text):
     """A vector of a text's own, as float16 keeps it."""
-    vector = (
-        np.random.default_rng(zlib.crc32(text.encode("utf-8", "replace"))).standard_normal(DIMENSION).astype(np.float32)
-    )
+    seed = zlib.crc32(text.encode("utf-8", "replace"))
+    vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
     return (vector / np.linalg.norm(vector)).astype(np.float16).astype(np.float32)
 
 
-def document(document_id, *texts, title="", fingerprint="1", ids=None, **metadata):
+def document(document_id, *texts, title="", fingerprint="1", ids=None):
     """A document with a chunk for each text, on a page of its own, all but the first below headings and in a table.
 
     Each line is a sentence; those with a # have no vector.
@@ -42,7 +41,7 @@ def document(document_id, *texts, title="", fingerprint="1", ids=None, **metadat
         whole, pages = len(texts) == 1, (ordinal, 9)
         chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), whole, pages))
         vectors.append(np.asarray([vector_of(t) for t in chunks[-1].embedded_texts()]).reshape(-1, DIMENSION))
-    record = DocumentRecord(document_id, title, f"{document_id}.txt", str(metadata or "{}"), fingerprint, len(texts))
+    record = DocumentRecord(document_id, title, f"{document_id}.txt", "{}", fingerprint, len(texts))
     return EmbeddedDocument(record, chunks, vectors)
 
 
@@ -60,7 +59,7 @@ def trust(folder):
         write_receipt(graph, 0)
 
 
-def held(store):
+def read_all(store):
     """Everything that readers of a store see, but for the numbers of chunks."""
     with closing(store.open()) as view:
         numbers = view.numbers(list(view.yield_keys()))

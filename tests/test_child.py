@@ -44,9 +44,6 @@ def die(number):
     os.kill(os.getpid(), number)
     time.sleep(60)
 
-def leave(code):
-    os._exit(code)
-
 def hang_with_the_interpreters_lock():
     ctypes.PyDLL(None).sleep(60)
 
@@ -75,7 +72,7 @@ def write_and_hang(path):
         file.write(str(os.getpid()))
     time.sleep(60)
 
-SERVED = (echo, process_id, double, fail, panic, die, leave, hang_with_the_interpreters_lock, use_memory,
+SERVED = (echo, process_id, double, fail, panic, die, hang_with_the_interpreters_lock, use_memory,
           use_memory_natively, print_natively, write_and_hang)
 """
 
@@ -147,12 +144,9 @@ def test_an_error_has_its_types_name_and_the_process_goes_on_and_only_listed_fun
     assert child.call("process_id", seconds=30) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "reason"), [("die", signal.SIGSEGV, "SIGSEGV"), ("leave", 3, "exit code 3")]
-)
-def test_a_crash_is_named_and_the_next_call_starts_another_process(child, name, argument, reason):
-    with pytest.raises(ChildError, match=rf"its process crashed \({reason}\)"):
-        child.call(name, int(argument), seconds=30)
+def test_a_crash_is_named_and_the_next_call_starts_another_process(child):
+    with pytest.raises(ChildError, match=r"its process crashed \(SIGSEGV\)"):
+        child.call("die", int(signal.SIGSEGV), seconds=30)
     process_id = child.call("process_id", seconds=30)
     os.kill(process_id, signal.SIGKILL)  # between two calls
     wait_for_end(process_id)
@@ -218,13 +212,6 @@ def test_a_fork_has_a_process_of_its_own(child):
     assert theirs != ours
     assert not is_running(theirs)
     assert child.call("process_id", seconds=30) == ours
-
-
-def test_a_child_that_nobody_refers_to_ends():
-    child = Child("served_functions")
-    process_id = child.call("process_id", seconds=30)
-    del child
-    wait_for_end(process_id)
 
 
 # --- other programs ---

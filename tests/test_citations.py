@@ -167,18 +167,14 @@ def test_the_metadata_tells_where_a_document_is_from(make_index, metadata, origi
 
 def test_a_citation_of_a_document_with_pages_names_them(tmp_path):
     canvas = Canvas(str(tmp_path / "report.pdf"))
-    for page in range(1, 9):
-        for line in range(20):
-            text = f"On page {page} the keeper counted {page * 100 + line} lamps of the pier."
-            canvas.drawString(72, 720 - 20 * line, text)
+    for page in (1, 2):
+        canvas.drawString(72, 720, f"On page {page} the keeper counted {page * 100} lamps of the pier.")
         canvas.showPage()
     canvas.save()
-    with ingest([tmp_path], tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=700) as index:
-        chunk_id = next(i for i in index.chunk_ids() if "counted 412 lamps" in index.get(i).text)
-        [report] = parse_citations(f"They counted 412 lamps [{chunk_id}].", index, [chunk_id], [])
-        first, last = report["pages"]
-        assert 1 <= first <= 4 <= last <= 8
-        assert [quote["text"] for quote in report["quotes"]] == ["On page 4 the keeper counted 412 lamps of the pier."]
+    with ingest([tmp_path], tmp_path / "index", embedder=HashEmbeddings()) as index:
+        [report] = parse_citations("They counted 200 lamps [report.pdf:0].", index, ["report.pdf:0"], [])
+        assert report["pages"] == [1, 2]
+        assert [quote["text"] for quote in report["quotes"]] == ["On page 2 the keeper counted 200 lamps of the pier."]
 
 
 # --- the sentences that bear an answer ---

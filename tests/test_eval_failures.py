@@ -192,7 +192,7 @@ def test_a_judge_is_asked_once_about_what_is_open_and_a_label_overrides_it(arag,
         for _ in range(2):
             code, out, _ = arag("eval", "failures", "r", "--index", "index", *judge)
             assert code == 0
-            assert "Diagnosed: 1 of 1 by the judge" in out
+            assert "0 of 2 undecided" in out
         assert len(server.requests) == 1
         rows = rows_of(folder / "r/failures.csv")
         save([row | {"label": "multi-hop retrieval"} for row in rows], folder / "r/failures.csv")

@@ -8,7 +8,6 @@ import re
 from html.parser import HTMLParser
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
@@ -99,25 +98,6 @@ def figures(folder, measure):
 
 
 # --- figures ---
-
-
-@pytest.mark.parametrize(("right", "count"), [(0, 5), (5, 5), (40, 90)])
-def test_shares_of_questions_have_wilsons_interval(right, count):
-    rows = pd.DataFrame({"contain": [1.0] * right + [0.0] * (count - right), "error": None})
-    share, z = right / count, 1.959963984540054
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    assert interval(CONTAIN_ACC, rows) == pytest.approx((share, max(0, middle - half), min(1, middle + half)), abs=1e-9)
-
-
-def test_other_means_have_a_bootstrap_interval_that_is_the_same_each_time():
-    values = np.random.default_rng(1).normal(500, 100, 200)
-    rows = pd.DataFrame({"retrieved_tokens": values, "error": None})
-    found = interval(RETRIEVED, rows)
-    half = 1.96 * values.std() / math.sqrt(len(values))
-    assert found.mean == pytest.approx(values.mean())
-    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=2)
-    assert interval(RETRIEVED, rows) == found
 
 
 def test_methods_are_compared_on_the_questions_that_both_have_by_an_exact_test_where_they_are_few():

@@ -70,14 +70,6 @@ def test_aliases_and_gold_documents_count(small_index):
     assert record["retrieved_tokens"] == 7
 
 
-def test_what_json_lacks_is_recorded_as_text(small_index, tmp_path):
-    question = Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"})
-    file = RecordFile(tmp_path / "x.jsonl")
-    file.append(make_record(question, Session(Lab(small_index, Player(play=str), None)), "", 1.0))
-    (record,) = file.read().values()
-    assert (record["question"], record["fields"]) == ("Half a character: ?", {"x": "b'bytes'"})
-
-
 # --- kills ---
 
 
@@ -167,19 +159,6 @@ def test_equal_calls_at_once_are_paid_once(small_index, folder):
     assert len(session.calls) == 8  # each is counted where it was asked
 
 
-def test_a_question_is_answered_from_the_cache_without_a_call_or_a_time(small_index, folder):
-    with serve(Replies()) as server:
-        (first,) = answer(small_index, server, questions(1), folder).values()
-        (folder / "arag.jsonl").unlink()
-        (again,) = answer(small_index, server, questions(1), folder).values()
-        assert len(server.requests) == STEPS
-    assert first["seconds"] > 0
-    assert again["seconds"] is None
-    same = first.keys() - {"seconds", "trace", "model_calls", "messages", "citations"}
-    assert {name: first[name] for name in same} == {name: again[name] for name in same}
-    assert len(Store(folder).payments()) == STEPS
-
-
 def test_half_a_line_is_written_again(small_index, folder):
     with serve(Replies()) as server:
         answer(small_index, server, questions(3), folder)
@@ -242,14 +221,16 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
         records = file.read()
         file.file.unlink()
         shares = ("prediction", "error", "retrieved_tokens", "notes", "usage", "gold_seen", "exact_match")
-        return [[records[each.id][share] for share in shares] for each in asked], preparation
+        seconds = [records[each.id]["seconds"] for each in asked]
+        return [[records[each.id][share] for share in shares] for each in asked], preparation, seconds
 
-    first, paid = answers()
+    first, paid, _ = answers()
     calls = len(lab.model.calls)
     lab.model.play = lambda messages: AssertionError(f"asked again: {messages[0].text[:80]}")
-    again, free = answers()
+    again, free, seconds = answers()
     assert [error for _, error, *_ in first] == [None, None]
     assert again == first
+    assert seconds == [None, None]  # the time of a replayed question says nothing
     assert (len(lab.model.calls), free.usage, free.cost) == (calls, paid.usage, paid.cost)
     assert len(lab.store.payments()) == calls
 
@@ -288,12 +269,11 @@ def test_a_judge_that_comes_later_judges_the_answers_that_are_there(small_index,
     assert sum(replies.asked.values()) == 2 * STEPS + 2
 
 
-@pytest.mark.parametrize("instead", [Failure(500), chat('{"reason": "So.", "correct": "maybe"}')])
-def test_an_answer_without_a_verdict_is_unjudged_and_judged_by_the_next_run(small_index, folder, instead):
-    with serve(Replies(instead=dict.fromkeys(range(STEPS, STEPS + 3), instead))) as server:
+def test_an_answer_without_a_verdict_is_unjudged_and_judged_by_the_next_run(small_index, folder):
+    no_verdict = chat('{"reason": "So.", "correct": "maybe"}')
+    with serve(Replies(instead={STEPS: Failure(500), STEPS + 1: no_verdict})) as server:
         (record,) = answer(small_index, server, questions(1), folder, judged=True).values()
         assert (record["judgement"]["correct"], record["prediction"] != "") == (None, True)
-    with serve(Replies()) as server:
         (record,) = answer(small_index, server, questions(1), folder, judged=True).values()
     assert record["judgement"]["correct"] is True
 
@@ -339,14 +319,8 @@ def test_a_run_of_another_plan_is_refused(tmp_path):
     open_run(tmp_path, plan())
     open_run(tmp_path, plan(index="other"))  # nothing was recorded yet
     record_file(tmp_path, "arag").file.touch()
-    with pytest.raises(InputError) as error:
-        open_run(tmp_path, plan(index="third", max_steps=5, model_options={"reasoning_effort": "high"}))
-    message = str(error.value)
-    assert "index was 'other', now 'third'" in message
-    assert "max_steps was 15, now 5" in message
-    assert "model_options was {}, now {'reasoning_effort': 'high'}" in message
-    assert "questions was" not in message
-    assert "--out" in message
+    with pytest.raises(InputError, match=r"\(index was 'other', now 'third'; max_steps was 15, now 5\)"):
+        open_run(tmp_path, plan(index="third", max_steps=5))
     assert load_plan(tmp_path).index == "other"
 
 
@@ -358,28 +332,6 @@ def test_a_judge_and_methods_may_come_later_but_not_change(tmp_path):
     assert (both.judge, sorted(both.methods), both.asked) == ("openai:j", ["a", "b"], 10)
     with pytest.raises(InputError, match=r"a.x was 1, now 2"):
         open_run(tmp_path, plan(methods={"a": {**FACTS, "settings": {"x": 2}}}))
-    with pytest.raises(InputError, match=r"judge was 'openai:j', now 'openai:k'"):
-        open_run(tmp_path, plan(judge="openai:k"))
-
-
-def test_methods_that_processes_add_at_once_are_all_kept(tmp_path):
-    children = [processes.Process(target=add_methods, args=(tmp_path, n)) for n in range(4)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert len(load_plan(tmp_path).methods) == 40
-
-
-def add_methods(folder, number):
-    for each in range(10):
-        open_run(folder, plan(methods={f"m{number}-{each}": FACTS}))
-
-
-def test_a_damaged_plan_is_named(tmp_path):
-    (tmp_path / "run.json").write_text('{"questions": 1}')
-    with pytest.raises(InputError, match=r"run.json is not a run's file"):
-        load_plan(tmp_path)
 
 
 # --- secrets ---

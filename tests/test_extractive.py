@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
 from scripted import call
-from scripted_model import asked, in_thread
+from scripted_model import asked
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -69,14 +68,6 @@ def test_where_nothing_is_found_it_says_so(small_index, question):
     assert state["stop_reason"] == "answered"
 
 
-def test_a_second_question_in_a_thread_is_searched_for_anew(small_index):
-    agent = create_arag_agent("extractive", small_index, checkpointer=InMemorySaver())
-    agent.invoke(asked(LOTHAIR), in_thread())
-    second = agent.invoke(asked("Of which place was Boso the Elder a count?"), in_thread())
-    assert "Arles" in second["answer"].splitlines()[0]
-    assert second["trace"][1]["arguments"]["keywords"][0] == "Boso the Elder"
-
-
 _text = st.one_of(
     st.text(), st.from_regex(r"\[[a-z:]{1,5}\] (score \d\n)?([A-Z][a-z]{1,8}[ .\n]){1,9}", fullmatch=True)
 )
@@ -113,16 +104,6 @@ def test_quotes_are_whole_sentences_on_one_line(header):
     assert quote.removeprefix("Log: ") == (
         "It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
     )
-
-
-def test_the_title_says_what_a_sentence_is_about():
-    evidence = (
-        "[orjson.md:3] orjson\nLicensed under Apache 2.0.\n\n[tqdm.md:2] tqdm\nThis library is licensed as MPL 2.0."
-    )
-    assert (
-        quotes("What license does tqdm use?", evidence)[0] == "tqdm: This library is licensed as MPL 2.0. [tqdm.md:2]"
-    )
-    assert quotes("What license does orjson use?", evidence)[0] == "orjson: Licensed under Apache 2.0. [orjson.md:3]"
 
 
 @pytest.mark.parametrize(

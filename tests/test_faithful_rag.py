@@ -57,17 +57,11 @@ def test_chinese_and_japanese_characters_are_words():
         assert len(group_sentences([text, text], most_words=2 * count - 1)) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("[Boso the Elder](boso.md) was a count.", "Boso the Elder was a count."),
-        ("![The lens](a.png) of [Arles](https://a.org/Arles_(city)).", "The lens of Arles."),
-        ('It <a href="x">was</a><br/>\nlit [citation needed] <!-- or not -->.', "It was lit ."),
-        ("If x < 5 and y > 3, it was lit.", "If x < 5 and y > 3, it was lit."),
-    ],
-)
-def test_markup_and_brackets_are_dropped(text, plain):
-    assert cut_context([text]) == [plain]
+def test_markup_and_brackets_are_dropped():
+    assert cut_context(["![The lens](a.png) of [Arles](https://a.org/Arles) [1]."]) == ["The lens of Arles ."]
+    assert cut_context(['It <a href="x">was</a><br/>\nlit <!-- or not -->, if x < 5 and y > 3.']) == [
+        "It was lit , if x < 5 and y > 3."
+    ]
 
 
 def test_the_five_best_of_each_facts_five_nearest_groups_are_chosen():

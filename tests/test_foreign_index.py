@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import struct
 import warnings
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,8 @@ from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings, write_corpus, write_index
 from selection import slow_except
 from stores import trust
+
+pytestmark = pytest.mark.timeout(120)  # nothing waits for ever
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -45,10 +46,10 @@ def index(sound, tmp_path):
 def search(folder):
     """What is found by keywords, and by meaning; of those that tie with the last, the graph decides which."""
     with open_index(folder, embedder=HashEmbeddings()) as opened:
-        found = {query: opened.semantic_search(query, 5).hits for query in QUERIES}
-        near = {
-            query: [(h.score > hits[-1].score and h.chunk_id, h.score) for h in hits] for query, hits in found.items()
-        }
+        near = []
+        for query in QUERIES:
+            hits = opened.semantic_search(query, 5).hits
+            near.append([(hit.score > hits[-1].score and hit.chunk_id, hit.score) for hit in hits])
         return near, opened.keyword_search("ship7 was"), opened.keyword_search("shp7"), opened.get("d7:0")
 
 
@@ -66,37 +67,11 @@ USES = {
 }
 
 
-@contextmanager
-def ended_after(seconds):
-    """Fail where something waits for ever."""
-
-    def fail(*_):
-        raise AssertionError(f"not done after {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def error_naming(name):
-    """Let errors of ours pass that name a file; no other may come."""
-    try:
-        yield
-    except ARAGError as error:
-        if name not in str(error):
-            raise
-
-
 def graph_of(folder):
     return folder / f"chroma-{FolderStore(folder).settings().token}"
 
 
-def run_sql(file, script):
+def run_script(file, script):
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.executescript(script)
 
@@ -163,9 +138,7 @@ def test_a_graph_that_somebody_else_has_made_is_never_opened(
 def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repaired(
     index, through_chroma, opened, monkeypatch
 ):
-    with pytest.warns(
-        UserWarning, match=r"written by another user.*ARAG_TRUST_INDEX=1.*verify --index .* --repair"
-    ) as told:
+    with pytest.warns(UserWarning, match=r"another user.*ARAG_TRUST_INDEX=1.*verify --index .* --repair") as told:
         expected = search(index)
     assert len(told) == 1
     with warnings.catch_warnings():
@@ -177,14 +150,6 @@ def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repa
         verify(index, repair=True)
         assert search(index) == expected
     assert opened.pop() == graph_of(index).name
-
-
-def test_where_no_receipt_can_be_kept_an_index_is_searched_without_its_graph(tmp_path, through_chroma, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    index = write_index(tmp_path, DOCUMENTS)
-    with pytest.warns(UserWarning, match="is not used"):
-        assert search(index)
 
 
 def test_the_receipt_of_an_original_outlives_an_update_of_its_copy(tmp_path, through_chroma):
@@ -212,27 +177,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_tables_that_are_not_ours_are_refused_before_anything_is_read(index, hostile):
-    run_sql(index / "index.sqlite3", HOSTILE[hostile])
-    for name in ("search", "ingest", "remove"):
-        with (
-            ended_after(60),
-            pytest.raises(IndexFormatError, match=r"not those of an index.*ingest the documents again"),
-        ):
-            USES[name](index)
-    found, left = verify(index, repair=True)
-    assert found == left
-    assert not any(damage.repairable for damage in found)
-
-
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_draft_with_tables_that_are_not_ours_is_dropped(index, hostile):
+def test_tables_that_are_not_ours_are_refused_before_anything_is_read_and_such_a_draft_is_dropped(index, hostile):
     shutil.copy(index / "index.sqlite3", index / "draft.sqlite3")
-    run_sql(index / "draft.sqlite3", HOSTILE[hostile])
-    with ended_after(60):
-        ingest_more(index)
+    run_script(index / "draft.sqlite3", HOSTILE[hostile])
+    ingest_more(index)
     assert verify(index) == ([], [])
-    assert FolderStore(index).settings().documents == 61
+    run_script(index / "index.sqlite3", HOSTILE[hostile])
+    for name in ("search", "ingest", "remove"):
+        with pytest.raises(IndexFormatError, match=r"not those of an index"):
+            USES[name](index)
+    damages, left = verify(index, repair=True)
+    assert damages == left
+    assert not any(damage.repairable for damage in damages)
 
 
 def hostile_journal(file, victim):
@@ -250,25 +206,23 @@ def hostile_journal(file, victim):
 
 
 @pytest.mark.parametrize("name", ["index.sqlite3", "draft.sqlite3", "draft.sqlite3.new"])
-@pytest.mark.parametrize("use", ["search", "ingest"])
-def test_no_journal_makes_sqlite_delete_another_file(index, tmp_path, name, use):
+def test_no_journal_makes_sqlite_delete_another_file(index, tmp_path, name):
     victim = tmp_path / "victim"
     victim.write_text("precious\n")
-    run_sql(tmp_path / "plain.db", "CREATE TABLE t (a)")
+    run_script(tmp_path / "plain.db", "CREATE TABLE t (a)")
     hostile_journal(tmp_path / "plain.db", victim)
-    run_sql(tmp_path / "plain.db", "SELECT * FROM t")
+    run_script(tmp_path / "plain.db", "SELECT * FROM t")
     assert not victim.exists()  # SQLite by itself does it
     victim.write_text("precious\n")
     if name != "index.sqlite3":
         shutil.copy(index / "index.sqlite3", index / name)
     hostile_journal(index / name, victim)
-    with ended_after(60):
-        USES[use](index)
+    search(index)
+    ingest_more(index)
     assert victim.read_text() == "precious\n"
 
 
-@pytest.mark.parametrize("use", ["search", "ingest"])
-def test_a_log_beside_an_index_is_not_read(sound, index, use):
+def test_a_log_beside_an_index_is_not_read(sound, index):
     expected = search(sound)
     with closing(sqlite3.connect(index / "index.sqlite3", isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -276,20 +230,14 @@ def test_a_log_beside_an_index_is_not_read(sound, index, use):
         shutil.copytree(index, index.parent / "taken")  # with its log
     index = index.parent / "taken"
     assert (index / "index.sqlite3-wal").stat().st_size
-    USES[use](index)
-    assert search(index)[1:] == expected[1:]
+    for use in (search, ingest_more):
+        use(index)
+        assert search(index)[1:] == expected[1:]
 
 
-# --- what is no file ---
+# --- what is no file, and changes by chance ---
 
-NAMES = [
-    "index.sqlite3",
-    "draft.sqlite3",
-    "keywords-",
-    "chroma-draft",
-    "draft.sqlite3-wal",
-    "write.lock",
-]
+NAMES = "index.sqlite3 draft.sqlite3 keywords- chroma-draft draft.sqlite3-wal write.lock".split()
 
 
 @pytest.mark.parametrize(
@@ -310,13 +258,11 @@ def test_what_is_no_file_is_an_error_or_replaced_and_no_hang(index, name, kind):
     else:
         file.mkdir()
         (file / "file").write_text("something")
-    with ended_after(120):
-        for use in USES.values():
-            with error_naming(str(index)):
-                use(index)
-
-
-# --- changes by chance ---
+    for use in USES.values():
+        try:
+            use(index)
+        except ARAGError as error:
+            assert str(index) in str(error)  # noqa: PT017 - it may also succeed
 
 
 @pytest.mark.parametrize("seed", slow_except(*range(8), among=range(400)))
@@ -327,12 +273,11 @@ def test_a_flipped_bit_is_found_or_repaired_or_changes_a_letter(index, seed):
     data = bytearray(file.read_bytes())
     data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     file.write_bytes(data)
-    with ended_after(120):
-        found, left = verify(index, repair=True)
-        if any(not damage.repairable for damage in found):
-            assert found == left
-        else:
-            assert left == []
-            assert len(search(index)) == 4
-            run_ingest(write_corpus(index.parent / "corpus", DOCUMENTS), index, embedder=HashEmbeddings())
-            assert verify(index) == ([], [])
+    damages, left = verify(index, repair=True)
+    if any(not damage.repairable for damage in damages):
+        assert damages == left
+    else:
+        assert left == []
+        assert len(search(index)) == 4
+        run_ingest(write_corpus(index.parent / "corpus", DOCUMENTS), index, embedder=HashEmbeddings())
+        assert verify(index) == ([], [])

@@ -74,15 +74,9 @@ def test_the_final_state_says_what_the_run_did_in_plain_json(small_index):
     assert [(c["chunk_id"], c["seen"], c["read"]) for c in state["citations"]] == [("teutberga:0", True, True)]
     search, read = state["trace"]
     assert (search["step"], search["tool"], search["arguments"]) == (1, "keyword_search", {"keywords": ["Lothair II"]})
-    assert (read["step"], read["arguments"], read["error"]) == (2, {"chunk_ids": "teutberga:0"}, None)
-    assert read["chunk_ids"] == read["new_chunks"] == ["teutberga:0"]
+    assert (read["step"], read["new_chunks"], read["error"]) == (2, ["teutberga:0"], None)
     assert all(record["retrieved_tokens"] > record["evidence_tokens"] > 0 for record in state["trace"])
     assert all(0 < record["seconds"] < 60 for record in [*state["trace"], *state["model_calls"]])
-    assert [(c["step"], c["forced"], c["input_tokens"]) for c in state["model_calls"]] == [
-        (1, False, 10),
-        (2, False, 0),
-        (3, False, 0),
-    ]
     del state["messages"]
     assert json.loads(json.dumps(state)) == state
 
@@ -201,19 +195,13 @@ def test_very_many_citations_look_up_each_chunk_a_few_times(small_index, monkeyp
 
 
 @pytest.mark.parametrize("ids", [[None, None], ["call_0", "call_0"], ["", "x"]])
-def test_each_call_gets_an_id_of_its_own(small_index, ids):
+def test_each_call_and_each_reply_gets_an_id_of_its_own(small_index, ids):
     asking = AIMessage("", tool_calls=[{"name": "chunk_read", "args": {"chunk_ids": ["boso:0"]}, "id": i} for i in ids])
-    model = ScriptedModel(asking, ANSWER)
-    create_arag_agent(model, small_index).invoke(asked())
-    assert_paired(model.calls[1].messages)
-    assert len({message.tool_call_id for message in model.calls[1].messages[-2:]}) == 2
-
-
-def test_replies_that_share_an_id_do_not_overwrite_each_other(small_index):
-    for max_steps in (15, 2):
-        model = ScriptedModel(*[reply.model_copy(update={"id": "same"}) for reply in (SEARCH, SEARCH, ANSWER)])
-        state = create_arag_agent(model, small_index, max_steps=max_steps).invoke(asked())
-        assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "tool", "ai"]
+    model = ScriptedModel(*[reply.model_copy(update={"id": "same"}) for reply in (asking, asking, ANSWER)])
+    state = create_arag_agent(model, small_index, max_steps=2).invoke(asked())
+    assert [m.type for m in state["messages"]] == ["human", *["ai", "tool", "tool"] * 2, "ai"]
+    assert_paired(state["messages"])
+    assert len({message.tool_call_id for message in results(state)}) == 4
 
 
 def test_half_characters_do_no_harm(small_index, checkpointer):
@@ -376,20 +364,13 @@ def test_a_forced_reply_without_text_or_with_calls_ends_the_run_with_an_answer(s
 # --- settings ---
 
 
-def test_without_chunk_read_a_search_reads(small_index):
-    model = ScriptedModel(*[call("keyword_search", keywords=["Lothair"]) for _ in range(2)], ANSWER)
-    state = create_arag_agent(model, small_index, tools=["keyword_search"]).invoke(asked())
-    assert state["read_chunks"] == ["lothair:0"]
-    assert NOTICE in results(state)[1].text
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"max_steps": 0}, "max_steps: Input should be greater than or equal to 1, not 0"),
         ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Valid settings: model, scope, "),
         ({"tools": []}, "tools has no retrieval tool: include one or more of keyword_search, "),
-        ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* of max_context_tokens"),
+        ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* tokens of it"),
     ],
 )
 def test_a_setting_that_is_not_valid_is_named(small_index, options, message):

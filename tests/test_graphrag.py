@@ -402,7 +402,6 @@ def test_every_call_of_the_preparation_in_order(lab_of):
     (only,) = graph.reports
     assert only.text == "# BEN and CLEO and ADA and DORA\n\n4 people.\n\n## They meet.\n\nOften."
     assert only.community.members == ("ADA", "BEN", "CLEO", "DORA")
-    assert graph.figures == ["6 entities, 5 relationships, 1 reports"]
 
 
 def test_a_changed_chunk_does_not_change_reports_on_others(lab_of):
@@ -413,12 +412,11 @@ def test_a_changed_chunk_does_not_change_reports_on_others(lab_of):
     assert reader.kinds == ["extraction", "gleaning"]
 
 
-@pytest.mark.parametrize("reply", ["", '{"entities": 5}'])
-def test_a_chunk_without_a_usable_reading_is_counted(ask_of, reply):
-    _, notes, _ = ask_of(reader := Reader(extraction=[reply] * 3))
-    assert reader.kinds[:5] == ["extraction"] * 5  # three attempts for the first chunk
-    assert reader.kinds.count("gleaning") == 2
-    assert notes["Knowledge graph"][1] == "1 chunks without a usable reply"
+@pytest.mark.parametrize(("kind", "gleanings", "reports"), [("extraction", 2, 1), ("report", 3, 0)])
+def test_what_has_no_usable_reply_is_left_out(ask_of, kind, gleanings, reports):
+    text, notes, _ = ask_of(reader := Reader(**{kind: ["", '{"entities": 5}', '{"title": "x"}']}))
+    assert (text, reader.kinds.count("gleaning")) == ("Ben [harbour:0]", gleanings)
+    assert notes["Knowledge graph"][0].endswith(f"{reports} reports")
 
 
 def test_a_second_reading_adds_to_the_first_which_is_left_if_it_is_unusable(lab_of):
@@ -427,7 +425,7 @@ def test_a_second_reading_adds_to_the_first_which_is_left_if_it_is_unusable(lab_
     weights = {(each.source, each.target): each.weight for each in graph.relationships}
     assert (weights["IDA", "ADA"], weights["ADA", "BEN"]) == (5, 10)
     ida = next(entity for entity in graph.entities if entity.title == "IDA")
-    assert (ida.chunk_ids, graph.figures[1:]) == (("market:0",), ["1 chunks without a usable reply"])
+    assert ida.chunk_ids == ("market:0",)
 
 
 def test_descriptions_are_put_into_one_within_the_tokens_of_a_call(lab_of, merged, monkeypatch):
@@ -440,13 +438,6 @@ def test_descriptions_are_put_into_one_within_the_tokens_of_a_call(lab_of, merge
     shown = [re.findall(r"Fact (.) is", messages[1].text) for messages in reader.calls]
     assert shown == [["a", "b", "c"], ["x", "d", "e"], ["y", "f"]]  # three at a time; later two beside one
     assert "<names-1>\nBEN\n" in reader.calls[0][1].text
-
-
-@pytest.mark.parametrize("reply", ["", '{"title": "x"}'])
-def test_without_a_usable_report_a_community_has_none(ask_of, reply):
-    text, notes, _ = ask_of(reader := Reader(report=[reply] * 3))
-    assert (text, reader.kinds.count("report")) == ("Ben [harbour:0]", 3)
-    assert notes["Knowledge graph"][1] == "1 reports without a usable reply"
 
 
 def test_the_context_of_local_search(lab_of, ask_of):

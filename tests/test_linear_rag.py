@@ -199,12 +199,3 @@ def test_the_extractive_model_answers(lab):
     lab.model = ExtractiveModel()
     answer, _ = run(lab, "Who built Vellin Light?")
     assert "Anselka Varrowby" in answer.text
-
-
-def test_with_a_trained_recogniser(index, tmp_path):
-    lab = make_lab(index, lambda messages: REPLY, tmp_path)
-    _, session = run(lab, "Was Anselka Varrowby born in Port Ammerel?")
-    figures = session.trace[0]["arguments"]
-    assert figures["ner"].startswith("en_core_web_")
-    assert figures["entities"] == 2
-    assert {"anselka:0", "light:0"} <= set(retrieved(session))

@@ -10,9 +10,8 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
 
-from arag import create_arag_agent, ingest, open_index
+from arag import ingest, open_index
 from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
@@ -21,7 +20,6 @@ from arag.retrieval.locations import parse_location, store_at
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings
-from scripted import ScriptedModel, call
 
 pytest_plugins = ["model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")
@@ -79,11 +77,10 @@ def test_what_only_looks_like_an_address_is_refused_and_does_not_become_a_folder
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("missing", ["psycopg", "psycopg_pool"])
-def test_without_its_packages_an_error_says_what_to_install(monkeypatch, missing):
+def test_without_its_packages_an_error_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("arag.retrieval.postgres.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InputError, match=r"pip install 'langgraph-arag\[postgres\]'"):
         store_at(URL)
 
@@ -94,50 +91,21 @@ def test_without_its_packages_an_error_says_what_to_install(monkeypatch, missing
 def test_the_parts_of_an_address():
     location = parse(URL)
     assert (location.index, location.shown, str(location)) == ("handbook", SHOWN, SHOWN)
-    assert SECRET not in repr(location)
-    assert dict(location.parameters) == {
-        "user": "ann",
-        "password": SECRET,
-        "host": "db.example.com",
-        "port": "5433",
-        "dbname": "library",
-        "sslmode": "require",
-    }
+    server = {"user": "ann", "password": SECRET, "host": "db.example.com", "port": "5433"}
+    assert dict(location.parameters) == {**server, "dbname": "library", "sslmode": "require"}
     plain = parse("postgresql://")
     assert (plain.index, dict(plain.parameters), plain.shown) == ("arag", {}, "postgresql://")
-
-
-@pytest.mark.parametrize(
-    "spellings",
-    [
-        ["postgres://ann@h/d", "postgresql://h/d?user=ann", "postgresql://ann:p@h/d?index=arag"],
-        ["postgresql://h/d?index=x&sslmode=require", "postgres://h/d?sslmode=require&index=x&password=p"],
-        ["postgresql://h:5/d", "postgresql:///?dbname=d&port=5&host=%68"],
-        ["postgresql:///d?host=/run/pg", "postgresql:///d?host=%2Frun%2Fpg"],
-        ["postgresql://[::1]:5/d", "postgresql:///d?host=::1&port=5"],
-        ["postgresql://h/d?index=é", "postgresql://h/d?index=%C3%A9"],
-    ],
-)
-def test_spellings_of_one_place_show_the_same(spellings):
-    shown = {str(parse(each)) for each in spellings}
-    assert len(shown) == 1
-    assert {str(parse(each)) for each in shown} == shown  # it is a location itself
 
 
 @pytest.mark.parametrize(
     "address",
     [
         f"ann:{SECRET}/x@host/d",
-        f"ann:{SECRET}?x@host/d",
         f"ann:{SECRET} x@host/d",
-        f"ann:{SECRET}\ud800@host/d",
-        f"ann:{SECRET}%ff@host/d",
         f"ann:{SECRET}@host:5432x/d",
         f"host/d?pass={SECRET}",
-        "host/d?index=",
         f"host/d?index={'é' * 32}",
         "host/d?index=public",
-        "host/d?index=pg_index",
         "host/d?index=a%00b",
     ],
 )
@@ -169,15 +137,8 @@ def test_no_odd_password_is_shown_as_it_was_typed(before, after, place, rest):
             else:
                 texts = [str(location), repr(location), location.shown]
                 assert parse(location.shown).shown == location.shown
+                assert password in location.parameters.values() or written == password
             assert not any(SECRET in text for text in texts)
-
-
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0�"), min_size=1), st.sampled_from(["ann", ""]))
-def test_libpq_gets_the_password(password, user):
-    written = quote(password, safe="")
-    for address in (f"postgresql://{user}:{written}@h/d", f"postgresql://{user}@h/d?password={written}"):
-        parameters = parse(address).parameters
-        assert (parameters["password"], parameters.get("user", ""), parameters["host"]) == (password, user, "h")
 
 
 # --- the library ---
@@ -196,23 +157,6 @@ def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases, home
     assert not list(home.rglob("*postgres*"))
 
 
-# --- contexts ---
-
-
-def test_a_context_names_no_database(databases, home):
-    ingest(DOCUMENTS, URL, embedder=HashEmbeddings()).close()
-    model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("A queen [lothair:0]."))
-    agent = create_arag_agent(model, URL)
-    question = {"messages": [("user", "Who was Teutberga?")]}
-    for context in ({"index": SHOWN}, {"index": URL}, {"model": f"openai:gpt@https://x:{SECRET}@elsewhere/v1"}):
-        with pytest.raises(InputError, match=r"not permitted|without an address") as caught:
-            agent.invoke(question, context=context)
-        assert SECRET not in str(caught.value)
-    state = agent.invoke(question)
-    assert state["citations"][0]["chunk_id"] == "lothair:0"
-    assert SECRET not in repr(state)
-
-
 # --- the command line, and all files that it writes ---
 
 
@@ -220,34 +164,29 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
     (home / "work" / "corpus.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in DOCUMENTS))
     questions = [{"id": "q1", "question": "Whom did Lothair II marry?", "answer": "Teutberga"}]
     (home / "work" / "questions.json").write_text(json.dumps(questions))
+    ask = ["ask", "Whom did Lothair II marry?", "--model", "extractive"]
     run = ["eval", "run", "--questions", "questions.json", "--model", "extractive", "--method", "naive-rag"]
-    commands = [
+    monkeypatch.setenv("ARAG_INDEX", URL)
+    said = ""
+    for command, expected in [
         (["info"], 1),
         (["ingest", "corpus.jsonl"], 0),
         (["info"], 0),
         (["info", "--json"], 0),
         (["list"], 0),
-        (["search", "keyword", "Teutberga"], 0),
         (["search", "semantic", "king", "--json"], 0),
         (["read", "lothair:0"], 0),
-        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--html", "run.html"], 0),
-        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--json"], 0),
-        ([*run, "--out", "run"], 0),
+        ([*ask, "--html", "run.html"], 0),
+        ([*ask, "--json"], 0),
         ([*run, "--out", "run"], 0),
         (["verify"], 0),
-        (["verify", "--json"], 0),
         (["remove", "boso"], 0),
         (["remove", "boso"], 1),
-    ]
-    said = ""
-    for command, expected in commands:
-        code, out, err = arag(*command, "--index", URL)
-        assert code == expected, (command, out, err)
-        said += out + err
-    monkeypatch.setenv("ARAG_INDEX", URL)
-    for command in (["info"], ["eval", "report", "run"], ["eval", "failures", "run"]):
+        (["eval", "report", "run"], 0),
+        (["eval", "failures", "run"], 0),
+    ]:
         code, out, err = arag(*command)
-        assert code == 0, (command, out, err)
+        assert code == expected, (command, out, err)
         said += out + err
     assert SHOWN in said
     assert SECRET not in said

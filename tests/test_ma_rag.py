@@ -106,15 +106,6 @@ def test_a_rating_out_of_range_is_not_asked_for_again(run, rating, clamped):
     assert lines(session, "Step 1")[-1] == lines(session, "Summary")[0] == f"Rating: {clamped:g} of 10"
 
 
-def test_the_page_shows_the_plan_and_its_steps(run):
-    _, session, _ = run(TWO_HOPS)
-    assert [note["title"] for note in session.notes] == ["Plan", "Step 1", "Step 2", "Step 3", "Summary"]
-    task, *notes, answer, rating = lines(session, "Step 2")
-    assert (task, answer) == ("Question: Who was the father of Teutberga?", "Answer: Boso the Elder")
-    assert rating == "Rating: 8.5 of 10"
-    assert "Note from [boso:0]: It names Teutberga, Boso." in notes
-
-
 def test_a_failed_step_ends_the_plan(run):
     roles = {**TWO_HOPS, DEFINING: TASKS[:1], ANSWERING: [found("", 0, success=False)], COMBINING: []}
     answer, session, play = run(roles)

@@ -23,15 +23,10 @@ DOCUMENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    return write_index(tmp_path_factory.mktemp("sound"), DOCUMENTS)
-
-
 @pytest.fixture
 def place(request, places, tmp_path):
-    """An index in a place of a kind."""
-    made = places(request.param, tmp_path / "index")
+    """An index in a place of a kind, by default in a folder."""
+    made = places(getattr(request, "param", "folder"), tmp_path / "index")
     run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), made, embedder=HashEmbeddings())
     return made
 
@@ -43,17 +38,16 @@ def contents(place):
     """What an index answers and holds."""
     with open_index(place, embedder=HashEmbeddings()) as opened:
         texts = {i: opened.get(i).text for i in opened.chunk_ids()}
-        nearest = {
-            query: [(hit.chunk_id, round(hit.score, 4)) for hit in opened.semantic_search(query, 5).hits]
+        nearest = [
+            [(hit.chunk_id, round(hit.score, 4)) for hit in opened.semantic_search(query, 5).hits]
             for query in ("ship7 was built", "the quixotic vault", "in 1533")
-        }
-        found = {word: opened.keyword_search(word, 70).total for word in ("ship", "zyzzyva", "nobody")}
-        info = opened.info()
-    return texts, nearest, found, (info.documents, info.chunks, info.sentences)
+        ]
+        totals = [opened.keyword_search(word, 70).total for word in ("ship", "zyzzyva", "nobody")]
+        return texts, nearest, totals
 
 
 def derived(folder, name):
-    return next(path for path in folder.iterdir() if path.name.startswith(f"{name}-"))
+    return next(folder.glob(f"{name}-*"))
 
 
 # --- damage ---
@@ -79,25 +73,20 @@ def test_a_sound_index_is_found_sound_and_left_alone(place):
     ids=["no keywords", "half of the keywords", "no graph", "no database of the graph"],
 )
 @pytest.mark.filterwarnings("ignore:.*arag verify")
-def test_what_is_derived_is_found_damaged_and_made_again(place_copy, sound, name, damage):
-    damage(derived(place_copy, name))
-    found, left = verify(place_copy)
-    assert found == left
-    assert [part.part.partition("-")[0] for part in found] == [name]
-    assert contents(place_copy) == contents(sound)  # searches do without it, or make it again
-    assert verify(place_copy, repair=True)[1] == []
-    assert verify(place_copy) == ([], [])
-    assert contents(place_copy) == contents(sound)
-
-
-@pytest.fixture
-def place_copy(tmp_path):
-    """An index of one's own in a folder."""
-    return write_index(tmp_path, DOCUMENTS)
+def test_what_is_derived_is_found_damaged_and_made_again(place, name, damage):
+    expected = contents(place)
+    damage(derived(place, name))
+    damages, left = verify(place)
+    assert damages == left
+    assert [part.part.partition("-")[0] for part in damages] == [name]
+    assert contents(place) == expected  # searches do without it, or make it again
+    assert verify(place, repair=True)[1] == []
+    assert verify(place) == ([], [])
+    assert contents(place) == expected
 
 
 def test_there_must_be_an_index(tmp_path):
-    for care in (verify, lambda folder: verify(folder, repair=True), lambda folder: remove("a", folder)):
+    for care in (verify, lambda folder: verify(folder, repair=True), lambda folder: remove("a", folder), open_index):
         with pytest.raises(IndexNotFoundError, match="no index in"):
             care(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
@@ -121,24 +110,14 @@ def test_removed_documents_are_in_no_search(place):
 
 
 @in_every_place
-def test_a_removal_that_was_killed_is_finished_by_the_same_again(place):
+def test_a_removal_that_was_killed_is_finished_by_the_same_again_and_of_an_unknown_document_nothing_is(place):
     with using_store(place) as store, store.draft(store.settings) as draft:
         draft.remove(["secret"])  # and nothing is published
+    with pytest.raises(InputError, match=r"no document 'secrets'.*Nothing was removed"):
+        remove(["d2", "secrets"], place)
     assert remove(["secret", "d1"], place) == 2
     with open_index(place, embedder=HashEmbeddings()) as reader:
         assert (reader.document("secret"), reader.info().documents) == (None, 59)
-    with pytest.raises(InputError, match="no document 'secret'"):
-        remove("secret", place)
-
-
-@in_every_place
-def test_an_unknown_document_is_named_and_nothing_removed(place):
-    with pytest.raises(InputError, match=r"no document 'secrets'.*Nothing was removed"):
-        remove(["d1", "secrets"], place)
-    with pytest.raises(InputError, match="no document id given"):
-        remove([], place)
-    with open_index(place, embedder=HashEmbeddings()) as reader:
-        assert reader.info().documents == 61
 
 
 @in_every_place
@@ -155,15 +134,14 @@ def test_removing_all_leaves_an_empty_index_that_can_be_used(place, tmp_path):
 # --- the command line ---
 
 
-def test_the_commands(arag, place_copy):
-    assert arag("verify", "-i", place_copy)[1].strip().startswith("No damage found in ")
-    derived(place_copy, "keywords").unlink()
-    code, out, _ = arag("verify", "-i", place_copy)
-    assert code == 1
-    assert "it is missing" in out
-    code, out, err = arag("verify", "-i", place_copy, "--repair")
-    assert (code, err) == (0, "")
-    assert "Repaired keywords-" in out
-    assert json.loads(arag("verify", "-i", place_copy, "--json")[1]) == {"found": [], "left": []}
-    assert "Documents removed: 1." in arag("remove", "secret", "-i", place_copy)[1]
-    assert arag("remove", "secret", "-i", place_copy)[0] == 1
+def test_the_commands(arag, tmp_path):
+    index = write_index(tmp_path, DOCUMENTS)
+    assert arag("verify", "-i", index)[1].strip().startswith("No damage found in ")
+    derived(index, "keywords").unlink()
+    code, out, _ = arag("verify", "-i", index)
+    assert (code, "it is missing" in out) == (1, True)
+    code, out, err = arag("verify", "-i", index, "--repair")
+    assert (code, err, "Repaired keywords-" in out) == (0, "", True)
+    assert json.loads(arag("verify", "-i", index, "--json")[1]) == {"found": [], "left": []}
+    assert "Documents removed: 1." in arag("remove", "secret", "-i", index)[1]
+    assert arag("remove", "secret", "-i", index)[0] == 1

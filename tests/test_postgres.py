@@ -5,11 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import random
 import re
-from contextlib import ExitStack, closing, contextmanager, suppress
-from itertools import count
+from contextlib import ExitStack, closing, contextmanager
 from urllib.parse import quote, urlsplit
 
-import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,26 +15,20 @@ from hypothesis import strategies as st
 from arag import open_index
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.maintenance import remove
-from arag.retrieval.locations import parse_location, store_at, using_store
-from arag.retrieval.postgres import connection
-from arag.retrieval.text import words
-from stores import begin, document, held, vector_of
+from arag.retrieval.locations import parse_location, using_store
+from postgres_server import run_sql
+from searches import everything
+from stores import begin, document, read_all, vector_of
 from stores import write as write_store
 from versions import TextEmbeddings, ingest
 
 pytestmark = pytest.mark.servers
 
-_NUMBERS = count()
-
 
 @pytest.fixture
-def place(shared_database):
+def place(places):
     """The URL of an index that does not exist yet."""
-    return new_place(shared_database)
-
-
-def new_place(database):
-    return f"{database}?index=own{next(_NUMBERS)}"
+    return places("postgres", None)
 
 
 def write(place, *documents, remove=()):
@@ -48,18 +40,6 @@ def chunk_ids(place):
     """Return the ids of the chunks that a new reader sees."""
     with using_store(place) as store, closing(store.open()) as view:
         return sorted(view.yield_keys())
-
-
-def schema_of(place):
-    return urlsplit(place).query.removeprefix("index=") or "arag"
-
-
-def execute(place, statement, *values):
-    """Run a statement in the schema of an index."""
-    with psycopg.connect(urlsplit(place)._replace(query="").geturl(), autocommit=True) as connected:
-        connected.execute("SELECT set_config('search_path', %s, false)", [schema_of(place)])
-        cursor = connected.execute(statement, values or None)
-        return cursor.fetchall() if cursor.description else []
 
 
 # --- the same results as in a folder ---
@@ -75,94 +55,67 @@ LONG = [
     "SCHLOTHAIRX9",
     *(f"n{i}lothair{i}x" for i in range(120)),
 ]
-UNSTORABLE = ["\0", "\ud800", "tide\0"]
+UNSTORABLE = ["\0", "tide\0"]
 
 
 def make_corpus(number, seed):
     draw = random.Random(seed)
-    words = [*WORDS, *WORDS, *ODD, *LONG]
 
-    def line():
-        return draw.choice(["All rights reserved.", "# Heading", " ".join(draw.choices(words, k=draw.randint(1, 6)))])
-
-    def texts():
-        return ["\n".join(line() for _ in range(draw.randint(1, 5))) for _ in range(draw.randint(1, 4))]
+    def sentence():
+        words = draw.choices([*WORDS, *WORDS, *ODD, *LONG], k=draw.randint(1, 6))
+        return draw.choice(["All rights reserved.", "# Heading", " ".join(words)])
 
     titles = ["", "Gull", "GULL (bird)", "The tide", "50% Élan"]
-    return [document(f"d{n}", *texts(), title=draw.choice(titles), fingerprint=f"{seed}") for n in range(number)]
+    return [
+        {
+            "id": f"d{n}",
+            "title": draw.choice(titles),
+            "text": "\n\n".join(sentence() for _ in range(draw.randint(1, 9))),
+        }
+        for n in range(number)
+    ]
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory, shared_database):
+def pair(tmp_path_factory, places):
     """One corpus in a folder and in PostgreSQL, as two runs have left them."""
     with ExitStack() as stack:
-        views = []
-        for place in (tmp_path_factory.mktemp("pair") / "index", new_place(shared_database)):
-            write(place, *make_corpus(50, seed=5))
-            write(place, *make_corpus(12, seed=6), remove=["d20", "d21"])
-            store = stack.enter_context(using_store(place))
-            assert store.find_damage() == []
-            views.append(stack.enter_context(closing(store.open())))
-        yield views
-
-
-def say_all(view, texts, ids):
-    """Return all that a view says about texts, which may be keywords, and about ids; numbers aside."""
-    names = view.ids(view.numbers(list(view.yield_keys())).values())
-    said = {}
-    for by_coverage in (False, True):
-        for top_k in (1, 4, 100):
-            ranking = view.rank(texts, top_k, by_coverage=by_coverage)
-            chunks = [(names[ranked.number], ranked.score, ranked.counts) for ranked in ranking.chunks]
-            said[by_coverage, top_k] = (chunks, ranking.holding, ranking.as_word, ranking.total)
-    said["counts"] = view.count_chunks(texts)
-    said["holding all"] = [names[number] for limit in (1, 99) for number in view.holding_all(texts, limit)]
-    said["words"] = [view.holds_word(text.lower()) for text in texts]
-    said["spelled"] = view.words_spelled(texts), sorted(view.words_of_length(2, 4))
-    for number in (1, 7, 400):
-        near = view.nearest(vector_of(texts[0]), number)
-        said["near", number] = [(names[m.chunk], m.position, m.similarity) for m in near]
-    vectors = view.vectors(view.numbers([f"{i}:0" for i in ids]).values())
-    said["vectors"] = sorted((names[number], positions, rows.tolist()) for number, positions, rows in vectors)
-    keys = [f"{i}:{ordinal}" for i in ids for ordinal in (0, 1, 9)]
-    said["chunks"] = view.mget([*keys, *texts]), [view.nearby_ids(key, 3) for key in keys], view.chunks_of(ids)
-    said["neighbours"] = [view.neighbours(chunk, 1) for chunk in view.mget(keys) if chunk]
-    said["documents"] = [view.document(i) for i in (*ids, *texts)], list(view.documents(after="d3"))
-    said["named"] = [view.named(words(text), 5) for text in (*texts, "GULL", "é", "É")]
-    said["all"] = list(view.yield_keys()), view.settings.chunks, view.settings.sentences
-    return said
+        indexes = []
+        for place in (tmp_path_factory.mktemp("pair") / "index", places("postgres", None)):
+            ingest(make_corpus(50, seed=5), place)
+            ingest(make_corpus(12, seed=6), place)
+            remove(["d20", "d21"], place)
+            indexes.append(stack.enter_context(open_index(place, embedder=TextEmbeddings())))
+        yield indexes
 
 
 TEXTS = st.lists(
     st.one_of(
         st.sampled_from([*WORDS, *ODD, *UNSTORABLE, "lothair", "othair1", "tide gull", "de", "e", ".", "zzyx"]),
-        st.text(max_size=4).filter(str.strip),
+        st.text(st.characters(codec="utf-8"), max_size=4).filter(str.strip),
     ),
     min_size=1,
     max_size=4,
-    unique=True,
 )
 IDS = st.lists(st.sampled_from([*(f"d{i}" for i in range(55)), "'; --", *UNSTORABLE]), max_size=4)
 
 
 @given(texts=TEXTS, ids=IDS, limit=st.none() | st.sets(st.integers(0, 55), max_size=50))
 def test_every_search_says_the_same_whole_or_limited(pair, texts, ids, limit):
-    folder, postgres = (view if limit is None else view.limited_to([f"d{i}" for i in limit]) for view in pair)
-    assert say_all(postgres, texts, ids) == say_all(folder, texts, ids)
+    folder, postgres = (index if limit is None else index.limited_to([f"d{i}" for i in limit]) for index in pair)
+    assert everything(postgres, texts, ids) == everything(folder, texts, ids)
 
 
-def test_a_limited_view_of_many_documents_is_an_index_of_these_alone(shared_database):
+def test_a_limited_index_of_many_documents_is_an_index_of_these_alone(places):
     corpus = make_corpus(1_500, seed=7)
     some = corpus[100:1_400]  # as many as are sent as a mask
-    whole, part = new_place(shared_database), new_place(shared_database)
-    write(whole, *corpus)
-    write(part, *some)
-    with using_store(whole) as store, using_store(part) as other:
-        limited, alone = store.open().limited_to([document.record.id for document in some]), other.open()
+    whole, part = places("postgres", None), places("postgres", None)
+    ingest(corpus, whole)
+    ingest(some, part)
+    with open_index(whole, embedder=TextEmbeddings()) as index, open_index(part, embedder=TextEmbeddings()) as alone:
+        limited = index.limited_to([record["id"] for record in some])
         for texts in (["gull", "tide"], ["lothair", "海"], ["absent"]):
-            said, expected = (say_all(view, texts, ["d99", "d100"]) for view in (limited, alone))
-            del said["spelled"], expected["spelled"]  # words of other documents may be among those listed
-            assert said == expected
+            assert everything(limited, texts, ["d99", "d100"]) == everything(alone, texts, ["d99", "d100"])
 
 
 # --- a graph ---
@@ -179,19 +132,17 @@ def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(place, wit
     documents = [document(f"copy{i}", "\n".join(["Same."] * 100)) for i in range(30)]
     write(place, *documents, *(document(f"other{i}", f"Line {i}.") for i in range(300)))
     write(place, document("late", "Late."))
-    found = 0
+    nearest = 0
     with using_store(place) as store, closing(store.open()) as view:
         assert store.find_damage() == []
         names = view.ids(view.numbers(list(view.yield_keys())).values())
         for i in range(300):
             (match,) = view.nearest(vector_of(f"Line {i}."), 1)
-            found += names[match.chunk] == f"other{i}:0" and match.similarity > 0.999
-        assert found >= 298
+            nearest += names[match.chunk] == f"other{i}:0" and match.similarity > 0.999
+        assert nearest >= 298
         (match,) = view.nearest(vector_of("Late."), 1)
         assert names[match.chunk] == "late:0"
         assert len(view.nearest(vector_of("Same."), 2_000)) == 2_000
-        some = view.limited_to(["other7", "other8"])
-        assert [names[m.chunk] for m in some.nearest(vector_of("Line 8."), 5)] == ["other8:0", "other7:0"]
 
 
 def test_a_view_with_a_graph_compares_where_the_graph_finds_too_few(place, with_graph, monkeypatch):
@@ -201,16 +152,16 @@ def test_a_view_with_a_graph_compares_where_the_graph_finds_too_few(place, with_
         for ids in (["d7"], [f"d{i}" for i in range(250)], [f"d{i}" for i in range(490)]):
             limited = view.limited_to(ids)
             for asked in (1, 15, 2 * len(ids), 5_000):
-                found = limited.nearest(vector_of("Row 7."), asked)
-                assert len(found) == min(asked, 2 * len(ids))
-                assert (found[0].position, round(found[0].similarity, 2)) == (1, 1.0)
+                matches = limited.nearest(vector_of("Row 7."), asked)
+                assert len(matches) == min(asked, 2 * len(ids))
+                assert (matches[0].position, round(matches[0].similarity, 2)) == (1, 1.0)
 
 
 # --- one database ---
 
 
-def test_two_indexes_in_one_database_know_nothing_of_each_other(shared_database):
-    one, other = new_place(shared_database), new_place(shared_database)
+def test_two_indexes_in_one_database_know_nothing_of_each_other(places):
+    one, other = places("postgres", None), places("postgres", None)
     write(one, document("a", "The gull."))
     write(other, document("a", "The reef."))
     write(one, remove=["a"])
@@ -234,46 +185,7 @@ def test_nothing_in_another_schema_is_used(database, postgres_server):
             view.words_spelled(["mine"])
 
 
-def test_what_is_not_an_index_is_named(database):
-    with using_store(database) as store:
-        for use in (store.open, store.settings, store.find_damage):
-            with pytest.raises(IndexNotFoundError, match="no index in postgresql://owner@127"):
-                use()
-    with psycopg.connect(database) as connected:
-        connected.execute("CREATE SCHEMA shop")
-        connected.execute("CREATE TABLE shop.orders (id int)")
-    with pytest.raises(InputError, match=r"holds other tables \(orders\): name another one with \?index=NAME"):
-        write(f"{database}?index=shop")
-
-
-def test_an_index_that_was_not_published_yet_is_none(place):
-    with using_store(place) as store:
-        with store.draft(begin) as draft:
-            draft.put([document("a", "The gull.")])
-        with pytest.raises(IndexNotFoundError, match="yet: its first ingestion goes on, or was interrupted"):
-            store.open()
-        assert "run the same `arag ingest` again" in str(store.find_damage()[0])
-    write(place)
-    assert chunk_ids(place) == ["a:0"]
-
-
-@pytest.mark.parametrize("settings", ["", "null", '{"dimension": 1}'])
-def test_damaged_settings_are_named(place, settings):
-    write(place)
-    execute(place, "UPDATE state SET settings = %s", settings)
-    for use in (chunk_ids, write):
-        with pytest.raises(IndexFormatError, match=r"settings of the index in postgresql://owner@.* are damaged"):
-            use(place)
-
-
-def test_tables_of_another_version_are_named(place, shared_database):
-    execute(shared_database, f"CREATE SCHEMA {schema_of(place)} CREATE TABLE state (name text, value text)")
-    for use in (chunk_ids, write):
-        with pytest.raises(IndexFormatError, match=r"made by another version of arag .*ingest the documents again"):
-            use(place)
-
-
-@pytest.mark.parametrize("name", ["a b", "o'o\"q", "semi;--", "per%cent", "UPPER", "ä{}$1\\", "x" * 63])
+@pytest.mark.parametrize("name", ["a b", "o'o\"q", "semi;--", "per%cent", "ä{}$1\\", "x" * 63])
 def test_any_name_is_a_schema(shared_database, name):
     place = f"{shared_database}?index={quote(name)}"
     write(place, document("a", "The gull sat."))
@@ -282,22 +194,32 @@ def test_any_name_is_a_schema(shared_database, name):
 
 # --- damage ---
 
+
+def test_a_schema_with_other_tables_or_none_is_no_index(database):
+    with using_store(database) as store:
+        for use in (store.open, store.settings, store.find_damage):
+            with pytest.raises(IndexNotFoundError, match="no index in postgresql://owner@127"):
+                use()
+    place = f"{database}?index=shop"
+    run_sql(place, "CREATE SCHEMA shop CREATE TABLE orders (id int)")
+    with pytest.raises(InputError, match=r"holds other tables \(orders\)"):
+        write(place)
+
+
 DAMAGES = [
     ("DELETE FROM contents WHERE number = 3", r"lost a part \(d2\)", False),
-    ("UPDATE contents SET places = '[]' WHERE number = 3", r"lost a part \(d2\)", False),
-    ("DELETE FROM documents WHERE number = 3", r"lost a part \(d2\)", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", r"lost a part \(d2\)", False),
-    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
-    ("DELETE FROM words WHERE word = 'gull'", "1 words are missing", True),
-    ("DROP INDEX lowered_by_trigrams", "these are missing: lowered_by_trigrams", True),
-    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "more or less than", True),
+    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
+    ("DELETE FROM words WHERE word = 'gull'", "table words", True),
+    ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),
+    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "table state", True),
 ]
 
 
 @pytest.mark.parametrize(("damage", "said", "repairable"), DAMAGES)
 def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, repairable):
     write(place, *(document(f"d{i}", f"The gull sat on the reef {i}.\nIt flew.") for i in range(5)))
-    execute(place, damage)
+    run_sql(place, damage)
     with using_store(place) as store:
         (found,) = [each for each in store.find_damage() if each.repairable == repairable]
         assert re.search(said, str(found))
@@ -311,6 +233,9 @@ def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, 
         assert store.open().rank(["gull"], 9).total == 5
 
 
+# --- readers ---
+
+
 def test_verifying_and_searching_keep_no_writer_waiting(place):
     write(place, document("a", "The gull."))
     with using_store(place) as store, store.draft(begin) as draft:
@@ -319,9 +244,6 @@ def test_verifying_and_searching_keep_no_writer_waiting(place):
         assert store.open().rank(["reef"], 9).total == 0
         draft.publish(draft.settings)
         assert store.open().rank(["reef"], 9).total == 1
-
-
-# --- readers ---
 
 
 def test_a_view_is_complete_until_there_are_two_newer_ones(place):
@@ -340,7 +262,7 @@ def test_a_view_is_complete_until_there_are_two_newer_ones(place):
                 use()
         assert list(store.open().yield_keys()) == ["c:0"]
     for table in ("contents", "lowered", "sentences"):  # of the last publication, and the one before it
-        assert set(execute(place, f"SELECT number FROM {table}")) == {(2,), (3,)}
+        assert set(run_sql(place, f"SELECT number FROM {table}")) == {(2,), (3,)}
 
 
 def test_an_index_is_searched_in_forked_processes(place):
@@ -362,27 +284,7 @@ def test_an_index_is_searched_in_forked_processes(place):
         assert search() == expected
 
 
-def test_a_store_opens_again_after_it_was_closed(place):
-    write(place, document("a", "The gull sat."))
-    store = store_at(place)
-    view = store.open()
-    store.close()
-    assert view.rank(["gull"], 1).total == 1
-    store.close()
-    store.close()
-
-
 # --- what tables cannot hold ---
-
-
-def test_what_the_server_cannot_store_is_named_and_nothing_is_stored(place):
-    for text in ("nul \0.", "half \ud800."):
-        with pytest.raises(InputError, match=r"document 'a' holds the character U\+(0000|D800), which PostgreSQL"):
-            write(place, document("b", "The reef."), document("a", text))
-    with pytest.raises(InputError, match="is longer than the 2,000 bytes"):
-        write(place, document("x" * 3_000, "The reef."))
-    write(place)
-    assert chunk_ids(place) == []
 
 
 def test_words_ids_and_texts_may_be_long(place):
@@ -397,28 +299,19 @@ def test_words_ids_and_texts_may_be_long(place):
 def test_odd_texts_of_documents_and_keywords_are_those_of_a_folder(tmp_path, place):
     odd = ["'; DROP SCHEMA public CASCADE; --", "back\\slash", "100%", "?", "%(name)s", "{}", "\\x00", "$tag$", "ﬁ"]
     documents = [{"id": f"{text} {n}", "title": text, "text": f"Before {text}.", text: n} for n, text in enumerate(odd)]
+    fields = ("id", "title", "text", "note")
+    unstorable = [{"id": f"d{n}", "text": "A text.", name: f"nul\0 half\ud800 {n}"} for n, name in enumerate(fields)]
     said = []
     for target in (tmp_path / "index", place):
-        ingest(documents, target)
+        summary = ingest([*documents, *unstorable], target)
         assert remove(documents[1]["id"], target) == 1
-        with open_index(target, embedder=TextEmbeddings()) as index:
-            found = [[index.document(document["id"]) for document in documents]]
-            for text in [*odd, *UNSTORABLE]:
-                found.append(index.keyword_search([text, "before"], 50, by_coverage=True))
-                found.append([index.find_documents(text, 5), index.get(f"{text} 3:0"), index.read([f"{text} 3:0"], 1)])
-            said.append(found)
-    assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("field", ["id", "title", "text", "note"])
-def test_documents_that_no_table_holds_end_as_in_a_folder(tmp_path, place, field):
-    ends = []
-    for target in (tmp_path / "index", place):
-        record = {"id": "d", "title": "t", "text": "A text."} | {field: "nul\0nul, half\ud800"}
-        summary = ingest([record, {"id": "other", "text": "Another."}], target)
         with using_store(target) as store:
-            ends.append((summary.written, [str(problem) for problem in summary.problems], held(store)))
-    assert ends[0] == ends[1]
+            said.append([summary.written, [str(problem) for problem in summary.problems], read_all(store)])
+        with open_index(target, embedder=TextEmbeddings()) as index:
+            for text in [*odd, *UNSTORABLE]:
+                said[-1].append(index.keyword_search([text, "before"], 50, by_coverage=True))
+                said[-1].append([index.find_documents(text, 5), index.get(f"{text} 3:0"), index.read(f"{text} 3:0", 1)])
+    assert said[0] == said[1]
 
 
 # --- what stands in the way ---
@@ -429,7 +322,6 @@ def refused(place, kind, match):
     """Expect an error that names the index, and no password."""
     with pytest.raises(kind, match=match) as caught:
         yield
-    assert type(caught.value) is kind
     assert str(parse_location(place)) in str(caught.value)
     error = caught.value
     while error is not None:
@@ -438,13 +330,6 @@ def refused(place, kind, match):
 
 
 RECORDS = [{"id": f"d{n}", "text": f"The document w{n} has a line."} for n in range(4)]
-
-
-@pytest.fixture
-def filled(place):
-    """The URL of an index with four documents."""
-    ingest(RECORDS, place)
-    return place
 
 
 def search_all(place):
@@ -456,49 +341,38 @@ def search_all(place):
         assert index.info().documents == 4
 
 
-@contextmanager
-def setting(postgres_server, place, name, value):
-    database = urlsplit(place).path[1:]
-    postgres_server.execute(f"ALTER DATABASE {database} SET {name} = {value}")
-    try:
-        yield
-    finally:
-        postgres_server.execute(f"ALTER DATABASE {database} RESET {name}")
-
-
 def test_a_role_that_may_only_select_searches_and_is_told_what_it_may_not_do(database, postgres_server):
     ingest(RECORDS, database)
-    name = urlsplit(database).path[1:]
     reader = postgres_server.create_role(database, password="p:@/ %'s")
-    role = urlsplit(reader).username
     with refused(reader, StorageError, "USAGE ON SCHEMA"):
         open_index(reader)
-    postgres_server.execute(f"GRANT USAGE ON SCHEMA arag TO {role}", database=name)
-    with refused(reader, StorageError, "permission denied for table state"):
-        open_index(reader)
-    postgres_server.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA arag TO {role}", database=name)
+    for grant in ("USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag"):
+        postgres_server.execute(f"GRANT {grant} TO {urlsplit(reader).username}", database=urlsplit(database).path[1:])
     search_all(reader)
     with using_store(reader) as store:
         assert store.find_damage() == []
-        assert store.size() > 0
     with refused(reader, StorageError, "may not be used so by this role"):
         remove("d1", reader)
 
 
-def test_the_extensions_must_be_there_or_be_allowed(postgres_server):
-    with postgres_server.database(extensions=False) as database:
-        name = urlsplit(database).path[1:]
-        url = postgres_server.create_role(database)
-        postgres_server.execute(f"CREATE SCHEMA words AUTHORIZATION {urlsplit(url).username}", database=name)
-        place = f"{url}?index=words"
-        postgres_server.execute("CREATE SCHEMA extensions", database=name)
-        postgres_server.execute("GRANT USAGE ON SCHEMA extensions TO public", database=name)
-        for extension in ("vector", "pg_trgm"):
-            with refused(place, StorageError, f"CREATE EXTENSION {extension}"):
-                ingest(RECORDS, place)
-            postgres_server.execute(f"CREATE EXTENSION {extension} SCHEMA extensions", database=name)
-        ingest(RECORDS, place)
-        search_all(place)
+def test_the_extensions_must_be_there_or_be_allowed(database, postgres_server):
+    name = urlsplit(database).path[1:]
+    url = postgres_server.create_role(database)
+    place = f"{url}?index=words"
+    for statement in (
+        "DROP EXTENSION vector",
+        "DROP EXTENSION pg_trgm",
+        f"CREATE SCHEMA words AUTHORIZATION {urlsplit(url).username}",
+        "CREATE SCHEMA extensions",
+        "GRANT USAGE ON SCHEMA extensions TO public",
+    ):
+        postgres_server.execute(statement, database=name)
+    for extension in ("vector", "pg_trgm"):
+        with refused(place, StorageError, f"CREATE EXTENSION {extension}"):
+            ingest(RECORDS, place)
+        postgres_server.execute(f"CREATE EXTENSION {extension} SCHEMA extensions", database=name)
+    ingest(RECORDS, place)
+    search_all(place)
 
 
 def test_settings_of_the_environment_and_the_role_change_nothing(database, postgres_server, monkeypatch):
@@ -512,91 +386,29 @@ def test_settings_of_the_environment_and_the_role_change_nothing(database, postg
         assert view.rank(["海鸥", "sat"], 1).total == 1
 
 
-def test_a_server_that_takes_no_writes_is_searched(filled, postgres_server):
-    with setting(postgres_server, filled, "default_transaction_read_only", "on"):
-        search_all(filled)
-        with refused(filled, StorageError, "takes no writes .*standby"):
-            ingest([{"id": "d1", "text": "Another text."}], filled)
-    assert remove("d1", filled) == 1
-
-
-def test_a_search_may_take_too_long(filled, postgres_server):
-    with (
-        setting(postgres_server, filled, "statement_timeout", "'1ms'"),
-        refused(filled, StorageError, "raise statement_timeout"),
-        open_index(filled, embedder=TextEmbeddings()) as index,
-    ):
-        for _ in range(200):
-            index.keyword_search(["document"] * 50)
+def test_a_server_that_takes_no_writes_is_searched(database, postgres_server):
+    ingest(RECORDS, database)
+    postgres_server.execute(f"ALTER DATABASE {urlsplit(database).path[1:]} SET default_transaction_read_only = on")
+    search_all(database)
+    with refused(database, StorageError, "takes no writes .*standby"):
+        ingest([{"id": "d1", "text": "Another text."}], database)
 
 
 @pytest.mark.parametrize("table", ["documents", "chunks", "state"])
-def test_a_disk_may_be_full(filled, table):
+def test_a_disk_may_be_full(place, table):
     """A trigger raises the error that a full disk raises."""
-    execute(
-        filled,
+    ingest(RECORDS, place)
+    run_sql(
+        place,
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
         "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$",
     )
-    execute(filled, f"CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION full_disk()")
-    with refused(filled, StorageError, "no room left .*No space left"):
-        ingest([{"id": "d1", "text": "Another text."}], filled)
-    search_all(filled)
-    execute(filled, f"DROP TRIGGER full_disk ON {table}")
-    ingest(RECORDS, filled)
-    with using_store(filled) as store:
+    run_sql(place, f"CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION full_disk()")
+    with refused(place, StorageError, "no room left .*No space left"):
+        ingest([{"id": "d1", "text": "Another text."}], place)
+    search_all(place)
+    run_sql(place, f"DROP TRIGGER full_disk ON {table}")
+    ingest(RECORDS, place)
+    with using_store(place) as store:
         assert store.find_damage() == []
-    search_all(filled)
-
-
-def test_a_server_may_have_no_connection_left(filled, postgres_server):
-    schema = schema_of(filled)
-    grants = f"USAGE ON SCHEMA {schema}", f"SELECT ON ALL TABLES IN SCHEMA {schema}"
-    url = postgres_server.create_role(filled, *grants, options="CONNECTION LIMIT 4")
-    limited = f"{url}?index={schema}"
-    search_all(limited)
-    with ExitStack() as others:
-        with suppress(psycopg.OperationalError):
-            while True:
-                others.enter_context(psycopg.connect(url))
-        with refused(limited, StorageError, "too many connections for role"):
-            open_index(limited)
-
-
-def test_a_database_must_be_in_utf8(postgres_server):
-    postgres_server.execute(
-        "CREATE DATABASE latin OWNER owner TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'"
-    )
-    try:
-        place = f"{postgres_server.url('latin', 'owner')}?index=latin"
-        for use in (lambda: ingest(RECORDS, place), lambda: open_index(place)):
-            with refused(place, StorageError, "ENCODING 'UTF8'"):
-                use()
-    finally:
-        postgres_server.execute("DROP DATABASE latin WITH (FORCE)")
-
-
-def test_an_index_that_is_dropped_while_it_is_open_is_missed(filled):
-    with open_index(filled, embedder=TextEmbeddings()) as index:
-        execute(filled, f"DROP SCHEMA {schema_of(filled)} CASCADE")
-        with pytest.raises(IndexNotFoundError, match=schema_of(filled)):
-            index.keyword_search("document")
-        ingest(RECORDS, filled)
-        assert index.keyword_search("document").total == 4
-
-
-def test_a_reader_goes_on_after_searches_that_failed(postgres, monkeypatch):
-    monkeypatch.setattr(connection, "_POOL_TIMEOUT", 1.5)
-    with postgres.database() as database:
-        place = f"{database}?index=gone"
-        ingest(RECORDS, place)
-        with open_index(place, embedder=TextEmbeddings()) as index:
-            assert index.keyword_search("document").total == 4
-            postgres.kill()
-            for _ in range(2):
-                with refused(place, StorageError, "no connection was free|cannot be used"):
-                    index.keyword_search("document")
-            with refused(place, StorageError, "refused"):
-                open_index(place)
-            postgres.start()
-            assert index.keyword_search("document").total == 4
+    search_all(place)

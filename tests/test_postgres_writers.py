@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import threading
 import time
-from collections import Counter
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -17,102 +15,68 @@ import psycopg
 import pytest
 
 from arag import open_index
-from arag.errors import ARAGError, InputError, StorageError
+from arag.errors import InputError, StorageError
 from arag.ingest.maintenance import remove
-from arag.models.embedders import Embedder
-from arag.retrieval.locations import store_at, using_store
-from fakes import write_corpus
-from forked import processes
-from selection import slow_except
+from arag.retrieval.locations import using_store
+from arag.retrieval.postgres import connection
+from postgres_server import run_sql
+from stores import read_all
 from versions import (
-    EMBEDDER,
+    Run,
     TextEmbeddings,
     assert_like_uninterrupted,
     corpus,
     ingest,
-    running,
     served,
-    work_in_pieces,
     write,
 )
 
 pytestmark = pytest.mark.servers
 
-_NUMBERS = count()
-
-
-def new_place(database):
-    """Return the URL of an index that does not exist yet."""
-    return f"{database}?index=writers{next(_NUMBERS)}"
-
 
 @pytest.fixture
-def place(shared_database):
-    return new_place(shared_database)
-
-
-def query(place, statement):
-    """Run a statement in the schema of an index."""
-    url = urlsplit(place)
-    with psycopg.connect(url._replace(query="").geturl(), autocommit=True) as connected:
-        connected.execute("SELECT set_config('search_path', %s, false)", [url.query.removeprefix("index=")])
-        return connected.execute(statement).fetchall()
+def place(places):
+    """The URL of an index that does not exist yet."""
+    return places("postgres", None)
 
 
 def assert_tables_are_whole(place):
     """Every row belongs to a chunk, every chunk has all of its rows, and nothing waits or is there for too long."""
     with using_store(place) as store:
         assert store.find_damage() == []
-    ((generation,),) = query(place, "SELECT generation FROM state")
+    ((generation,),) = run_sql(place, "SELECT generation FROM state")
     for table in ("documents", "chunks"):
-        assert query(place, f"SELECT id FROM {table} WHERE added > {generation} OR removed < {generation}") == []
-    chunks = query(place, "SELECT number FROM chunks ORDER BY number")
+        assert run_sql(place, f"SELECT id FROM {table} WHERE added > {generation} OR removed < {generation}") == []
+    chunks = run_sql(place, "SELECT number FROM chunks ORDER BY number")
     for table in ("contents", "lowered", "sentences"):
-        assert query(place, f"SELECT DISTINCT number FROM {table} ORDER BY number") == chunks, table
+        assert run_sql(place, f"SELECT DISTINCT number FROM {table} ORDER BY number") == chunks, table
 
 
 def assert_finished(place, texts):
     assert_tables_are_whole(place)
-    assert served(place) == texts
     assert_like_uninterrupted(place, texts)
 
 
-# --- killed writers; see test_crash.py for those that are alone ---
+# --- killed or hanging writers; see test_crash.py for those that are alone ---
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_writer_that_is_killed_beside_another_one_keeps_it_from_nothing(tmp_path, place, kills):
     draw = random.Random(kills)
     ingest(write(tmp_path, corpus(1)), place)
-    with running(write(tmp_path, corpus(2)), place, prune=True) as run:
+    with Run(write(tmp_path, corpus(2)), place, prune=True) as run:
         _, steps, _ = run.result()
     for version in range(3, 3 + kills):
         write(tmp_path, corpus(version))
         kind = draw.choice(sorted(steps))
         moment = kind, draw.randint(1, steps[kind]), signal.SIGKILL
-        with running(tmp_path, place, moment=moment, prune=True) as victim, running(tmp_path, place, prune=True) as run:
+        with Run(tmp_path, place, moment=moment, prune=True) as victim, Run(tmp_path, place, prune=True) as run:
             victim.result()
             assert isinstance(run.result(), tuple)
         assert served(place) == corpus(version)
         ingest(tmp_path, place, prune=True)
         assert_finished(place, corpus(version))
 
-
-def test_what_a_killed_writer_stored_is_published_by_the_next_and_not_embedded_again(tmp_path, place):
-    write(tmp_path, corpus(1))
-    moment = "row of sentences (number, position, embedding)", 100, signal.SIGKILL
-    with running(tmp_path, place, moment=moment) as run:
-        assert run.result() is None
-    assert served(place) is None
-    ((stored,),) = query(place, "SELECT sum(sentences)::int FROM chunks")
-    embedder = TextEmbeddings()
-    ingest(tmp_path, place, embedder=embedder)
-    assert_finished(place, corpus(1))
-    ((sentences,),) = query(place, "SELECT sum(sentences)::int FROM chunks")
-    assert 0 < stored == sentences - len(embedder.embedded)
-
-
-# --- a writer that hangs ---
 
 MOMENTS = {
     "copying": "row of contents (number, text, places)",
@@ -130,9 +94,9 @@ def test_a_writer_that_hangs_keeps_nobody_from_writing_other_documents(tmp_path,
     ingest(write(tmp_path / "one", corpus(1)), place)
     write(tmp_path / "one", corpus(2))
     write(tmp_path / "two", others(corpus(1)))
-    with running(tmp_path / "one", place, moment=(MOMENTS[moment], 2, signal.SIGSTOP)) as hung:
+    with Run(tmp_path / "one", place, moment=(MOMENTS[moment], 2, signal.SIGSTOP)) as hung:
         assert hung.wait_for_moment()
-        with running(tmp_path / "two", place) as other:
+        with Run(tmp_path / "two", place) as other:
             assert isinstance(other.result(), tuple)
         assert others(corpus(1)).items() <= served(place).items()
         remove(["other d3"], place)
@@ -143,31 +107,36 @@ def test_a_writer_that_hangs_keeps_nobody_from_writing_other_documents(tmp_path,
     assert_finished(place, corpus(2))
 
 
-# --- a killed server ---
+# --- a server that is killed, and connections that are cut ---
+
+
+def assert_shows_no_password(error, place):
+    assert urlsplit(place).password not in f"{error} {error!r} {error.__cause__}"
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kills):
-    postgres.restart({"fsync": "on", "full_page_writes": "on"})
+def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kills, monkeypatch):
+    monkeypatch.setattr(connection, "_POOL_TIMEOUT", 1.5)
     draw = random.Random(kills)
-    with postgres.database() as database:
-        place = new_place(database)
+    with postgres.database() as place:
         ingest(write(tmp_path, corpus(1)), place)
         with open_index(place, embedder=TextEmbeddings()) as index:
             for version in range(2, 2 + kills):
                 before = served(place)
                 write(tmp_path, corpus(version))
-                with running(tmp_path, place, prune=True, moment=("start", 1, 0)) as run:
+                with Run(tmp_path, place, prune=True, moment=("start", 1, 0)) as run:
                     run.wait_for_moment()
                     time.sleep(draw.uniform(0, 1.5))
                     postgres.kill()
                     end = run.result()
+                with pytest.raises(StorageError, match=r"no connection was free|cannot be used") as caught:
+                    index.keyword_search("document")
+                assert_shows_no_password(caught.value, place)
                 postgres.start()
                 if isinstance(end, tuple):
                     assert served(place) == corpus(version)
                 else:
                     assert isinstance(end, StorageError)
-                    assert urlsplit(place).password not in f"{end} {end!r} {end.__cause__}"
                     assert served(place) in (before, corpus(version))
                 assert index.keyword_search("document", 1_000).total
                 assert index.semantic_search("Line 3 is of revision", 3).hits
@@ -175,15 +144,8 @@ def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kil
                 assert_finished(place, corpus(version))
 
 
-# --- cut connections ---
-
-
 class Cuts:
     """Cuts a connection when this process waits for the server for the n-th time from now on, once.
-
-    Args:
-        server: The server.
-        patch: Undoes it.
 
     Attributes:
         left: How many more times; 0 if there is nothing to cut.
@@ -199,7 +161,7 @@ class Cuts:
                 cut = self.left == 1
                 self.left = max(0, self.left - 1)
             if cut and not self._after:
-                server.execute("SELECT pg_terminate_backend(%s, 10000)", connection.info.backend_pid)
+                server.execute(f"SELECT pg_terminate_backend({connection.info.backend_pid}, 10000)")
             result = wait(connection, *arguments, **options)
             if cut and self._after:
                 connection.pgconn.finish()
@@ -218,27 +180,26 @@ def cuts(postgres_server, monkeypatch):
     return Cuts(postgres_server, monkeypatch)
 
 
-EVERY = pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.slow)])
 AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 SMALL = 8  # documents
 
 
-@EVERY
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.slow)])
 @AFTER
 @pytest.mark.parametrize("operation", ["a first ingestion", "an update", "a removal"])
-def test_a_connection_that_is_cut_loses_nothing(tmp_path, shared_database, cuts, operation, step, after):
+def test_a_connection_that_is_cut_loses_nothing(tmp_path, places, cuts, operation, step, after):
     """At any statement: what was said to be done is done, and the next run finishes what was not."""
-    place = new_place(shared_database)
+    place = places("postgres", None)
     if operation != "a first ingestion":
         ingest(write(tmp_path, corpus(1, SMALL)), place)
     for turn, n in enumerate(count(1, step), 2):
-        before, after_it = served(place), corpus(turn, SMALL)
+        if operation == "a first ingestion":
+            place = places("postgres", None)
+        before, done = served(place), corpus(turn, SMALL)
+        write(tmp_path, done)
         if operation == "a removal":
-            after_it = {name: text for name, text in before.items() if name not in {"d3", "d5"}}
-        elif operation == "a first ingestion":
-            place = new_place(shared_database)
-            before = None
-        write(tmp_path, after_it if operation != "a removal" else before)
+            write(tmp_path, before)
+            done = {name: text for name, text in before.items() if name not in {"d3", "d5"}}
         error = None
         cuts.at(n, after=after)
         try:
@@ -248,47 +209,46 @@ def test_a_connection_that_is_cut_loses_nothing(tmp_path, shared_database, cuts,
                 ingest(tmp_path, place, prune=True)
         except StorageError as caught:
             error = caught
-            assert urlsplit(place).password not in f"{error} {error!r} {error.__cause__}"
+            assert_shows_no_password(error, place)
         is_over = cuts.left > 0
         cuts.at(0, after=False)
-        assert served(place) in ([before] if error else []) + [after_it]
+        assert served(place) in ([before] if error else []) + [done]
         if operation == "a removal":
             with suppress(InputError):  # it was done
                 remove(["d3", "d5"], place)
-            assert served(place) == after_it
+            assert served(place) == done
+            done = before
         ingest(tmp_path, place, prune=True)
         assert_tables_are_whole(place)
-        assert served(place) == (before if operation == "a removal" else after_it)
+        assert served(place) == done
         if is_over:
             assert error is None
             assert turn > 3
             return
 
 
-SEARCHES = {
-    "keyword": lambda index: index.keyword_search(["document", "w7"], 5),
-    "coverage": lambda index: index.limited_to(["d6", "d7"]).keyword_search(["document", "lime"], 5, by_coverage=True),
-    "meaning": lambda index: index.semantic_search("The document w6 has a line", 5),
-    "read": lambda index: index.read(["d6:0", "d7:0", "absent:0"], adjacent=1),
-    "documents": lambda index: [list(index.documents()), index.find_documents("d6", 3), index.document("d7")],
-}
+def search_all(index):
+    return [
+        index.keyword_search(["document", "w7"], 5),
+        index.limited_to(["d6", "d7"]).keyword_search(["document", "lime"], 5, by_coverage=True),
+        index.semantic_search("The document w6 has a line", 5),
+        index.read(["d6:0", "d7:0", "absent:0"], adjacent=1),
+        [*index.documents(), index.find_documents("d6", 3), index.document("d7")],
+    ]
 
 
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)])
 @AFTER
-@pytest.mark.parametrize("kind", slow_except("coverage", "meaning", among=list(SEARCHES)))
-def test_a_search_whose_connection_is_cut_goes_on(tmp_path, place, cuts, kind, after):
+def test_a_search_whose_connection_is_cut_goes_on(tmp_path, place, cuts, after, step):
     ingest(write(tmp_path, corpus(1, SMALL)), place)
     with open_index(place, embedder=TextEmbeddings()) as index:
-        expected = SEARCHES[kind](index)
-    for n in count(1):
-        with open_index(place, embedder=TextEmbeddings()) as index:
+        expected = search_all(index)
+        for n in count(1, step):
             cuts.at(n, after=after)
-            assert SEARCHES[kind](index) == expected
-            is_over = cuts.left > 0
-            cuts.at(0, after=False)
-        if is_over:
-            assert n > 3
-            return
+            assert search_all(index) == expected
+            if cuts.left > 0:
+                assert n > 100
+                return
 
 
 # --- several writers at once ---
@@ -297,85 +257,31 @@ def test_a_search_whose_connection_is_cut_goes_on(tmp_path, place, cuts, kind, a
 def test_several_processes_share_a_run(tmp_path, place):
     write(tmp_path / "one", corpus(1))
     write(tmp_path / "two", others(corpus(2)))
-    with (
-        running(tmp_path / "one", place) as a,
-        running(tmp_path / "one", place) as b,
-        running(tmp_path / "two", place) as c,
-    ):
+    with Run(tmp_path / "one", place) as a, Run(tmp_path / "one", place) as b, Run(tmp_path / "two", place) as c:
         embedded = [run.result()[0] for run in (a, b, c)]
     assert_finished(place, corpus(1) | others(corpus(2)))
-    ((sentences,),) = query(place, "SELECT sum(sentences)::int FROM chunks")
+    ((sentences,),) = run_sql(place, "SELECT sum(sentences)::int FROM chunks")
     assert sum(embedded) == sentences
 
 
-def test_files_of_one_name_do_not_replace_each_other(tmp_path, place):
-    """Another process gives a file's id to its own file after it was named here."""
-    for folder in ("left", "right"):
-        write_corpus(tmp_path / folder, {"note.md": f"The {folder} note.", f"{folder}.md": f"Only {folder}."})
-
-    def files():
-        yield tmp_path / "left" / "note.md"
-        ingest(tmp_path / "right", place)
-        yield tmp_path / "left" / "left.md"
-
-    summary = ingest(files(), place)
-    assert [str(problem) for problem in summary.problems] == [
-        f"{tmp_path}/left/note.md: its id 'note.md' belongs to {tmp_path}/right/note.md: ingest the folder above both"
-    ]
-    ingest(tmp_path, place)
-    assert sorted(served(place).values()) == ["Only left.", "Only right.", "The left note.", "The right note."]
-
-
-def edition(n, version):
-    return " ".join(f"Edition {version} has document w{n} with its line {k}." for k in range(9))
-
-
-def churn(place, seed, rounds, news):
-    """Write, remove and publish the same documents as others do, in an order of its own."""
-    work_in_pieces()
-    draw = random.Random(seed)
-    try:
-        for turn in range(rounds):
-            ids = draw.sample(range(12), draw.randint(1, 12))
-            if draw.random() < 0.3:
-                with using_store(place) as store, store.draft(None) as writing:
-                    writing.remove([f"d{n}" for n in ids[:4]])
-                    if draw.random() < 0.5:
-                        writing.publish(writing.settings)
-            else:
-                documents = [{"id": f"d{n}", "text": edition(n, 1_000 * seed + turn)} for n in ids]
-                ingest(documents, place, embedder=Embedder(EMBEDDER, TextEmbeddings, batch=4, concurrency=2))
-        news.send(None)
-    except ARAGError as error:
-        news.send(error)
-
-
-@pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.slow)])
-def test_readers_see_whole_documents_while_three_processes_write_the_same(place, rounds):
-    ingest([{"id": f"d{n}", "text": edition(n, 0)} for n in range(12)], place)
-    started = []
-    for seed in range(1, 4):
-        news, teller = processes.Pipe(duplex=False)
-        process = processes.Process(target=churn, args=(place, seed, rounds, teller))
-        process.start()
-        teller.close()
-        started.append((process, news))
+def test_readers_see_whole_documents_while_three_processes_write_the_same(tmp_path, place):
+    versions = [{i: f"{text} Edition {n} is of {i}." for i, text in corpus(1).items()} for n in range(4)]
+    ingest(write(tmp_path / "0", versions[0]), place)
     searches = 0
-    with closing(store_at(place)) as store:
-        while any(process.is_alive() for process, _ in started):
-            with suppress(StorageError), closing(store.open()) as view:  # it may be replaced twice meanwhile
-                chunks = view.mget(list(view.yield_keys()))
-                ranking = view.rank(["edition"], 1_000)
-                parts = Counter(chunk.document_id for chunk in chunks)
-                editions = {(c.document_id, e) for c in chunks for e in re.findall(r"Edition (\d+)", c.text)}
-                assert len(editions) == len(parts)  # a document's chunks are all of one edition
-                assert all(view.document(name).chunks == number for name, number in parts.items())
-                assert ranking.total == len(chunks) == view.settings.chunks
+    with ExitStack() as stack:
+        store = stack.enter_context(using_store(place))
+        sources = [write(tmp_path / str(number), texts) for number, texts in enumerate(versions[1:], 1)]
+        runs = [stack.enter_context(Run(source, place)) for source in sources]
+        while any(run.process.is_alive() for run in runs):
+            with suppress(StorageError):  # it may be replaced twice meanwhile
+                (documents, chunks, _, _), records, by_id, holding = read_all(store)
+                assert (documents, chunks, holding["e"]) == (len(records), len(by_id), len(by_id))
+                texts = dict.fromkeys((record.id for record in records), "")
+                for chunk, _ in sorted(by_id.values(), key=lambda one: one[0].ordinal):
+                    texts[chunk.document_id] += chunk.text.removeprefix(f"Title of {chunk.document_id}\n\n")
+                assert all(text in [version.get(i) for version in versions] for i, text in texts.items())
                 searches += 1
-    assert [news.recv() for _, news in started] == [None] * 3
-    for process, _ in started:
-        process.join()
-    ingest([{"id": f"d{n}", "text": edition(n, 9)} for n in range(12)], place)
-    assert_tables_are_whole(place)
-    assert served(place) == {f"d{n}": edition(n, 9) for n in range(12)}
+        assert all(isinstance(run.result(), tuple) for run in runs)
     assert searches > 3
+    ingest(tmp_path / "0", place)
+    assert_finished(place, versions[0])

@@ -98,18 +98,12 @@ def test_claims_end_with_their_numbers():
     assert ragenta._BEFORE_CITED.sub("", "Boso  [1] [2][3,\n4] the Elder\n [5].") == "Boso the Elder."
 
 
-@pytest.mark.parametrize(
-    ("answer", "dropped", "left"),
-    [
-        (BOSO, [2], "Boso [2]. Teutberga was his daughter [3][4]."),
-        (BOSO, [1, 3, 9], "Storms broke bridges [1]."),
-        (BOSO, [1, 2, 3], BOSO),  # never all
-        ("Boso.", [1], "Boso."),
-        ("格雷万[1]。建于1746年，[2]。", [1], "建于1746年，[2]。"),
-    ],
-)
-def test_dropped_claims(answer, dropped, left):
-    assert drop_claims(answer, dropped) == left
+def test_dropped_claims():
+    assert drop_claims(BOSO, [2]) == "Boso [2]. Teutberga was his daughter [3][4]."
+    assert drop_claims(BOSO, [1, 3, 9]) == "Storms broke bridges [1]."
+    assert drop_claims(BOSO, [1, 2, 3]) == BOSO  # never all
+    assert drop_claims("Boso.", [1]) == "Boso."
+    assert drop_claims("格雷万[1]。建于1746年，[2]。", [1]) == "建于1746年，[2]。"
 
 
 # --- the method ---
@@ -189,17 +183,10 @@ def test_the_filter_keeps_the_best_documents_best_first(small_index, run):
 
 
 @pytest.mark.parametrize(
-    ("reply", "cited"),
-    [
-        (CITED, ["teutberga:0", "boso:0"]),
-        ("Boso the Elder [2][7].", ["boso:0"]),
-        ("Boso the Elder.", ["teutberga:0", "boso:0"]),
-        ("", []),
-    ],
+    ("reply", "cited"), [("Boso the Elder [2][7].", ["boso:0"]), ("Boso.", ["teutberga:0", "boso:0"]), ("", [])]
 )
 def test_the_documents_of_the_numbers_are_cited(run, reply, cited):
-    answer, _, _ = run({**ROLES, ANSWER: reply})
-    assert list(answer.cited) == cited
+    assert list(run({**ROLES, ANSWER: reply})[0].cited) == cited
 
 
 def test_follow_ups(run):

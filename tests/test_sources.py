@@ -139,6 +139,12 @@ class TestPaths:
             assert (document.id, document.title) == ("caf\ufffd.txt", "caf\ufffd")
             document.source.encode()
 
+    def test_the_command_reads_an_ending_like_another(self, arag, tmp_path, monkeypatch):
+        monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
+        (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
+        index = ["--index", tmp_path / "index"]
+        assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0
+
 
 class TestObjects:
     def test_langchain_documents_keep_their_text_and_metadata(self, run, backend, listed):

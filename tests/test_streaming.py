@@ -55,15 +55,6 @@ def test_streams_name_the_nodes_and_end_with_the_result(small_index):
     assert [next(iter(update)) for update in forced.stream(asked())] == ["agent", "tools", "force_answer"]
 
 
-def test_every_node_runs_once_a_step_in_events(small_index):
-    async def run():
-        events = create_arag_agent(_script(), small_index).astream_events(asked(), version="v2")
-        return [event["name"] async for event in events if event["event"] == "on_chain_start"]
-
-    names = [name for name in asyncio.run(run()) if name in {"agent", "tools"}]
-    assert names == ["agent", "tools", "agent", "tools", "agent"]
-
-
 def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
     agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index)
     stream = list(agent.stream(asked(), stream_mode="messages"))

@@ -188,10 +188,6 @@ def test_a_run_that_failed_shows_what_there_is_and_why(small_index):
     assert not page.select(".answer, .sources, .steps > li")  # those in the state are of the question before
 
 
-def test_a_run_that_failed_at_once_is_shown_from_its_input():
-    assert parsed({"messages": [("user", QUESTION)]}, error="down").title.text == f"Failed: {QUESTION}"
-
-
 def test_the_record_of_another_method_shows_its_notes_and_retrievals():
     retrieval = {"tool": "bm25", "arguments": {"query": "Boso"}, "chunk_ids": ["boso:0"], "new_chunks": ["boso:0"]}
     record = {

@@ -15,7 +15,6 @@ from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.chat import load_model
 from arag.models.embedders import Embedder, load_embedder
-from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, change_settings, hash_vector, write_corpus
 from openai_server import Failure, chat, embeddings, serve
@@ -66,6 +65,8 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path / "mine", {"mine.txt": "My own secret plan."})
     (tmp_path / "questions.json").write_text('[{"id": "1", "question": "What sank?", "answer": "the ship"}]')
+    for harmless in (["search", "keyword", "ship"], ["read", "a.txt:0"], ["info"], ["verify"]):
+        assert arag(*harmless, "--index", theirs)[0] == 0
     code, _, err = arag(*command, "--index", theirs)
     assert (code, server.requests) == (1, [])
     assert f"send your questions and the documents that you ingest to {server.url}" in err
@@ -78,21 +79,6 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["search", "keyword", "ship"],
-        ["read", "a.txt:0"],
-        ["info"],
-        ["verify", "--repair"],
-        ["remove", "a.txt"],
-    ],
-)
-def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, command):
-    assert arag(*command, "--index", theirs)[0] == 0
-    assert server.requests == []
-
-
-@pytest.mark.parametrize(
     "name",
     [
         "openai:text-embedding-3-small",
@@ -100,45 +86,26 @@ def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, com
         "huggingface:/tmp/model",
         "huggingface:../model",
         "huggingface:a/b/c",
-        "huggingface:organisation/..",
+        "huggingface:m@http://localhost/v1",
+        "openai:a\x1b]52;c;aGk=\x07",
+        "openai:m@localhost:8000/v1",
+        "openai:",
     ],
 )
-def test_what_sends_texts_or_loads_a_folder_is_refused_from_python_too(make_index, name):
+def test_what_sends_texts_or_loads_a_folder_or_is_no_name_is_refused_and_the_rest_works(arag, make_index, name):
     index = make_index(DOCUMENTS).path
     change_settings(index, embedder=name)
     with open_index(index) as opened:
         assert opened.keyword_search("ship").total == 1
-        with pytest.raises(ModelError, match=r"is named only by the index in .*: it would (send|load)"):
+        with pytest.raises(ModelError, match=r"is named only by the index in|cannot be used"):
             opened.semantic_search("ship")
-    with pytest.raises(ModelError, match="is named only by"):
-        ingest(index.parent / "corpus", index)
+    for command in (["info"], ["search", "semantic", "ship"], ["ingest", index.parent / "corpus"]):
+        code, out, err = arag(*command, "--index", index)
+        assert (code == 0) == (command == ["info"])
+        assert "\x1b" not in out + err
 
 
-def test_a_folder_has_one_name_from_any_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    name = load_embedder("huggingface:./model").name
-    assert name == f"huggingface:{tmp_path / 'model'}"
-
-
-def test_the_user_names_a_folder_from_the_working_directory(make_index, tmp_path, monkeypatch):
-    index = make_index(DOCUMENTS).path
-    change_settings(index, embedder=f"huggingface:{tmp_path / 'model'}")
-    loaded = []
-    monkeypatch.setattr(
-        "arag.retrieval.trust.load_embeddings", lambda name: loaded.append(str(name)) or HashEmbeddings()
-    )
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
-    with open_index(index) as opened:
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        with pytest.raises(ModelError, match="is named only by"):
-            opened.semantic_search("ship")
-        monkeypatch.chdir(tmp_path)
-        opened.semantic_search("ship")
-    assert loaded == [f"huggingface:{tmp_path / 'model'}"]
-
-
-def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index, server):
+def test_an_open_index_does_not_follow_its_settings_to_another_embedder(make_index, server):
     index = make_index(DOCUMENTS).path
     with open_index(index, embedder=HashEmbeddings()) as opened:
         opened.semantic_search("ship")
@@ -146,9 +113,6 @@ def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index
         with pytest.raises(ModelError, match="was made with the embedder openai"):
             opened.semantic_search("ship")
     assert server.requests == []
-
-
-# --- nothing is remembered ---
 
 
 def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
@@ -162,21 +126,6 @@ def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
         opened.semantic_search("ship")
     assert arag("search", "semantic", "ship", "--index", index)[0] == 1
     assert server.requests == []
-
-
-def test_the_embedder_of_the_environment_is_that_of_new_indexes(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
-    with ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index") as index:
-        assert index.info().embedder == f"openai:m@{server.url}"
-        assert index.semantic_search("ship").hits
-
-
-def test_another_embedder_than_the_indexs_is_refused(make_index):
-    index = make_index(DOCUMENTS).path
-    with pytest.raises(ModelError, match=f"made with the embedder HashEmbeddings:hash-64, not {DEFAULT_EMBEDDER}"):
-        open_index(index, embedder=DEFAULT_EMBEDDER)
-    with open_index(index) as opened, pytest.raises(ModelError, match="pass it as embedder="):
-        opened.semantic_search("ship")
 
 
 # --- model folders ---
@@ -216,7 +165,7 @@ def changed_json(file, change):
     file.write_text(json.dumps(value))
 
 
-@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle", "pooling"])
+@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle"])
 def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     import torch
 
@@ -229,8 +178,6 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     match how:
         case "module":
             changed_json(modules, lambda value: value[0].update(type="evil.Evil"))
-        case "pooling":
-            changed_json(modules, lambda value: value[1].update(type="evil.Evil"))
         case "nested module":
             router = "sentence_transformers.base.modules.router.Router"
             changed_json(modules, lambda value: value[0].update(type=router))
@@ -248,35 +195,13 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
         case "pickle":
             (folder / "model.safetensors").unlink()
             torch.save({"weights": Evil(str(marker))}, folder / "pytorch_model.bin")
-    with nullcontext() if how == "tokenizer" else pytest.raises(ModelError):  # BERT's own one does as well
+    refused = pytest.raises(ModelError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run")
+    with nullcontext() if how == "tokenizer" else refused:  # BERT's own one does as well
         load_embedder(f"huggingface:{folder}").embed_query("ship")
     assert not marker.exists()
 
 
-def test_what_is_refused_in_a_model_folder_is_told(tmp_path, weights):
-    shutil.copytree(weights, tmp_path / "model")
-    changed_json(tmp_path / "model" / "modules.json", lambda value: value[0].update(type="evil.Evil"))
-    with pytest.raises(ModelError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run"):
-        load_embedder(f"huggingface:{tmp_path / 'model'}").embed_query("ship")
-
-
-# --- names ---
-
-
-@pytest.mark.parametrize(
-    "name", ["openai:a\x1b]52;c;aGk=\x07", "huggingface:m@http://localhost/v1", "openai:", "openai:m@localhost:8000/v1"]
-)
-def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(arag, make_index, name):
-    index = make_index(DOCUMENTS).path
-    change_settings(index, embedder=name)
-    with open_index(index) as opened:
-        assert opened.keyword_search("ship").total == 1
-        with pytest.raises(ModelError):
-            opened.semantic_search("ship")
-    for command in (["info"], ["search", "semantic", "ship"], ["ingest", index.parent / "corpus"]):
-        code, out, err = arag(*command, "--index", index)
-        assert (code == 0) == (command == ["info"])
-        assert "\x1b" not in out + err
+# --- addresses and passwords ---
 
 
 @pytest.fixture
@@ -287,24 +212,17 @@ def provider(monkeypatch, server):
     return server
 
 
-def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path, provider):
-    corpus, index = write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index"
-    embedder, model = "openai:bge-m3@localhost:8000/v1", "openai:qwen3@localhost:8000/v1"
-    code, _, err = arag("ingest", corpus, "--index", tmp_path / "none", "--embedder", embedder)
-    assert (code, (tmp_path / "none").exists()) == (1, False)
-    assert "give one like openai:bge-m3@http://localhost:8000/v1" in err
+def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(tmp_path, provider):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
     with pytest.raises(InputError, match="without http://"):
-        ingest(corpus, tmp_path / "none", embedder=embedder)
-
-    with ingest(corpus, index, embedder=HashEmbeddings()) as opened, pytest.raises(InputError, match="without http://"):
-        create_arag_agent(model, opened)
-    code, _, err = arag("ask", "Which ship sank?", "--index", index, "--model", model)
-    assert code == 1
-    assert "give one like openai:qwen3@http://localhost:8000/v1" in err
+        ingest(corpus, tmp_path / "none", embedder="openai:bge-m3@localhost:8000/v1")
+    assert not (tmp_path / "none").exists()
+    with (
+        ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index,
+        pytest.raises(InputError, match="without http://"),
+    ):
+        create_arag_agent("openai:qwen3@localhost:8000/v1", index)
     assert provider.requests == []
-
-    arag("ask", "Which ship sank?", "--index", index, "--model", "openai:qwen3@latest")
-    assert provider.requests[0]["model"] == "qwen3@latest"
 
 
 def test_a_password_is_in_no_error(monkeypatch):

@@ -10,8 +10,9 @@ import sys
 import time
 import zlib
 from collections import Counter
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +30,7 @@ from arag.retrieval.postgres import connection, draft
 from arag.retrieval.store import chroma
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
-from stores import held
+from stores import read_all
 
 EMBEDDER = "TextEmbeddings:text-64"
 HANGING = 1.5  # seconds after which a writer to PostgreSQL that hangs loses its locks, in these tests
@@ -89,8 +90,8 @@ def served(place):
         info = index.info()
         assert (info.documents, info.chunks) == (len(texts), len(chunks))
         for r in {*re.findall(r"revision \d+", " ".join(texts.values())), "revision 99"}:
-            found = {hit.chunk_id for hit in index.keyword_search(f"{r} of", top_k=1_000).hits}
-            assert found == {chunk.id for chunk in chunks if f"{r} of" in chunk.text}
+            hits = index.keyword_search(f"{r} of", top_k=1_000).hits
+            assert {hit.chunk_id for hit in hits} == {chunk.id for chunk in chunks if f"{r} of" in chunk.text}
         vectors = {}
         for chunk, positions, rows in index.sentence_vectors():
             vectors |= {(chunk.id, chunk.sentence_text(p)): row for p, row in zip(positions, rows, strict=True)}
@@ -102,32 +103,39 @@ def served(place):
 
 
 def contents(place):
-    """All that an index holds, but for the numbers of its chunks and the places that the documents were read from."""
+    """All that an index holds, but for the numbers of its chunks and the places that the documents were read from.
+
+    It has no damage, and Chroma finds every sentence.
+    """
     with using_store(place) as store:
         assert [str(damage) for damage in store.find_damage()] == []
-        counts, documents, chunks, _ = held(store)
-    if isinstance(place, Path):
-        assert_the_graph_finds_every_sentence(place)
-    return counts, [replace(document, source="") for document in documents], chunks
-
-
-def assert_the_graph_finds_every_sentence(folder):
-    for graph in folder.glob("chroma-*"):
+        counts, documents, chunks, _ = read_all(store)
+    for graph in place.glob("chroma-*") if isinstance(place, Path) else ():
         with closing(chroma.ChromaGraph(graph)) as opened:
             for i, _, text in opened.read():
                 assert i in [f"{number}#{position}" for number, position in opened.nearest(text_vector(text), 2)]
+    return counts, [replace(document, source="") for document in documents], chunks
+
+
+def file_names(folder):
+    return sorted(re.sub("[0-9a-f]{32}", "", file.name) for file in folder.iterdir())
+
+
+@cache
+def made_in_one_go(texts):
+    """What an index of these texts, given as pairs, holds, and the names of its files."""
+    with TemporaryDirectory() as folder:
+        index = Path(folder, "index")
+        ingest(write(Path(folder, "corpus"), dict(texts)), index)
+        return contents(index), file_names(index)
 
 
 def assert_like_uninterrupted(place, texts):
     """Compare an index with one that was made of these texts in one go; nothing else is left in its folder."""
-    with TemporaryDirectory() as folder:
-        new = Path(folder, "index")
-        ingest(write(Path(folder, "corpus"), texts), new)
-        assert contents(place) == contents(new)
-        if isinstance(place, Path):
-            assert sorted(re.sub("[0-9a-f]{32}", "", file.name) for file in place.iterdir()) == sorted(
-                re.sub("[0-9a-f]{32}", "", file.name) for file in new.iterdir()
-            )
+    expected, names = made_in_one_go(tuple(texts.items()))
+    assert contents(place) == expected
+    if isinstance(place, Path):
+        assert file_names(place) == names
 
 
 # --- runs in processes of their own ---
@@ -213,7 +221,7 @@ def ingest_until(moment, news, source, place, options):
 
 
 class Run:
-    """A process that ingests.
+    """A process that ingests; it is killed where the `with` statement ends.
 
     Args:
         source: What it ingests.
@@ -228,6 +236,13 @@ class Run:
         self.process.start()
         teller.close()
         self._last = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.join()
 
     def wait_for_moment(self):
         """Wait until it comes to its step; tell whether it does."""
@@ -247,19 +262,6 @@ class Run:
         assert self.process.exitcode == -signal.SIGKILL or (self.process.exitcode == 0 and not killed)
         return None if killed else self._last
 
-    def end(self):
-        self.process.kill()
-        self.process.join()
-
-
-@contextmanager
-def running(*arguments, **options):
-    run = Run(*arguments, **options)
-    try:
-        yield run
-    finally:
-        run.end()
-
 
 def kill_somewhere(draw, usual, source, place):
     """Ingest, and kill the run at a step of any kind or at any time; return its result, None if it was killed."""
@@ -267,7 +269,7 @@ def kill_somewhere(draw, usual, source, place):
     kind = draw.choice(sorted(steps))
     at_step = kind, draw.randint(1, steps[kind]), signal.SIGKILL
     moment, delay = draw.choice([(at_step, 0), (at_step, 0), (("start", 1, 0), draw.uniform(0, seconds))])
-    with running(source, place, moment=moment, prune=True) as run:
+    with Run(source, place, moment=moment, prune=True) as run:
         if delay and run.wait_for_moment():
             time.sleep(delay)
             run.process.kill()

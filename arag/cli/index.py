@@ -11,8 +11,7 @@ import typer
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
-from arag.errors import InputError
-from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped
+from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
 from arag.retrieval.text import count
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
@@ -64,19 +63,10 @@ def ingest(
     """
     from arag.ingest.pipeline import run_ingest
 
-    readers = dict(pair.partition("=")[::2] for pair in read_as or ())
-    if not all(readers.values()):
-        raise InputError("--as needs two endings, such as .log=.txt")
+    options: dict[str, Any] = {"embedder": embedder, "chunk_tokens": chunk_tokens, "prune": prune}
+    options["readers"] = read_pairs("--as", read_as or (), ".log=.txt")
     with _showing_progress(as_json) as shown:
-        summary = run_ingest(
-            paths,
-            index,
-            embedder=embedder,
-            chunk_tokens=chunk_tokens,
-            prune=prune,
-            readers=readers,
-            progress=shown,
-        )
+        summary = run_ingest(paths, index, **options, progress=shown)
     if as_json:
         print_json(asdict(summary))
     else:

@@ -125,5 +125,5 @@ def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
     keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
     tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
-    values = {key: state[key] for key in keys if key in state}
+    values = {key: value for key, value in state.items() if key in keys}
     return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}

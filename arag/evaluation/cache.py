@@ -122,11 +122,7 @@ class Store:
 
 
 def store_folder(location: Path | str) -> Path:
-    """Return the folder of what is kept for an index: `my-index.methods` beside `my-index`.
-
-    Args:
-        location: The index's folder, or its address; what is kept for an address is in the user's data folder.
-    """
+    """Return the folder of what is kept for an index: beside its folder, or for an address in the user's data."""
     if isinstance(location, Path):
         return location.absolute().with_name(f"{location.absolute().name}.methods")
     name = hashlib.sha256(location.encode()).hexdigest()[:16]

@@ -158,7 +158,7 @@ class _FinanceBenchRow(_Row):
 def _read_question(value: Any, place: str) -> Question:
     if not isinstance(value, dict):
         raise InputError(f"{place} is not a JSON object")
-    forms = {"financebench_id": _FinanceBenchRow, "supporting_facts": _HotpotQARow}
+    forms: dict[str, type[_Row]] = {"financebench_id": _FinanceBenchRow, "supporting_facts": _HotpotQARow}
     form = next((form for name, form in forms.items() if name in value), _Row)
     try:
         row = form.model_validate(value)

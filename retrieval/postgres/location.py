@@ -53,16 +53,18 @@ class PostgresLocation:
             _refuse("in a user name, a password or a value, write @ / ? as %40 %2F %3F")
         place, _, query = place.partition("?")
         values = [value for value in query.split("&") if value]
-        names = [value.removeprefix("index=") for value in values if value.startswith("index=")]
+        named = [value.removeprefix("index=") for value in values if value.startswith("index=")]
         others = "&".join(value for value in values if not value.startswith("index="))
         try:
-            index = _check_index(*(unquote(name, errors="strict") for name in names or [DEFAULT_INDEX]))
+            index = unquote(named[-1], errors="strict") if named else DEFAULT_INDEX
             address = f"{scheme}://{login}{at}{place}?{others}"
             parameters = {name: str(value) for name, value in conninfo_to_dict(address).items()}
-        except (ProgrammingError, ValueError, TypeError):  # their messages quote it
+        except (ProgrammingError, ValueError):  # their messages quote it
             _refuse("its host or a parameter is not; parameters are index and those of libpq, each with a value")
         if not re.fullmatch("[0-9,]*", parameters.get("port", "")):
             _refuse("its port is not a number; in a password, write / as %2F")
+        if not 0 < len(index.encode()) <= _MAX_NAME or "\0" in index or _RESERVED.fullmatch(index):
+            _refuse(f"the name of its index is empty, longer than {_MAX_NAME} bytes, or one of PostgreSQL's own")
         secrets = {option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar == b"*"}
         public = {name: value for name, value in parameters.items() if name not in secrets}
         return cls(index, parameters, _write(public, index))
@@ -73,13 +75,6 @@ class PostgresLocation:
 
 def _refuse(why: str) -> NoReturn:
     raise InputError(f"the address of the index is not valid: {why}. A valid one looks like {_FORM}") from None
-
-
-def _check_index(name: str) -> str:
-    """Return the name of an index if a schema can have it."""
-    if not 0 < len(name.encode()) <= _MAX_NAME or "\0" in name or _RESERVED.fullmatch(name):
-        _refuse(f"the name of its index is empty, longer than {_MAX_NAME} bytes, or one of PostgreSQL's own")
-    return name
 
 
 def _write(parameters: Mapping[str, str], index: str) -> str:

@@ -12,7 +12,7 @@ from arag.errors import InputError
 from arag.evaluation.cli.progress import preparing, warn_of
 from arag.evaluation.cli.reporting import load_report
 from arag.options import IndexOption
-from arag.terminal import FAILED, out, warn
+from arag.terminal import FAILED, out
 
 if TYPE_CHECKING:
     from arag.evaluation.failures import Failure
@@ -24,9 +24,8 @@ def failures(
     judge: Annotated[
         str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Failures to diagnose at the same time.")] = 8,
 ) -> None:
-    """Find why answers are wrong (paper, Figure 5): from the records, a judge, and your labels in DIR/failures.csv.
+    """Find why methods that search answer wrongly (paper, Figure 5): from records, a judge, labels in DIR/failures.csv.
 
     Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks about them again.
     """
@@ -38,7 +37,6 @@ def failures(
         LABELS_FILE,
         diagnose,
         find_failures,
-        is_wrong,
         read_labels,
         write_labels,
     )
@@ -56,18 +54,14 @@ def failures(
         searched = whole if plan.scope is None else whole.limited_to(Scope(**plan.scope))
         wrong: list[Failure] = []
         for name, some in records.items():
-            of_method = find_failures(name, plan.methods[name].iterative, some, searched)
-            if not of_method and (count := sum(map(is_wrong, some))):
-                warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
-            wrong += of_method
+            wrong += find_failures(name, plan.methods[name].iterative, some, searched)
         if labels.exists():
             wrong = read_labels(wrong, labels)
-        open_before = sum(not failure.final for failure in wrong)
         if judge is not None:
             store = Store(folder)
             model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
-                session = Session(Lab(searched, model, store, at_once=concurrency, progress=show))
+                session = Session(Lab(searched, model, store, progress=show))
                 wrong = session.side_by_side(
                     lambda own, failure: failure if failure.final else diagnose(failure, own), wrong, "Diagnoses"
                 )
@@ -78,7 +72,6 @@ def failures(
         out.print(f"{name}: {chain}{cause or 'undecided'}: {count:,}")
     left = [failure for failure in wrong if not failure.final]
     if judge is not None:
-        out.print(f"Diagnosed: {open_before - len(left):,} of {open_before:,} by the judge")
         warn_of("Not diagnosed", [f"{each.method}, {each.record['question_id']}: {each.why}" for each in left])
     page = folder / "failures.html"
     page.write_text(load_report().failures_page(folder, wrong), encoding="utf-8", errors="replace")

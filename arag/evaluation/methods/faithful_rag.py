@@ -21,7 +21,7 @@ _GROUP_WORDS = 20
 _GROUPS_OF_A_FACT = 5
 _GROUPS = 5
 
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)")  # in Markdown
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*\)")  # in Markdown
 _BRACKETS = re.compile(r"<(?:/?[A-Za-z]|!--)[^<>\n]*>|\[[^\[\]]*\]")  # of tags and comments, or square
 _UNSPACED = EAST_ASIAN.replace("\uac00-\ud7a3", "")  # Korean has spaces
 _WORD = re.compile(rf"[{_UNSPACED}][^\w\s]*|[^\s{_UNSPACED}]+")

@@ -235,11 +235,9 @@ class HippoRAG2(Method):
         facts = collect([normal_forms(dict.fromkeys(reply.triples)) if reply else () for reply in read])
         synonyms = find_synonyms(facts.entities, session.lab.vectors(facts.entities, "Entities embedded"))
         vectors = session.lab.vectors([str(triple) for triple in facts.triples], "Facts embedded")
-        unusable, cut_off = named.count(None) + read.count(None), sum(call["cut_off"] for call in session.calls)
         figures = [
             f"{len(facts.triples):,} facts about {len(facts.entities):,} entities in {len(texts):,} chunks",
             f"{len(synonyms) / max(len(facts.entities), 1):.2f} synonyms an entity",
-            f"extraction: {unusable:,} of {2 * len(texts):,} replies unusable, {cut_off:,} cut off",
         ]
         return Graph(passages, facts, vectors, make_edges(facts, synonyms), figures)
 

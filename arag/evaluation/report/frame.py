@@ -26,23 +26,17 @@ _TOKENS = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
 
 @dataclass(frozen=True)
 class Run:
-    """A run.
-
-    Attributes:
-        name: What tells it apart from the other runs of a report.
-        folder: Its folder.
-        plan: Its plan.
-        dataset: The paper's dataset; None for others.
-        models: The models that answered, as their providers report them.
-        subject: Its dataset and models, in words.
-    """
+    """A run, whose name tells it apart from the other runs of a report."""
 
     name: str
     folder: Path
     plan: Plan
     dataset: str | None
+    """The paper's dataset; None for others."""
     models: list[str]
+    """The models that answered, as their providers report them."""
     subject: str
+    """Its dataset and models, in words."""
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""

@@ -108,12 +108,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
-    """Draw the wrong answers of each method by cause (paper, Figure 5), and list them.
-
-    Args:
-        folder: The run's folder, where the page will be.
-        failures: The wrong answers.
-    """
+    """Return a page for a run's folder with the wrong answers of each method by cause (paper, Figure 5), and a list."""
     figures = []
     rows = _list_failures(folder, failures)
     for taxonomy in (ITERATIVE, ONE_SHOT):
@@ -177,15 +172,15 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
-    measure = headline(frame)
     svgs: list[tuple[str, str, str]] = []
     if len(runs) == 1:
         svgs.append(("Accuracy", INTERVALS, plots.accuracy(frame, runs[0].dataset, find_model(runs[0].models))))
         if frame["retrieved_tokens"].gt(0).any():
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
-            svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, measure)))
+            svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame))))
     for title, label, course in _list_courses(runs):
-        svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
+        some = frame[frame["run"].isin([run for _, run in course])]
+        svgs.append((title, INTERVALS, plots.course(some, course, headline(some), label)))
     return [_Figure(title, caption, Markup(svg)) for title, caption, svg in svgs]  # noqa: S704 - of our own
 
 

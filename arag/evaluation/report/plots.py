@@ -75,12 +75,7 @@ def plane(frame: pd.DataFrame, measure: Measure) -> str:
 
 
 def stacks(counts: pd.DataFrame, label: str) -> str:
-    """Draw counts of kinds as a bar for each row.
-
-    Args:
-        counts: The counts, a row for each method and a column for each kind.
-        label: What is counted.
-    """
+    """Draw counts as a bar for each row (a method), with a part for each column (a kind of what the label says)."""
 
     def paint(axes: Axes) -> None:
         counts.plot.barh(stacked=True, ax=axes, xlabel=label, ylabel="", width=0.62, legend=False)
@@ -94,11 +89,7 @@ def stacks(counts: pd.DataFrame, label: str) -> str:
 def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> str:
     """Draw the accuracy of each method over a setting: steps, or the effort of reasoning (paper, Figure 4).
 
-    Args:
-        frame: The records.
-        settings: The setting's values in order, each with its run's name.
-        measure: The measure of accuracy.
-        label: What was varied.
+    `settings` are its values in order, each with its run's name; `label` is its name.
     """
 
     def paint(axes: Axes) -> None:

@@ -98,11 +98,7 @@ def interval(measure: Measure, rows: pd.DataFrame) -> Interval:
 
 
 def paired(first: pd.Series, second: pd.Series) -> tuple[int, Interval, float]:
-    """Compare two methods on the questions that both have.
-
-    Args:
-        first: A measure of the first method, by question.
-        second: The same of the second.
+    """Compare a measure of two methods, by question, on the questions that both have.
 
     Returns:
         The number of questions; the mean difference, second minus first; and the two-sided p-value of a paired
@@ -162,13 +158,7 @@ def means(frame: pd.DataFrame, measures: Sequence[Measure], by: str = "title", h
 
 
 def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> list[Table]:
-    """Return the tables of one run, the most important first.
-
-    Args:
-        run: The run.
-        frame: Its records.
-        baseline: The method that the others are compared with. Default: the first in the paper's order.
-    """
+    """Return the tables of one run, the most important first; others are compared with the baseline, or the first."""
     first = baseline or frame["method"].iloc[0]
     stops = pd.crosstab(frame["title"], frame["stop_reason"])
     tables = [

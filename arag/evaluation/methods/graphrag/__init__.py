@@ -82,7 +82,8 @@ class GraphRAG(Method):
             context = Context([], [], [], chunks, "", text)
         session.retrieved(context.chunks, question, entities=len(selected))
         session.retrieved([], question, tool="graph_context", tokens=count_tokens(context.tables))
-        session.note("Knowledge graph", graph.figures)
+        counts = f"{len(graph.entities):,} entities, {len(graph.relationships):,} relationships"
+        session.note("Knowledge graph", [f"{counts}, {len(graph.reports):,} reports"])
         session.note("Entities selected", [f"{entity.title} ({entity.type})" for entity in selected])
         session.note(
             "Communities used",

@@ -65,20 +65,11 @@ class CommunityReport(BaseModel):
 
 def build_graph(session: Session) -> KnowledgeGraph:
     """Build the graph of a corpus."""
-    extractions, lost_chunks = extract(session)
-    entities, relationships = merge(extractions)
-    graph = KnowledgeGraph(
-        summarise(session, entities, "Entities described"), summarise(session, relationships, "Relationships described")
-    )
-    lost_reports = write_reports(session, graph, find_communities(relationships))
-    described = [*graph.entities, *graph.relationships]
-    losses = {
-        "chunks": lost_chunks,
-        "summaries": sum(len(item.descriptions) > 1 for item in described),
-        "reports": lost_reports,
-    }
-    counts = f"{len(entities):,} entities, {len(relationships):,} relationships, {len(graph.reports):,} reports"
-    graph.figures = [counts, *(f"{count:,} {kind} without a usable reply" for kind, count in losses.items() if count)]
+    entities, relationships = merge(extract(session))
+    entities = summarise(session, entities, "Entities described")
+    relationships = summarise(session, relationships, "Relationships described")
+    graph = KnowledgeGraph(entities, relationships)
+    graph.reports = write_reports(session, graph)
     return graph
 
 
@@ -106,12 +97,13 @@ def _summarise_one(session: Session, item: Item) -> Item:
     return replace(item, descriptions=(summary,))
 
 
-def write_reports(session: Session, graph: KnowledgeGraph, communities: Sequence[Community]) -> int:
-    """Let the model report on communities, deepest level first (section 3.1.5); return how many are lost.
+def write_reports(session: Session, graph: KnowledgeGraph) -> list[Report]:
+    """Let the model report on communities, deepest level first (section 3.1.5).
 
     A community may have no relationship between its members, as chains are divided, too: there is no report on it.
     """
     tables: dict[Community, str] = {}
+    communities = find_communities(graph.relationships)
     for community in sorted(communities, key=lambda community: (-community.level, community.number)):
         members = set(community.members)
         inner = [each for each in graph.relationships_of(members) if members >= {each.source, each.target}]
@@ -119,8 +111,7 @@ def write_reports(session: Session, graph: KnowledgeGraph, communities: Sequence
             tables[community] = as_data("tables", make_tables(graph, inner))
     replies = session.ask_all(_REPORT, tables.values(), CommunityReport, title="Reports on communities")
     reports = [make_report(community, reply) for community, reply in zip(tables, replies, strict=True) if reply]
-    graph.reports = sorted(reports, key=lambda report: report.community.number)
-    return len(tables) - len(reports)
+    return sorted(reports, key=lambda report: report.community.number)
 
 
 def make_tables(

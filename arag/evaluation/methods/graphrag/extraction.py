@@ -70,8 +70,8 @@ class Extraction(BaseModel):
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
 
 
-def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
-    """Let the model read each chunk twice; return what was read, and how many chunks lack a usable reply."""
+def extract(session: Session) -> list[tuple[str, Extraction]]:
+    """Let the model read each chunk twice; return what it found, with the chunks' ids."""
     chunks = session.lab.chunks
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
     replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
@@ -79,8 +79,7 @@ def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
     conversations = [[text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read]
     again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
     both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
-    extractions = [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
-    return extractions, len(chunks) - sum(more is not None for more in again)
+    return [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
 
 
 def clean(text: str) -> str:

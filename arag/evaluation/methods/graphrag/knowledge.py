@@ -42,17 +42,13 @@ class Entity(Described):
 
 @dataclass(frozen=True, slots=True)
 class Relationship(Described):
-    """A directed relationship between the titles of two entities.
-
-    Attributes:
-        weight: The sum of its strengths in the chunks.
-        rank: The sum of its ends' degrees.
-    """
+    """A directed relationship between two titles; its weight is the sum of its strengths in the chunks."""
 
     source: str
     target: str
     weight: float
     rank: int = 0
+    """The sum of its ends' degrees."""
 
     def __str__(self) -> str:
         return f"{self.source} and {self.target}"
@@ -79,13 +75,12 @@ class Report:
 
 
 class KnowledgeGraph:
-    """What the model read in a corpus, in order of numbers; `figures` say in words how much, and what is missing."""
+    """What the model read in a corpus, in order of numbers."""
 
     def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
         self.entities = entities
         self.relationships = relationships
         self.reports: list[Report] = []
-        self.figures: list[str] = []
         self.by_title = {entity.title: entity for entity in entities}
         self._relationships_of: dict[str, list[Relationship]] = defaultdict(list)
         for each in relationships:

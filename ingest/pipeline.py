@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 from arag.errors import InputError
 from arag.ingest.bridge import check_cancelled, run_in_thread
@@ -39,14 +39,6 @@ _BATCH_CHARACTERS = 100_000  # of documents that are looked up in the index at o
 _BATCH_DOCUMENTS = 500
 _MAX_NAMES = 5  # of what was left out, in a message
 _LAST_LATIN_LETTER = "\u024f"
-
-
-class IngestOptions(TypedDict, total=False):
-    """The options of `ingest` that `aingest` passes on."""
-
-    chunk_tokens: int | None
-    prune: bool
-    readers: Mapping[str, str | Reader] | None
 
 
 def ingest(
@@ -105,8 +97,9 @@ def ingest(
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
-    options = IngestOptions(chunk_tokens=chunk_tokens, prune=prune, readers=readers)
-    summary = run_ingest(sources, store, embedder=chosen, progress=progress, **options)
+    summary = run_ingest(
+        sources, store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers, progress=progress
+    )
     _warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
 
@@ -116,8 +109,10 @@ async def aingest(
     index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
+    chunk_tokens: int | None = None,
+    prune: bool = False,
+    readers: Mapping[str, str | Reader] | None = None,
     progress: bool | ShowProgress = False,
-    **options: Unpack[IngestOptions],
 ) -> Index:
     """Do the same as `ingest` in a thread, so that the event loop stays free.
 
@@ -141,9 +136,8 @@ async def aingest(
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
-    summary = await run_in_thread(
-        partial(run_ingest, index=store, embedder=chosen, progress=progress, **options), sources
-    )
+    work = partial(run_ingest, index=store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers)
+    summary = await run_in_thread(partial(work, progress=progress), sources)
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -176,7 +170,7 @@ def run_ingest(
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
     with using_store(index) as store, Readers(readers) as by_ending:
         reader = SourceReader(sources, by_ending, store.location if isinstance(store.location, Path) else None)
-        meter = Meter(progress, reader.count_bytes() if progress else None)
+        meter = Meter(progress, reader.total)
         problems: list[Problem] = []
         documents = _sort_out(reader.read(), problems)
         first = next(documents, None)  # so that nothing is made where nothing can be read

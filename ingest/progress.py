@@ -94,14 +94,9 @@ class Meter:
         documents: int = 0,
         sentences: int = 0,
     ) -> None:
-        """Show the progress.
+        """Show the progress of a step, with more documents that are finished and sentences that were embedded.
 
-        Args:
-            phase: The step that begins or goes on; None for the current one.
-            done: What is done of the step; None for as much as before.
-            total: Where the step ends, if it is not what all steps work through.
-            documents: More documents that are finished.
-            sentences: More sentences that were embedded.
+        `total` is where a step ends that has an end of its own.
         """
         done = self._done if done is None else done
         if phase and phase != self._phase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,16 +21,12 @@ from arag.ingest.formats.content import (
     clean_text,
     decode,
     folded,
-    has_utf16_mark,
 )
 
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
 
-_MAX_DEPTH = 100  # lists and objects inside each other
-_MAX_INTEGER = 10**300  # larger ones are no floats, and become text
 _MAX_VALUE = 40  # characters of a value in a message
-_LIST_KEYS = ("documents", "records", "data")
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
 
@@ -38,9 +34,6 @@ def read_jsonl(path: Path, file_id: str) -> Records:
     """Read a file of any size with one record per line; the ids of records without one begin with the file's."""
     number = end = 0
     with path.open("rb") as file:
-        if has_utf16_mark(file.read(4)):
-            raise FormatError("in UTF-16; convert it to UTF-8")
-        file.seek(0)
         for line_number, line in enumerate(iter(partial(file.readline, MAX_FILE_BYTES), b""), 1):
             end += len(line)
             if line.strip():
@@ -56,10 +49,9 @@ def read_json(path: Path, file_id: str) -> Records:
     if size > MAX_FILE_BYTES:
         limit = f"{MAX_FILE_BYTES / 1e6:,.0f} MB"
         raise FormatError(f"more than {limit}; convert it to JSON Lines, which may have any size")
-    value = _load(path.read_bytes())
-    items = _list_records(value)
-    if items is None:
-        yield read_record(value, f"{file_id}#1", str(path)), size
+    items = _load(path.read_bytes())
+    if not isinstance(items, list):
+        yield read_record(items, f"{file_id}#1", str(path)), size
     elif not items:
         raise FormatError("empty list")
     elif _are_chunks(items, path.name):
@@ -97,16 +89,18 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
     )
 
 
-def to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
-    """Return fields as JSON has them, with clean characters, and with null for numbers that are not finite.
+def to_json(value: Any) -> Any:
+    """Return a value as JSON has it, with clean characters, and with null for numbers that are not finite.
 
-    Dates, paths, UUIDs, decimals, members of enums and integers that are too large for a float become text, sets
-    become sorted lists, numpy's arrays lists.
+    Dates, paths, UUIDs, decimals and members of enums become text, sets and numpy's arrays lists.
 
     Raises:
-        ValueError: There is no common way to write one in JSON; the message has its name.
+        FormatError: There is no common way to write it in JSON.
     """
-    return {clean_characters(str(name)): _to_json(value, str(name)) for name, value in fields.items()}
+    try:
+        return _clean(to_jsonable_python(value, fallback=lambda other: other.tolist()))
+    except (AttributeError, ValueError) as error:
+        raise FormatError(f"JSON cannot hold it: {error}") from error
 
 
 def has_control_characters(text: str) -> bool:
@@ -114,32 +108,17 @@ def has_control_characters(text: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
 
 
-def _to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR0911 - a case for each kind
-    if depth > _MAX_DEPTH:
-        raise FormatError("nested too deeply")
+def _clean(value: JSON) -> JSON:
     match value:
-        case int() if abs(value) > _MAX_INTEGER:
-            return str(value)
-        case None | bool() | int():
-            return value
         case str():
             return clean_characters(value)
         case float():
             return value if math.isfinite(value) else None
         case dict():
-            return {clean_characters(str(key)): _to_json(value[key], f"{name}.{key}", depth + 1) for key in value}
-        case list() | tuple():
-            return [_to_json(item, name, depth + 1) for item in value]
-        case set() | frozenset():  # in the same order in every process
-            return sorted((_to_json(item, name, depth + 1) for item in value), key=json.dumps)
-        case _ if hasattr(value, "tolist"):
-            return _to_json(value.tolist(), name, depth + 1)
-    try:
-        plain: JSON = to_jsonable_python(value)
-    except ValueError as error:
-        kind = type(value).__name__
-        raise FormatError(f'"{name}" is {kind}, which JSON cannot hold; convert it first') from error
-    return _to_json(plain, name, depth + 1) if isinstance(plain, str | list | dict) else plain
+            return {clean_characters(key): _clean(field) for key, field in value.items()}
+        case list():
+            return [_clean(item) for item in value]
+    return value
 
 
 def _load(data: bytes) -> JSON:
@@ -147,12 +126,10 @@ def _load(data: bytes) -> JSON:
     if not text:
         raise FormatError("empty document")
     try:
-        return _to_json(json.loads(text))
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
-        raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
+        value: JSON = to_json(json.loads(text))
     except (RecursionError, ValueError) as error:
-        raise FormatError(f"not usable JSON: {error}") from error
+        raise FormatError(f"not valid JSON: {error}") from error
+    return value
 
 
 def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | Problem:
@@ -161,20 +138,6 @@ def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | P
         return read_record(_load(item) if isinstance(item, bytes) else item, default_id, source)
     except FormatError as error:
         return Problem(source, str(error))
-
-
-def _list_records(value: JSON) -> list[JSON] | None:
-    """Return the records in the top level of a JSON file, or None if it is a record itself."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        raise FormatError(f"the top level is {_show(value)}; it must be a list of records, or an object")
-    if "text" in value or value.keys() >= _BENCHMARK_KEYS.keys():
-        return None
-    for key in _LIST_KEYS:
-        if isinstance(records := value.get(key), list):
-            return records
-    raise FormatError(f'the object has neither a "text" nor a list of records under one of {", ".join(_LIST_KEYS)}')
 
 
 def _are_chunks(items: list[JSON], file_name: str) -> bool:
@@ -189,31 +152,24 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
     """Yield one document of all chunks, after what is wrong with those that it lacks."""
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
-        try:
-            chunk_id, text = _read_chunk(item, chunks)
-        except FormatError as error:
-            yield Problem(f"{path}, item {number}", str(error))
+        if isinstance(item, dict):
+            chunk_id, text = item.get("id"), item.get("text")
+        else:
+            chunk_id, _, text = item.partition(":") if isinstance(item, str) else ("", "", "")
+        chunk_id = str(chunk_id) if isinstance(chunk_id, int) else chunk_id
+        if not isinstance(chunk_id, str) or not chunk_id.strip() or has_control_characters(chunk_id):
+            reason = f'the chunk is {_show(item)}; it must be a string "id:text", or an object with "id" and "text"'
+        elif not isinstance(text, str) or not text.strip():
+            reason = "empty chunk"
+        elif chunk_id in chunks:
+            reason = f"duplicate chunk id {chunk_id!r}"
         else:
             chunks[chunk_id] = text
+            continue
+        yield Problem(f"{path}, item {number}", reason)
     if chunks:
         text = "".join(chunks.values())
         yield Document(file_id, "", text, str(path), ready_chunks=tuple(chunks.items()), has_own_id=False)
-
-
-def _read_chunk(item: JSON, earlier: Collection[str]) -> tuple[str, str]:
-    if isinstance(item, dict):
-        chunk_id, text = _string(item, "id", str, int), _string(item, "text")
-    elif isinstance(item, str) and ":" in item:
-        chunk_id, _, text = item.partition(":")
-    else:
-        raise FormatError(f'the chunk is {_show(item)}; it must be a string "id:text"')
-    if not chunk_id.strip() or has_control_characters(chunk_id):
-        raise FormatError(f"chunk id {chunk_id!r} is empty or has control characters in it")
-    if not text.strip():
-        raise FormatError("empty chunk")
-    if chunk_id in earlier:
-        raise FormatError(f"duplicate chunk id {chunk_id!r}")
-    return chunk_id, text
 
 
 def _string(record: dict[str, JSON], name: str, *types: type) -> str:

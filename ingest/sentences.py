@@ -40,7 +40,6 @@ _OPENERS = "“‘«‹„([{「『《【（"
 _ENDS = ".!?…。！？｡؟।۔"
 _EAST_ASIAN_ENDS = "。！？｡"
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
-_QUOTES = re.compile("と|って")  # in Japanese, after a quotation that the sentence goes on from
 
 # Never the last word of a sentence.
 _NEVER_LAST = frozenset(
@@ -78,11 +77,7 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
-    between sentences.
-
-    Args:
-        text: The text.
-        title: Its title, which is a heading if the text begins with it.
+    between sentences. The title is a heading if the text begins with it.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
@@ -268,8 +263,6 @@ def _is_border(text: str, border: int) -> bool:
         return False
     if core[-1] not in _EAST_ASIAN_ENDS and before == ended:
         return False  # no white space: "example.com", "EURO.KO."
-    if core != ended and core[-1] in _EAST_ASIAN_ENDS and _QUOTES.match(text, border):
-        return False
     following = text[border : border + 32].lstrip("\"'" + _OPENERS + " ")
     if following[:1].islower() and core[-1] not in _EAST_ASIAN_ENDS:
         return False

@@ -7,7 +7,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -18,7 +17,7 @@ from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, folded, reason
-from arag.ingest.records import Records, has_control_characters, read_json, read_jsonl, read_record, to_metadata
+from arag.ingest.records import Records, has_control_characters, read_json, read_jsonl, read_record, to_json
 from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
@@ -50,14 +49,11 @@ class SourceReader:
     Hidden entries (a name that starts with ".") and the index itself are passed over. Links below a folder, other
     indexes and files without a reader are skipped and named. A file that is named twice is read once.
 
-    Args:
-        sources: A file, a folder, a LangChain document, a dictionary, or an iterable of them. Everything in a sequence
-            is checked at once; of another iterable, each item when it is its turn.
-        readers: How files are read, by their endings.
-        target: The folder that the documents are for, which is not walked.
+    Everything in a sequence is checked at once; of another iterable, each item when it is its turn.
 
     Attributes:
         bytes: Bytes of the files read so far; of objects given in Python, the characters of their texts.
+        total: What `bytes` will be in the end; None if the sources can be gone through only once.
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
@@ -70,121 +66,104 @@ class SourceReader:
 
     def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
         self.bytes = 0
+        self.total: int | None = None
         self.folders: list[str] = []
         self.files: set[str] = set()
         self.failures: set[str] = set()
         self.skipped: dict[Path, str] = {}
         self._readers = readers
-        self._target = ""
-        with suppress(ValueError):  # no folder can have such a name: opening the index says so
-            self._target = _real_path(target) if target else ""
+        self._target = target.absolute() if target else None
         self._places = Counter[str]()  # ids made from metadata
         self._items = _list_sources(sources)
-        self._listed: dict[int, list[_File | Problem]] = {}  # the files of the paths in a sequence, by their places
+        self._checked: list[DocumentObject | list[_File | Problem]] = []  # those of a sequence
         if isinstance(self._items, Sequence):
             if not self._items:
                 raise InputError("no file, folder or document was given")
-            for number, item in enumerate(self._items):
-                if isinstance(item, str | Path):
-                    try:
-                        self._listed[number] = self._list_files(item)
-                    except ValueError as error:
-                        raise InputError(f"{clean_characters(str(item))!r} {error}") from error
-                elif not _is_object(item):
-                    raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
-
-    def count_bytes(self) -> int | None:
-        """Return what `bytes` will be in the end, or None if the sources can be gone through only once."""
-        if not isinstance(self._items, Sequence):
-            return None
-        files = [file for files in self._listed.values() for file in files if isinstance(file, _File)]
-        return sum(_size(file.path) for file in files) + sum(map(_count_characters, filter(_is_object, self._items)))
+            self._checked = [self._check(item, number) for number, item in enumerate(self._items)]
+            files = [file for part in self._checked if isinstance(part, list) for file in part]
+            self.total = sum(_size(file.path) for file in files if isinstance(file, _File))
+            self.total += sum(_count_characters(part) for part in self._checked if not isinstance(part, list))
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in their place, what was wrong with those that cannot be read."""
         for number, item in enumerate(self._items):
-            if isinstance(item, str | Path):
-                try:
-                    files = self._listed[number] if self._listed else self._list_files(item)
-                except ValueError as error:
-                    files = [Problem(str(item), str(error))]
-                for file in files:
-                    if isinstance(file, Problem):
-                        yield self._finish(file)
-                    else:
-                        yield from self._read_file(file)
-            elif _is_object(item):
-                yield self._read_object(item, f"sources[{number}]")
-            else:
-                yield Problem(f"sources[{number}]", f"it is {type(item).__name__}; {_VALID_SOURCES}")
+            try:
+                part = self._checked[number] if self._checked else self._check(item, number)
+            except InputError as error:
+                yield Problem(str(item) if isinstance(item, str | Path) else f"sources[{number}]", str(error))
+                continue
+            if not isinstance(part, list):
+                yield self._read_object(part, f"sources[{number}]")
+                continue
+            for file in part:
+                if isinstance(file, Problem):
+                    yield self._finish(file)
+                else:
+                    yield from self._read_file(file)
+
+    def _check(self, item: Any, number: int) -> DocumentObject | list[_File | Problem]:
+        """Return an object that was given, or the files of a path."""
+        if isinstance(item, str | Path):
+            return self._list_files(item)
+        if _is_object(item):
+            return item
+        raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
 
     def _list_files(self, source: str | Path) -> list[_File | Problem]:
-        """Return the file, or all files of a folder in sorted order, without those that are listed already.
-
-        Raises:
-            ValueError: The path leads to nothing that can be read.
-        """
-        path = Path(source)
+        """Return the file, or all files of a folder in sorted order, without those that are listed already."""
+        path, name = Path(source), repr(clean_characters(str(source)))
         try:
             path.stat()
         except (OSError, ValueError) as error:
-            raise ValueError(f"cannot be read: {reason(error)}") from error
+            raise InputError(f"{name} cannot be read: {reason(error)}") from error
         if source == "":
-            raise ValueError("is an empty path")
+            raise InputError("a source is an empty path")
         if path.is_dir():
             if is_index(path):
-                raise ValueError("is an index: give the documents that it was made from")
-            skipped = len(self.skipped)
+                raise InputError(f"{name} is an index: give the documents that it was made from")
+            self.folders.append(_real_path(path))
             files = list(self._walk(path))
-            fault = "contains no files" if len(self.skipped) == skipped else "contains only links and other files"
-        elif path.is_file():
-            files = [_File(path, path.name, _real_path(path))] if self._knows(path) else []
-            fault = f"has an unknown ending, {path.suffix!r}"
         else:
-            raise ValueError("is neither a file nor a folder")
+            files = [_File(path, path.name, _real_path(path))] if self._knows(path) else []
         if not files:
-            raise ValueError(
-                f"{fault}; valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those of "
-                'programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
+            fault = "contains no files that can be read" if path.is_dir() else f"has an unknown ending, {path.suffix!r}"
+            raise InputError(
+                f"{name} {fault}; valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those "
+                'of programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
             )
         new = [file for file in files if isinstance(file, Problem) or file.real_path not in self.files]
         self.files |= {file.real_path for file in new if isinstance(file, _File)}
         return new
 
-    def _walk(self, folder: Path) -> Iterator[_File | Problem]:
-        self.folders.append(_real_path(folder))
-        entries = [(folder, self.folders[-1], True)]
-        while entries:
-            path, real_path, is_folder = entries.pop()
-            if not is_folder:
-                yield _File(path, path.relative_to(folder).as_posix(), real_path)
+    def _walk(self, top: Path, below: str = "") -> Iterator[_File | Problem]:
+        """Yield the files of a folder, or of one that is somewhere below it."""
+        folder = top / below
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            self.failures.add(_real_path(folder))
+            yield Problem(str(folder), reason(error))
+            return
+        for entry in entries:
+            path, name = folder / entry.name, below + entry.name
+            if entry.name.startswith(".") or path.absolute() == self._target:
                 continue
-            try:
-                with os.scandir(path) as inside:
-                    visible = sorted((e for e in inside if not e.name.startswith(".")), key=lambda e: e.name)
-            except OSError as error:
-                self.failures.add(real_path)
-                yield Problem(str(path), reason(error))
-                continue
-            for entry in reversed(visible):
-                real = f"{real_path.rstrip(os.sep)}{os.sep}{_storable(entry.name)}"
-                if real == self._target:
-                    continue
-                if why := self._why_skipped(entry):
-                    self.skipped[path / entry.name] = why
-                else:
-                    entries.append((path / entry.name, real, entry.is_dir()))
+            if why := self._why_skipped(entry):
+                self.skipped[path] = why
+            elif entry.is_dir():
+                yield from self._walk(top, f"{name}/")
+            else:
+                yield _File(path, name, _real_path(path))
 
     def _why_skipped(self, entry: os.DirEntry[str]) -> str:
         """Return why an entry of a folder is skipped, or an empty string."""
-        path = Path(entry.path)
         if entry.is_symlink():
             return "a link, which is not followed"
         if entry.is_dir():
-            return "an index" if is_index(path) else ""
+            return "an index" if is_index(Path(entry)) else ""
         if not entry.is_file():
             return "neither a file nor a folder"
-        return "" if self._knows(path) else f"no reader for {path.suffix.lower()}"
+        return "" if self._knows(Path(entry)) else f"no reader for {Path(entry).suffix.lower()}"
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in _RECORD_READERS or self._readers.knows(path)
@@ -205,7 +184,7 @@ class SourceReader:
         """Read a file as one document, in the way of `read_jsonl`."""
         content, size = self._readers.read(path), _size(path)
         yield from ((Problem(str(path), part), size) for part in content.left_out)
-        title, metadata = content.title or path.stem.replace("_", " "), to_metadata(content.metadata)
+        title, metadata = content.title or path.stem.replace("_", " "), to_json(dict(content.metadata))
         yield Document(file_id, title, content.text, str(path), metadata, content.page_starts, has_own_id=False), size
 
     def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:
@@ -214,7 +193,7 @@ class SourceReader:
         if own_id is not None or fields.get("source") is not None:
             place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
         try:
-            metadata = to_metadata(fields)
+            metadata = to_json(dict(fields))
             if isinstance(item, Mapping):
                 document = read_record(metadata, "", place)
             else:
@@ -265,9 +244,7 @@ def _list_sources(sources: Sources) -> Iterable[Source]:
         return [sources]
     if isinstance(sources, Iterable):
         return sources
-    hints = {"lazy_load": ": pass its lazy_load()", "__aiter__": ": only aingest takes asynchronous iterables"}
-    hint = next((hints[name] for name in hints if hasattr(sources, name)), "")
-    raise InputError(f"the sources are {type(sources).__name__}{hint}; {_VALID_SOURCES}")
+    raise InputError(f"the sources are {type(sources).__name__}; {_VALID_SOURCES}")
 
 
 def _is_object(item: object) -> TypeIs[DocumentObject]:
@@ -282,13 +259,8 @@ def _count_characters(item: DocumentObject) -> int:
 
 
 def _real_path(path: Path) -> str:
-    """Return a path without links, as a text that can be stored."""
-    return _storable(os.path.realpath(path))
-
-
-def _storable(name: str) -> str:
-    r"""Return a name with `\\xff` for what is not UTF-8 in it."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    r"""Return a path without links, as a text that can be stored: with `\\xff` for what is not UTF-8 in it."""
+    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
 
 
 def _size(path: Path) -> int:

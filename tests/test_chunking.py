@@ -99,36 +99,6 @@ def test_chunks_keep_to_their_size_in_real_tokens(exact_counter, text, chunk_tok
         assert chunk.tokens <= chunk_tokens * 1.5 + 2
 
 
-def test_chunks_are_filled():
-    text = " ".join(f"This is sentence number {n} of many." for n in range(200))
-    chunks = cut(document(text), chunk_tokens=70)
-    assert [chunk.tokens for chunk in chunks] == [70] * 20
-    assert all(len(chunk.sentences) == 10 for chunk in chunks)
-
-
-def test_heading_goes_with_what_follows_it():
-    text = "It was a long day at sea for all of them.\n\n# Two\n\n## Two and a half\n\nThe second day was longer."
-    chunks = cut(document(text), chunk_tokens=13)
-    assert [chunk.text for chunk in chunks] == [
-        "It was a long day at sea for all of them.\n\n",
-        "# Two\n\n## Two and a half\n\nThe second day was longer.",
-    ]
-
-
-def test_headings_only_are_embedded():
-    chunks = cut(document("# One\n\n# Two\n\n# Three"), chunk_tokens=50)
-    assert [[s.embedded for s in chunk.sentences] for chunk in chunks] == [[True, True, True]]
-
-
-def test_a_sentence_longer_than_a_chunk_is_split_at_word_borders():
-    words = [f"word{n}" for n in range(1_000)]
-    text = " ".join(words) + "."
-    chunks = cut(document(text), chunk_tokens=60)
-    assert "".join(chunk.text for chunk in chunks) == text
-    assert [chunk.tokens for chunk in chunks] == [60] * 16 + [40]
-    assert [word for chunk in chunks for word in chunk.text.rstrip(".").split()] == words
-
-
 def test_a_sentence_longer_than_an_embedder_reads_is_split_within_a_chunk():
     text = " ".join(f"word{n}" for n in range(600))
     (chunk,) = cut(document(text), chunk_tokens=1_000)
@@ -192,15 +162,6 @@ def test_sentences_stand_under_their_headings_and_these_under_their_parents():
     assert places(text)[6] == ("None.", "The Mill > Its wheel > Repairs")
 
 
-def test_a_plain_line_is_a_heading_below_those_of_markdown():
-    text = "# One\n\nHow it began\n\nHe came.\n\nHow it ended\n\nHe left.\n\n# Two\n\nHe was gone."
-    assert [heading for sentence, heading in places(text) if sentence.startswith("He ")] == [
-        "One > How it began",
-        "One > How it ended",
-        "Two",
-    ]
-
-
 def test_the_title_again_and_page_headers_are_no_headings():
     text = (
         "The Mill\n\nIt stands.\n\nThe Mill\n\nIt turns.\n\nTable of contents\n\nIt fell.\n\nMarch 31, 12\n\nIt rose."
@@ -211,13 +172,6 @@ def test_the_title_again_and_page_headers_are_no_headings():
 def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
     text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
     assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
-
-
-def test_comments_in_code_are_no_headings():
-    assert [heading for _, heading in places("# Use\n\n```sh\n# install it\npip install it\n```\n\nIt runs.")] == [
-        "",
-        *["Use"] * 5,
-    ]
 
 
 def rows(text):

@@ -5,16 +5,12 @@ Each property runs with few examples, and with many more among the slow tests.
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import random
 import shutil
 import signal
-import sys
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,8 +18,6 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
 
-from arag.cli import main
-from arag.cli.index import LEFT_OUT
 from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.chunking import chunk_document
@@ -32,10 +26,8 @@ from arag.ingest.formats import READERS, Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.sources import SourceReader
-from arag.models import onnx
 from arag.retrieval.index import open_index
-from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
-from arag.terminal import FAILED
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, write_corpus
 from scripted import ScriptedModel, assert_paired, calls
 from scripted_model import DOCUMENTS, asked
@@ -76,60 +68,6 @@ def bounded(seconds=BOUND):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - began < seconds  # what is not Python's own cannot be stopped
-
-
-# --- which files are touched ---
-
-_READING = {"os.listdir", "os.scandir"}
-_WRITING = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
-_LEAVING = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect"}
-_events = None
-
-
-def _watch(event, arguments):
-    if _events is not None and (event in {"open", "sqlite3.connect"} or event in _READING | _WRITING | _LEAVING):
-        _events.append((event, arguments))
-
-
-@pytest.fixture(scope="module")
-def only_in():
-    """A context manager that asserts that files are written in one folder only, and read there and in another."""
-    sys.addaudithook(_watch)
-    patch = pytest.MonkeyPatch()
-    patch.setattr(shutil, "_use_fd_functions", False)  # it would tell names without their folders
-
-    @contextmanager
-    def watch(index, source=None):
-        global _events  # noqa: PLW0603 - a hook cannot be removed
-        _events = []
-        try:
-            yield
-        finally:
-            seen, _events = _events, None
-        libraries = (sys.prefix, sys.base_prefix, Path(pytest.__file__).parents[1])  # an environment may be linked
-        for event, arguments in seen:
-            if event == "subprocess.Popen" and "arag.child" in arguments[1]:
-                continue
-            assert event not in _LEAVING
-            if isinstance(arguments[0], int):  # a file that is open already
-                continue
-            name = os.fsdecode(arguments[0])
-            if event == "sqlite3.connect":  # which may be given a URI
-                if not name:  # a temporary file of SQLite's own, which has no name
-                    continue
-                name = name.removeprefix("file:").partition("?")[0]
-            if name == os.devnull:  # the standard error of the process that reads PDFs
-                continue
-            path = Path(os.path.abspath(name))  # noqa: PTH100 - links stay what they are
-            if path == index.parent:  # synced when the index's folder is made
-                continue
-            writes = event in _WRITING or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-            ours = (index, Path(os.environ["XDG_STATE_HOME"]))
-            folders = ours if writes else (*ours, source or index, *libraries)
-            assert any(path.is_relative_to(folder) for folder in folders) or "__pycache__" in path.parts, event
-
-    yield watch
-    patch.undo()
 
 
 def tree(folder, *left_out):
@@ -213,16 +151,6 @@ pages = st.lists(st.sampled_from(MARKUP) | st.sampled_from(MARKUP) | texts, max_
 web_pages = st.builds(encoded, pages, encodings)
 
 
-front_matters = st.lists(
-    st.sampled_from(
-        "a: |b: &x [1]|*x|<<: *x|- c|[|]|{|}|? d|!!python/object:os.system|!t|# e|'|\"|>|%|@|~|1e999".split("|")
-    )
-    | texts,
-    max_size=12,
-).flatmap(lambda parts: st.sampled_from(["\n", " ", "\n  "]).map(lambda gap: f"---\n{gap.join(parts)}\n---\nText."))
-markdowns = st.builds(encoded, front_matters | texts, encodings)
-
-
 # --- record files ---
 
 fields = {
@@ -238,23 +166,13 @@ records = good | good | st.fixed_dictionaries({}, optional={**fields, "documents
 TWISTS = (
     lambda line: line[: len(line) // 2],
     lambda line: line.replace("{", '{"id": 1, "text": "first", "id": [], ', 1),
-    lambda line: line.replace('"text"', '"text": "again", "text"', 1),
-    lambda line: line.replace("{", '{"number": 1e999, "low": -1E+999, "zero": -0.0, ', 1),
-    lambda line: line.replace("{", '{"id": ' + "9" * 5_000 + ", ", 1),
-    lambda line: line.replace("{", '{"a": NaN, "b": -Infinity, ', 1),
+    lambda line: line.replace("{", '{"number": 1e999, "low": NaN, "id": ' + "9" * 5_000 + ", ", 1),
     lambda line: line.replace("{", '{"deep": ' + "[" * 3_000 + "]" * 3_000 + ", ", 1),
     lambda line: line.replace("{", '{"deep": ' + "[" * 99 + "]" * 99 + ", ", 1),
-    lambda line: "[" * 3_000,
     lambda line: line.replace('"', "'"),
-    lambda line: line + ",",
     lambda line: line + line,
     lambda line: "\ufeff" + line,
-    lambda line: line.replace(" ", "\n"),
-    lambda line: line.replace("a", "\x01"),
     lambda line: line.replace("a", "\\u0000\\ud83d\\u2028"),
-    lambda line: line.upper(),
-    lambda line: "// " + line,
-    lambda line: " " + line + " \x0b",
 )
 
 
@@ -268,7 +186,7 @@ def record_files(draw):
     if name.lower().endswith("jsonl"):
         ends = st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n", "\u2028"])
         data = [encoded(line + draw(ends), draw(encodings)) for line in lines]
-        return name, b"".join(data)
+        return name.encode(), b"".join(data)
     start, end = draw(
         st.sampled_from([("[", "]"), ("[", "]"), ('{"documents": [', "]}"), ('{"data": [', "]"), ("", "")])
     )
@@ -276,7 +194,7 @@ def record_files(draw):
     edits = st.tuples(st.integers(0, len(data)), st.integers(0, 3), st.binary(max_size=3))
     for at, length, new in draw(st.lists(edits, max_size=1)):
         data = data[:at] + new + data[at + length :]
-    return name, data
+    return name.encode(), data
 
 
 def name_bytes(folder, stem, suffix):
@@ -322,8 +240,7 @@ def clean(text):
 @fuzzed(quick=30, slow=2_000)
 def test_no_record_file_breaks_the_reader(examples, tmp_path):
     def body(file):
-        name, data = file
-        source = write_files(tmp_path / "source", [(name.encode(), data)])
+        source = write_files(tmp_path / "source", [file])
         with bounded():
             found = list(SourceReader(source, Readers()).read())
         assert len(found) > 1  # the file, or what is wrong with it, and the one that is always there
@@ -342,7 +259,7 @@ def test_no_record_file_breaks_the_reader(examples, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def ingested(tmp_path_factory, only_in):
+def ingested(tmp_path_factory):
     """Ingest files into an index, and assert that all is there that was not refused, and nothing anywhere else."""
     base = tmp_path_factory.mktemp("fuzz")
     source, index = base / "a" / "b" / "source", base / "a" / "b" / "index"
@@ -357,7 +274,7 @@ def ingested(tmp_path_factory, only_in):
         write_files(source, some)
         before = tree(base, index)
         options = {"embedder": HashEmbeddings(), "chunk_tokens": chunk_tokens, "prune": True}
-        with bounded(), only_in(index, source):
+        with bounded():
             summary = run_ingest(source, index, **options)
         assert tree(base, index) == before
         refused = {problem.source for problem in summary.problems}
@@ -401,13 +318,7 @@ ways = {"anew": st.booleans(), "chunk_tokens": st.sampled_from([50, 200, 1_000])
 
 @fuzzed(quick=4, slow=300)
 def test_no_document_breaks_an_ingestion_and_none_is_lost(examples, ingested):
-    check(examples, ingested, some=st.lists(files, max_size=6), **ways)
-
-
-@fuzzed(quick=4, slow=300)
-def test_no_record_file_breaks_an_ingestion_and_no_record_is_lost(examples, ingested):
-    some = st.lists(record_files().map(lambda file: (file[0].encode(), file[1])), max_size=4)
-    check(examples, ingested, some=some, **ways)
+    check(examples, ingested, some=st.lists(files | record_files(), max_size=6), **ways)
 
 
 # --- tool calls ---
@@ -444,7 +355,7 @@ arguments = st.builds(dict.__or__, likely, st.dictionaries(names | strings, json
 
 
 @fuzzed(quick=20, slow=1_200)
-def test_nothing_that_a_model_sends_stops_the_loop(examples, index, only_in):
+def test_nothing_that_a_model_sends_stops_the_loop(examples, index):
     model = ScriptedModel()
     agent = create_arag_agent(model, index)
     sent = st.lists(st.tuples(st.sampled_from(TOOL_NAMES) | strings, arguments), max_size=3)
@@ -458,7 +369,7 @@ def test_nothing_that_a_model_sends_stops_the_loop(examples, index, only_in):
         # Functions, because a reply that is copied could not be nested deeply.
         model.script = [lambda _: reply, lambda _: AIMessage(answer), lambda _: AIMessage("Enough.")]
         model.calls = []
-        with bounded(), only_in(index.path):
+        with bounded():
             state = agent.invoke(asked())
         assert_paired(state["messages"])
         assert state["answer"].strip()
@@ -473,7 +384,7 @@ def test_nothing_that_a_model_sends_stops_the_loop(examples, index, only_in):
 
 
 @fuzzed(quick=25, slow=1_600)
-def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index, only_in):
+def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index):
     numbers = st.integers(-2, 40) | st.sampled_from([10**30, -(10**30)])
     retriever = index.as_retriever("keyword")
 
@@ -492,126 +403,30 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
             lambda: retriever.invoke(one, k=number),
         )
         for search in searches:
-            with bounded(), only_in(index.path), suppress(ARAGError):
+            with bounded(), suppress(ARAGError):
                 search()
 
     named = st.lists(st.sampled_from(["annals", "boso"]) | strings, max_size=2)
     check(examples, body, several=a_list, one=strings, number=numbers, documents=named)
 
 
-# --- command lines ---
-
-
-@pytest.fixture
-def arag(tmp_path, monkeypatch):
-    """Run a command line in a folder of its own, with the streams that a terminal has; returns the exit code."""
-    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
-    folder = tmp_path / "a" / "b"
-    corpus = write_corpus(folder / "corpus", [*DOCUMENTS, *HOSTILE_DOCUMENTS])
-    run_ingest(corpus, folder / "index")
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("ARAG_MODEL", raising=False)
-
-    def run(*words):
-        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["arag", *words])
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            try:
-                main()
-            except SystemExit as end:
-                err.flush()
-                assert b"Traceback" not in err.buffer.getvalue()
-                return end.code or 0
-        return 0
-
-    return run
-
-
-COMMANDS = (["search", "keyword"], ["search", "semantic"], ["read"], ["info"], ["ask"], ["ingest"], ["search"], [])
-OPTIONS = (
-    "--index|-i|--top-k|-k|--adjacent|--json|--help|--version|--model|extractive|--max-steps|--prune|--as"
-    "|--chunk-tokens|--|-|=|0|1|2|-1|999999999999999999999|nan|corpus|index|nowhere|index/index.sqlite3|en|../../b"
-).split("|")
-spoken = (texts | halves).map(lambda text: text.replace("/", "").replace("\0", ""))
-words = st.sampled_from(OPTIONS) | st.sampled_from(OPTIONS) | spoken
-
-
-@fuzzed(quick=15, slow=400)
-def test_no_command_line_ends_in_a_traceback(examples, arag, tmp_path):
-    def body(command, before, after, has_index):
-        line = [*command, *before, *(["--index", "index"] if has_index else []), *after]
-        with bounded():
-            assert arag(*line) in {0, FAILED, 2, LEFT_OUT}
-        assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
-
-    rest = st.lists(words, max_size=4)
-    check(examples, body, command=st.sampled_from(COMMANDS), before=rest, after=rest, has_index=st.booleans())
-
-
 # --- bounded time ---
-
-
-@pytest.fixture(scope="module")
-def large_index(tmp_path_factory):
-    """An index of 2,500 chunks with 4,000 words, and its words."""
-    folder = tmp_path_factory.mktemp("large")
-    choose = random.Random(1)
-    known = sorted({"".join(choose.choices("abcdefghiklmnoprstuv", k=choose.randint(3, 9))) for _ in range(4_000)})
-    documents = [{"id": f"doc/{n}.md", "text": " ".join(choose.choices(known, k=40))} for n in range(2_500)]
-    source = write_corpus(folder / "corpus", documents)
-    with ingest(source, folder / "index", embedder=HashEmbeddings()) as index:
-        yield index, known
-
-
-@pytest.mark.parametrize("kind", ["misspelled", "ligatures"])
-def test_a_thousand_keywords(large_index, kind):
-    index, known = large_index
-    wanted = {
-        "misspelled": [" ".join(word + "q" for word in known[n : n + 8]) for n in range(1_000)],
-        "ligatures": ["\ufdfa" * (n % 90 + 1) + str(n) for n in range(1_000)],
-    }[kind]
-    tool = make_tools(index)[0]
-    with bounded():
-        assert len(index.keyword_search(wanted).keywords) == 1_000
-        told = tool.invoke({"keywords": wanted})
-        shown = tool.invoke({"keywords": wanted[:MAX_KEYWORDS]})
-    assert "keywords: Value error, there are 1000: give 1 to 50." in told
-    assert "Call the tool again" not in shown
-
-
-@pytest.mark.parametrize("piece", ["a ", "漢", "\ufdfa"])
-def test_a_keyword_a_query_and_ids_that_are_very_long(index, large_index, piece):
-    large, _ = large_index
-    keyword, query = "x" + piece * 50_000, "x" + piece * 500_000
-    with bounded():
-        assert large.keyword_search([keyword]).total == 0
-        assert "No chunk holds any of these keywords." in make_tools(large)[0].invoke({"keywords": keyword})
-        assert len(large.semantic_search(query).hits) == 5
-        assert large.read([keyword, *(f"nope/{n}" for n in range(10_000))]).unknown
-        assert answer(index, ("semantic_search", {"query": query}))
 
 
 # As long as books, so that a time that grows with the square of the length shows.
 TEXTS = {
-    "brackets": "[" * 300_000,
-    "quotes": '"' * 300_000,
     "quotes apart": '." ' * 100_000,
     "a word of stops": "a." * 150_000,
     "addresses": ("http://" + "a.a/" * 245 + " ") * 300,
     "one line": "The ship sailed at dawn. " * 40_000,
     "one word": "w" * 300_000,
-    "blanks": "a" + " " * 300_000 + "b.",
     "headings": "# h\n" * 50_000,
-    "paragraphs": "a\n\n" * 30_000,
     "table": "a | b\n" * 20_000,
-    "accents": "a\u0301" * 150_000,
     "signs": "漢。" * 50_000,
 }
 
 
-@pytest.mark.parametrize("name", slow_except("quotes", "one line", "headings", "signs", among=TEXTS))
+@pytest.mark.parametrize("name", slow_except("one line", "headings", "signs", among=TEXTS))
 def test_long_texts_are_cut_in_time(name, exact_counter):
     text, count = TEXTS[name], exact_counter.count_batch
     with bounded():
@@ -623,68 +438,17 @@ def test_long_texts_are_cut_in_time(name, exact_counter):
 # --- what once broke ---
 
 
-def answer(index, *wanted):
-    """Let a model make calls in one reply; return the results."""
-    model = ScriptedModel(lambda _: calls(*wanted), AIMessage("Done."))
-    state = create_arag_agent(model, index).invoke(asked())
-    assert state["answer"] == "Done."
-    return [message for message in state["messages"] if message.type == "tool"]
-
-
-def test_brackets_and_half_characters_that_are_no_list_are_taken_as_they_are(index):
-    for tool, name in (("keyword_search", "keywords"), ("chunk_read", "chunk_ids")):
-        results = answer(index, (tool, {name: "[" * 5_000}), (tool, {name: '["\\ud800"]'}))
-        assert all(result.status == "success" and result.content.encode() for result in results)
-
-
-@pytest.mark.parametrize("kind", [list, dict])
-def test_arguments_nested_deeply_do_not_stop_the_loop(index, kind):
-    assert answer(index, ("keyword_search", {"keywords": nested(700, kind)}))[0].status == "error"
-
-
 @pytest.mark.parametrize(
     "page",
     [
-        "x<script></script>" * 100_000,
         "<pre>" + "x<br>" * 50_000 + "</pre>",
         "<table><tr><td>" * 20_000 + "x",
-        "<svg>" * 10_000 + "<title>" * 10_000,
         "<!--" * 100_000,
-        "<![CDATA[>" * 100_000,
-        "<a " * 100_000,
         "<a x='" * 100_000,
-        '<a x=">" ' * 100_000,
     ],
-    ids=["scripts", "line breaks", "tables", "titles", "comments", "sections", "tags", "quotes", "hidden ends"],
+    ids=["line breaks", "tables", "comments", "quotes"],
 )
 def test_pages_made_to_be_slow_are_read_or_refused_in_time(tmp_path, page):
     (tmp_path / "a.html").write_text(page)
     with bounded(), Readers() as readers, suppress(FormatError):
         readers.read(tmp_path / "a.html")
-
-
-@pytest.mark.parametrize(
-    "front_matter",
-    ["a" + " " * 400_000, "a: b\n" * 50_000, "a: " + "[" * 40_000, "? " * 20_000],
-    ids=["blanks", "keys", "brackets", "keys of keys"],
-)
-def test_front_matter_made_to_be_slow_is_read_in_time(tmp_path, front_matter):
-    (tmp_path / "a.md").write_text(f"---\n{front_matter}\n---\nText.")
-    with bounded():
-        assert Readers().read(tmp_path / "a.md").text.endswith("Text.")
-
-
-def test_a_folder_that_cannot_be_looked_into_is_an_error_of_ours(tmp_path):
-    source = write_corpus(tmp_path / "corpus", DOCUMENTS)
-    (tmp_path / "folder" / "index.sqlite3").mkdir(parents=True)
-    for path in (tmp_path / ("x" * 300), tmp_path / "folder", f"{tmp_path}/a\0b", f"{tmp_path}/a\ud800"):
-        with pytest.raises(ARAGError):
-            open_index(path)
-        with pytest.raises(ARAGError):
-            run_ingest(source, path, embedder=HashEmbeddings())
-
-
-@pytest.mark.parametrize("end", [["search", "keyword", "\udcff"], ["read", "\udcff"], ["ingest", "n" * 300]])
-def test_words_of_a_command_line_that_are_no_text_end_in_no_traceback(arag, end):
-    assert arag(*end, "--index", "index") in {0, FAILED}
-    assert arag(*end, "--index", "index", "--json") in {0, FAILED}

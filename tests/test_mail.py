@@ -59,27 +59,11 @@ def test_of_two_versions_the_plain_one_is_read_unless_it_is_empty(tmp_path, text
     assert content.text.count("ords") == 1
 
 
-def test_pictures_inside_the_text_are_left_out_without_a_word(tmp_path):
-    message = mail()
-    message.add_related(b"GIF89a", maintype="image", subtype="gif", cid="<x>")
-    assert read(tmp_path, message).left_out == ()
-
-
 @pytest.mark.parametrize("charset", ["", "; charset=undefined", "; charset=no-such", "; charset=us-ascii"])
 def test_a_text_in_an_undeclared_or_unknown_encoding_is_read(tmp_path, charset):
     head = f"From: a@b.example\nContent-Type: text/plain{charset}\n\n".encode()
     assert read(tmp_path, head + "Straße".encode()).text.endswith("Straße") or charset
     assert read(tmp_path, head + "Straße".encode("cp1252")).text.endswith("Straße")
-
-
-def test_a_page_in_a_mail_has_the_encoding_that_it_declares(tmp_path):
-    head = b"From: a@b.example\nContent-Type: text/html\n\n<meta charset=koi8-r>"
-    assert read(tmp_path, head + "<p>Маяк".encode("koi8-r")).text.endswith("Маяк")
-
-
-def test_an_encrypted_part_is_named(tmp_path):
-    data = b"From: a@b.example\nContent-Type: application/pkcs7-mime\n\nxyz"
-    assert read(tmp_path, data).left_out == ("a part: application/pkcs7-mime is not read",)
 
 
 def test_what_is_no_mail_is_refused(tmp_path):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from itertools import pairwise
 
 import pytest
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
-from arag import ingest, run_ingest
+from arag import run_ingest
 from arag.cli.index import show_progress
 from arag.ingest import progress
 from arag.ingest.progress import Progress
@@ -80,6 +79,8 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
     published = [now for now in shown if now.phase == "publishing"]
     assert published[-1].done == published[-1].total == summary.sentences
+    order = [one.phase for one, two in pairwise([*shown, None]) if two is None or one.phase != two.phase]
+    assert order == ["reading", "loading", "embedding", "publishing", "done"]
     # All is unchanged: nothing is loaded, embedded or published.
     again, shown = follow([folder], index)
     assert again.written == 0
@@ -97,23 +98,6 @@ def test_a_file_of_many_records_moves_on_record_by_record(tmp_path):
     assert shown[0].seconds_left is None
     embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
     assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
-
-
-def test_a_long_document_moves_on_chunk_by_chunk(tmp_path):
-    file = tmp_path / "book.txt"
-    file.write_text("\n\n".join(f"In the year {n} the mill was sold. Nobody knew why." for n in range(400)))
-    _, shown = follow(file, tmp_path / "index", embedder=Embedder("hash", HashEmbeddings, batch=40), chunk_tokens=100)
-    assert len({now.done for now in shown}) > 10
-    assert {now.documents for now in shown} == {0, 1}
-
-
-def test_loading_is_a_phase_of_its_own(tmp_path):
-    file = tmp_path / "a.txt"
-    for text in ("The mill stands.", "The mill fell."):  # a new index, and one that exists
-        file.write_text(text)
-        phases = [now.phase for now in follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings))[1]]
-        order = [one for one, two in pairwise([*phases, ""]) if one != two]
-        assert order == ["reading", "loading", "embedding", "publishing", "done"]
 
 
 def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
@@ -142,66 +126,20 @@ def test_an_iterable_of_unknown_length_has_no_total(tmp_path):
     assert (shown[-1].documents, shown[-1].total) == (200, None)
 
 
-# --- lines ---
-
-
-@pytest.fixture
-def lines(monkeypatch):
-    """A line for each report."""
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-
-
-@pytest.fixture
-def corpus(tmp_path):
+def test_lines(arag, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)  # a line for each report
+    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
     file = tmp_path / "records.jsonl"
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
-    return file
-
-
-@pytest.mark.usefixtures("lines")
-def test_lines_in_python(corpus, tmp_path, capsys):
-    embedder = Embedder("h", HashEmbeddings, batch=40)
-    ingest(corpus, tmp_path / "index", embedder=embedder, progress=True).close()
-    printed = capsys.readouterr().err.splitlines()
+    code, out, err = arag("ingest", file, "--index", tmp_path / "index")
+    assert (code, out.partition(":")[0]) == (0, "Read 200 documents")
+    printed = err.splitlines()
     assert "Loading the embedder" in printed
-    assert any(
-        re.match(r"Embedding: \d+%, \d+ documents, \d+ sentences, \d+ per second, \d:\d\d left", line)
-        for line in printed
-    )
+    line = "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"
+    assert str(Progress(**FIGURES)) == line
     assert printed[-1].startswith("Done: 100%, 200 documents, 400 sentences, ")
-    ingest(corpus, tmp_path / "index2", embedder=HashEmbeddings()).close()
-    ingest(corpus, tmp_path / "index3", embedder=HashEmbeddings(), progress=lambda now: None).close()
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.usefixtures("lines")
-def test_lines_on_the_command_line(arag, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
-    code, out, err = arag("ingest", corpus, "--index", tmp_path / "index")
-    assert code == 0
-    assert out.startswith("Read 200 documents: ")
-    assert err.splitlines()[-1].startswith("Done: 100%, 200 documents, 400 sentences, ")
-    code, out, err = arag("ingest", corpus, "--index", tmp_path / "index2", "--json")
+    code, out, err = arag("ingest", file, "--index", tmp_path / "index2", "--json")
     assert (code, json.loads(out)["read"], err) == (0, 200, "")
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({}, "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"),
-        ({"phase": "copying", "seconds_left": None}, "Copying: 340 of 1,000 chunks"),
-        ({"phase": "reading", "sentences": 0, "seconds_left": None}, "Reading: 34%, 1,204 documents"),
-        (
-            {"phase": "publishing", "done": 500, "total": 9_412, "seconds_left": 5.2},
-            "Publishing: 500 of 9,412 sentences, 0:05 left",
-        ),
-    ],
-)
-def test_a_line(changes, line):
-    assert str(Progress(**FIGURES | changes)) == line
-
-
-# --- bars ---
 
 
 def test_bars():

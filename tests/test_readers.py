@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import zlib
@@ -60,12 +59,9 @@ class TestText:
     @pytest.mark.parametrize(
         ("text", "title"),
         [
-            ("The Title\n\nBody.", "The Title"),
             ("  The Title \n \t\nBody.", "The Title"),
             ("The Title\r\n\r\nBody.", "The Title"),
             ("The Title\nBody.", ""),
-            ("The Title\n", ""),
-            ("\n\nThe Title\n\nBody.", ""),
             ("A sentence.\n\nBody.", ""),
             ("题目。\n\nBody.", ""),
             ("x" * 121 + "\n\nBody.", ""),
@@ -93,35 +89,21 @@ class TestText:
         assert read("LICENSE", "Free.").text == "Free."
         assert reason("core", b"\x7fELF\0\0") == "a binary file: it has no text"
 
-    def test_restructured_text_is_read_as_it_stands(self, read):
-        text = "=====\nLamps\n=====\n\nSee :ref:`the keeper`.\n"
-        assert read("a.rst", text) == Content("Lamps", text)
-
 
 class TestMarkdown:
     @pytest.mark.parametrize(
         ("text", "title"),
         [
-            ("# One\n\ntext\n\n# Two", "One"),
-            ("intro\n\n   #   One #  \ntext", "One"),
+            ("intro\n\n   #   One #  \ntext\n\n# Two", "One"),
             ("# About C#\ntext", "About C#"),
-            ("# #\n# One", "One"),
             ("## Lower\n#NoHeading\n    # code\ntext", ""),
             ("```sh\n# comment\n~~~\n# more\n```\n# One", "One"),
-            ("~~~~\n# comment\n~~~\n# more\n~~~~~\n# One", "One"),
-            ("```\n# never closed", ""),
             ("The  Title\n===\n\ntext", "The Title"),
-            ("text\n\nLower\n---\n\n# One", "One"),
-            ("> # Quoted\n\n- # Item\n\n# One", "One"),
             ("---\nAbstract of it.\n---\nSecond.", ""),
-            ("---\n- a list\n---\n# One", "One"),
             ("---\nbroken: [yaml\n---\n\n# One", "One"),
-            ("---\n{b}\n---\nText.", ""),
             ("---\na: &x [1]\nb: *x\n---\n\n# One", "One"),
-            ("---\n? [a, b]\n: c\n---\n\n# One", "One"),
             ("---\na: " + "[" * 20_000 + "\n---\n\n# One", "One"),
             ("---\na: " + "9" * 20_000 + "\n---\n\n# One", "One"),
-            ("\n---\ntitle: No\n---\n# One", "One"),
         ],
     )
     def test_the_first_heading_is_the_title_and_the_text_stays(self, read, text, title):
@@ -130,30 +112,18 @@ class TestMarkdown:
     def test_front_matter_becomes_metadata(self, read):
         content = read(
             "a.md",
-            '---\ntitle: "The \\"Title\\""\nauthor: Ann Lee  # the elder\ndate: 2024-05-01\ntime: 12:30\ndraft: true\n'
-            "country: no\nweight: 3\nshare: -1.5e3\nversion: 007\nempty:\nquoted: '3'\ntags: [a, b]\n"
-            "block: |\n  inner: text\nlist:\n  - more: {x: [1, 2]}\n---\n\n# Heading\n\nBody.\n",
+            '---\ntitle: "The \\"Title\\""\nauthor: Ann Lee  # the elder\nyear: 1824\ndraft: true\nempty:\n'
+            "tags: [a, b]\nlist:\n  - more: {x: [1, 2]}\n---\n\n# Heading\n\nBody.\n",
         )
         assert (content.title, content.text) == ('The "Title"', "# Heading\n\nBody.\n")
         assert content.metadata == {
             "author": "Ann Lee",
-            "date": "2024-05-01",
-            "time": "12:30",
+            "year": 1824,
             "draft": True,
-            "country": "no",
-            "weight": 3,
-            "share": -1500.0,
-            "version": "007",
             "empty": None,
-            "quoted": "3",
             "tags": ["a", "b"],
             "list": [{"more": {"x": [1, 2]}}],
-            "block": "inner: text\n",
         }
-
-    def test_a_title_that_is_none(self, read):
-        assert read("a.md", "---\ntitle: [a, b]\n---\n# One").title == "One"
-        assert read("a.md", "---\ntitle: 1984\n---\n# One").title == "1984"
 
     @given(
         lines=st.lists(
@@ -177,13 +147,10 @@ class TestTables:
             # A form, and values without names.
             ([["Name", "Ada"], ["Born", "1815"]], ["Name | Ada", "Born | 1815"]),
             ([["5.1", "3.5", "x"], ["4.9", "", "7"]], ["5.1 | 3.5 | x", "4.9 |  | 7"]),
-            ([["no", "no", "no"], ["a", "b", "c"]], ["no | no | no", "a | b | c"]),
             # Years are names, one year is a value.
             ([["Isle", "2020", "2021"], ["Orra", "5", "6"]], ["Isle | 2020 | 2021", "Isle: Orra | 2020: 5 | 2021: 6"]),
-            ([["Ada", "1815", "x"], ["Eve", "1906", "y"]], ["Ada | 1815 | x", "Eve | 1906 | y"]),
             # An empty first cell is a cell.
             ([["", "Tons", "Crew", "At"], ["Gull", "40", "6"]], [" | Tons | Crew | At", "Gull | Tons: 40 | Crew: 6"]),
-            ([["", "5", "6"], ["x", "", "7"]], [" | 5 | 6", "x |  | 7"]),
             # A second row divides columns of the first; words below a gap are no names.
             (
                 [["", "Dues", "", "Crew", ""], ["Ship", "1920", "1921", "1920", "1921"], ["Gull", "4", "5", "6", "7"]],
@@ -191,14 +158,6 @@ class TestTables:
                     " | Dues |  | Crew",
                     "Ship | 1920 | 1921 | 1920 | 1921",
                     "Ship: Gull | Dues 1920: 4 | Dues 1921: 5 | Crew 1920: 6 | Crew 1921: 7",
-                ],
-            ),
-            (
-                [["Isle", "", "Keeper", "Lit"], ["Orra", "north", "Tolk", "yes"], ["Vellin", "", "Ada", "no"]],
-                [
-                    "Isle |  | Keeper | Lit",
-                    "Isle: Orra | north | Keeper: Tolk | Lit: yes",
-                    "Isle: Vellin | Keeper: Ada | Lit: no",
                 ],
             ),
             # A blank row ends a table, and a single cell stands apart.
@@ -212,14 +171,6 @@ class TestTables:
     def test_rows_have_the_names_of_their_columns(self, rows, lines):
         assert table_lines(rows) == lines
 
-    def test_a_header_names_two_columns_as_well(self):
-        rows = [["Ship", "Tons"], ["Petrel", "90"]]
-        assert table_lines(rows, header=True) == ["Ship | Tons", "Ship: Petrel | Tons: 90"]
-
-    def test_a_row_of_data_below_a_blank_header_is_no_header(self):
-        rows = [["", ""], ["Vellin", "90"], ["Orra", "120"]]
-        assert table_lines(rows, header=True) == ["Vellin | 90", "Orra | 120"]
-
     @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
     def test_delimiters_and_quotes(self, read, delimiter):
         data = 'Name,Note\r\n"Ada, Countess","one\ntwo ""three"""\r\nGrace,'
@@ -230,20 +181,6 @@ class TestTables:
     def test_a_title_above_decimal_commas(self, read, title):
         text = read("a.csv", title + "Ship;Tons;Draught\nGull;40,5;2,5\nPetrel;90,0;3,1\n").text
         assert "Ship | Tons | Draught\nShip: Gull | Tons: 40,5 | Draught: 2,5\n" in text
-
-    def test_line_ends_that_were_written_twice(self, read):
-        assert read("a.csv", b"Ship,Port\r\r\nGull,Vellin\r\r\n").text == "Ship | Port\nShip: Gull | Port: Vellin"
-
-    def test_tsv(self, read):
-        assert read("a.tsv", "A\tB, C\n1\t2").text == "A | B, C\nA: 1 | B, C: 2"
-
-    def test_a_quotation_mark_that_is_never_closed(self, reason):
-        found = reason("a.csv", 'Name,Note\nAda,"x\n' + "Grace,y\n" * 30_000)
-        assert "field larger than field limit (131072); is a quotation mark missing?" in found
-
-    def test_long_names_of_columns_do_not_multiply(self, reason):
-        data = ",".join(f"{'n' * 90}{n}" for n in range(1_000)) + "\n" + ("1," * 1_000 + "\n") * 600
-        assert reason("a.csv", data) == "more than 50,000,000 characters of text: split the file"
 
 
 class TestHtml:
@@ -264,20 +201,13 @@ class TestHtml:
         [
             ("<p>One <b>bo</b>ld\n  word</p><p>two<div>three</div>four", "One bold word\n\ntwo\n\nthree\n\nfour"),
             ("<h1>A</h1><h2>B <i>c</i><br>d</h2>text<h6>E</h6>", "# A\n\n## B c d\n\ntext\n\n###### E"),
-            ("a<br>b<br/><br><br>c", "a\nb\n\nc"),
             ("<p>List:<ul><li>one</li>\n<li><p>two</p></li></ul>end", "List:\n\n- one\n- two\n\nend"),
-            ("<ol><li>one<ul><li>in</ul><li>two</ol>", "- one\n- in\n- two"),
-            ("<ul><li><h3>Head</h3>text</ul>", "### Head\n\ntext"),
-            ("<ul><li></li><li>x</ul>", "- x"),
+            ("<ol><li>one<ul><li> in</ul><li><li><h3>Head</h3></ol>", "- one\n- in\n\n### Head"),
             ("x<pre>\n  a\n    b<br>c\n</pre>y", "x\n\n  a\n    b\nc\n\ny"),
-            ("<nav>menu</nav><main>text</main><footer>foot</footer>", "menu\n\ntext\n\nfoot"),
             ("&lt;b&gt; &amp;&nbsp;x &#233; &#xd800;", "<b> & x é \ufffd"),
-            ("a<!-- comment -->b<![CDATA[c]]>", "ab"),
-            ("<dl><dt>term<dd>meaning</dl>", "term\n\nmeaning"),
-            ("<p>*a* _b_ [c](d) <a href='e'>f</a> <img alt='g'>", "*a* _b_ [c](d) f"),
-            ("x<iframe>fallback</iframe><noembed>fallback</noembed><noscript>off</noscript>", "x"),
+            ("a<!-- comment -->b<![CDATA[c]]><p>*a* [c](d) <a href='e'>f</a> <img alt='g'>", "ab\n\n*a* [c](d) f"),
+            ("x<iframe>fallback</iframe><noscript>off</noscript><template>later</template>", "x"),
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
-            ("<template><p>later</template><p>now", "now"),
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
         ],
     )
@@ -308,10 +238,9 @@ class TestHtml:
     @pytest.mark.parametrize(
         ("declared", "encoding"),
         [
-            ("utf-8", "utf-8"),
             ("utf-16", "utf-8"),
-            ("windows-1252", "cp1252"),
             ("ISO-8859-1", "cp1252"),
+            ("", "cp1252"),
             ("utf-8", "utf-8-sig"),
             ("latin1", "utf-16"),
             ("gb2312", "gb18030"),
@@ -319,43 +248,18 @@ class TestHtml:
         ],
     )
     def test_declared_encodings(self, read, declared, encoding):
-        html = f"<meta charset='{declared}'><p>Größe – “x”"
-        assert read("a.html", html.encode(encoding)).text == "Größe – “x”"
-
-    @pytest.mark.parametrize(
-        ("text", "names"),
-        [
-            ("Łódź", "iso-8859-2 windows-1250"),
-            ("Привет", "iso-8859-5 windows-1251 koi8-r"),
-            ("שלום", "iso-8859-8-i=iso-8859-8 windows-1255"),
-            ("ไทย", "tis-620 windows-874=cp874"),
-            ("東京", "gbk big5 shift_jis windows-31j=cp932 euc-jp iso-2022-jp"),
-            ("서울", "euc-kr ks_c_5601-1987 windows-949=cp949"),
-        ],
-    )
-    def test_encodings_of_the_html_standard(self, read, text, names):
-        for name in names.split():
-            declared, _, python = name.partition("=")
-            html = f"<meta charset='{declared}'><p>{text}".encode(python or declared)
-            assert read("a.html", html).text == text
-
-    def test_windows_1252_need_not_be_declared(self, read):
-        content = read("a.html", "<title>Straße</title><p>Größe “x”".encode("cp1252"))
-        assert (content.title, content.text) == ("Straße", "Größe “x”")
+        meta = f"<meta charset='{declared}'>" if declared else ""
+        assert read("a.html", f"{meta}<p>Größe – “x”".encode(encoding)).text == "Größe – “x”"
 
     @pytest.mark.parametrize(
         "html", [b"<meta charset=utf-8><p>Gr\xf6\xdfe", b"<meta charset=klingon><p>\xff", b"<p>\x81\x8d"]
     )
     def test_bytes_in_no_encoding_are_refused(self, reason, html):
-        assert reason("a.html", html).startswith("not valid UTF-8")
+        assert reason("a.html", html).startswith("not valid ")
 
     def test_a_page_that_is_nested_deeply(self, read, reason):
         assert read("a.html", "<div>" * 1_500 + "Text").text == "Text"
         assert "Excessive depth" in reason("a.html", "<b>" * 20_000 + "Text")  # the rest would be lost
-
-    def test_cells_that_span_everything(self, reason):
-        row = "<tr><td rowspan=9999 colspan=9999>" + "word " * 99
-        assert reason("a.html", "<table>" + row * 3_000).startswith("cannot be read: ")
 
 
 class TestNotebooks:
@@ -380,16 +284,9 @@ class TestNotebooks:
             left_out=[],
         )
 
-    def test_characters_that_cannot_be_stored(self, read):
-        cells = r'[{"cell_type": "markdown", "source": "a\ud83d\u0000\rb"}]'
-        assert read("a.ipynb", f'{{"metadata": {{}}, "cells": {cells}}}').text == "a\ufffd\nb"
-
-    @pytest.mark.parametrize("data", ["{}", "[]", '{"metadata": {}, "cells": 7}', "no JSON", '{"worksheets": []}'])
+    @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])
     def test_no_notebook(self, reason, data):
         assert reason("a.ipynb", data) == "not a notebook of format 4: open it in Jupyter and save it again"
-
-    def test_lists_in_lists_without_end(self, reason):
-        assert "RecursionError" in reason("a.ipynb", '{"cells": ' + "[" * 1_000_000)
 
 
 def pdf(*pages, title="A Title"):
@@ -436,7 +333,7 @@ class TestPdf:
         assert content.text[starts[1] : starts[2]] == "\n\n"
         assert content.text[starts[2] :] == "Third page."
 
-    @pytest.mark.parametrize("title", ["", "  ", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
+    @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
     def test_a_title_that_a_program_made_up(self, read, title):
         assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "(anonymous)"
 
@@ -447,7 +344,7 @@ class TestPdf:
     def test_scans(self, reason):
         assert "run OCR on it first" in reason("a.pdf", pdf("", ""))
 
-    @pytest.mark.parametrize("data", [b"", b"hello", b"%PDF-1.4\n", pdf("Text.")[:300], bytes(range(256)) * 9])
+    @pytest.mark.parametrize("data", [b"", pdf("Text.")[:300], bytes(range(256)) * 9])
     def test_broken(self, reason, data):
         assert reason("a.pdf", data).startswith("broken PDF: ")
 
@@ -458,33 +355,24 @@ class TestPdf:
         assert (content.text, content.page_starts) == ("\n\nTwo.", (0, 2))
         assert content.left_out == ["page 1: Failed to load page."]
 
-    def test_columns_are_read_one_after_the_other(self, read):
-        buffer = io.BytesIO()
-        canvas = Canvas(buffer)
-        for column in (0, 1):
-            for number in range(5):
-                canvas.drawString(72 + 250 * column, 700 - 20 * number, f"column {column} line {number}")
-        canvas.save()
-        lines = read("a.pdf", buffer.getvalue()).text.split("\n")
-        assert lines == [f"column {column} line {number}" for column in (0, 1) for number in range(5)]
-
-    def test_gaps_in_prose_are_no_borders_of_cells(self, read):
-        buffer = io.BytesIO()
-        canvas = Canvas(buffer)
-        for number in range(4):
-            canvas.drawString(72, 700 - 20 * number, "•")
-            canvas.drawString(110, 700 - 20 * number, "A sub-class")
-            canvas.drawString(220, 700 - 20 * number, "is given by the type attribute.")
-        canvas.save()
-        text = read("a.pdf", buffer.getvalue()).text
-        assert "|" not in text
-        assert text.split() == ["•", "A", "sub-class", *"is given by the type attribute.".split()] * 4
-
     def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(self, read):
         assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text
 
 
 class TestChildProcess:
+    def test_a_file_that_finds_the_process_full_gets_a_fresh_one(self, tmp_path, monkeypatch):
+        answers = iter([{"title": "", "text": "One."}, ChildError("memory"), {"title": "", "text": "Two."}])
+
+        def call(*_, seconds):
+            if isinstance(answer := next(answers), ChildError):
+                raise answer
+            return answer
+
+        (tmp_path / "a.pdf").touch()
+        with Readers() as readers:
+            monkeypatch.setattr(readers._child, "call", call)
+            assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["One.", "Two."]
+
     def test_a_hostile_file_costs_only_itself(self, tmp_path):
         for name, data in {"a.pdf": pdf("Before."), "b.pdf": pdf_bomb(), "c.html": b"<p>After."}.items():
             (tmp_path / name).write_bytes(data)
@@ -500,30 +388,6 @@ class TestChildProcess:
         monkeypatch.undo()
         assert read("b.html", "After.").text == "After."
 
-    def test_a_file_that_finds_the_process_full_gets_a_fresh_one(self, tmp_path, monkeypatch):
-        readers = Readers()
-        calls = []
-
-        def call(*_, seconds):
-            calls.append("read")
-            if len(calls) == 2:
-                raise ChildError("it may use 1,000 MB of memory")
-            return {"title": "", "text": "Text."}
-
-        monkeypatch.setattr(readers._child, "call", call)
-        monkeypatch.setattr(readers._child, "close", lambda: calls.append("end"))
-        (tmp_path / "a.pdf").write_bytes(b"")
-        assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["Text.", "Text."]
-        assert calls == ["read", "read", "end", "read"]
-
-    def test_it_ends_with_the_reading(self, tmp_path):
-        (tmp_path / "a.pdf").write_bytes(pdf("Text."))
-        with Readers() as readers:
-            readers.read(tmp_path / "a.pdf")
-            process = readers._child._process
-            assert process.poll() is None
-        assert process.poll() is not None
-
     def test_no_file_in_the_current_folder_is_taken_for_a_module(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         for name in ("json.py", "pypdfium2.py"):
@@ -535,7 +399,7 @@ class TestChildProcess:
     def test_libraries_are_loaded_where_they_are_used(self):
         code = "import sys, arag.ingest.formats; print(*sys.modules)"
         loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-        assert not {"lxml", "pypdfium2", "xberg", "openpyxl", "xlrd", "spacy"} & set(loaded)
+        assert not {"lxml", "pypdfium2", "xberg", "openpyxl", "spacy"} & set(loaded)
 
 
 class TestReaders:
@@ -564,20 +428,8 @@ class TestReaders:
         with pytest.raises(InputError, match=r"ending|there is no reader for"):
             Readers(own)
 
-    def test_files_that_cannot_be_opened(self, readers, tmp_path):
-        with pytest.raises(FormatError, match=r"^No such file or directory$"):
-            readers.read(tmp_path / "a.txt")
-        (tmp_path / "b.txt").mkdir()
-        with pytest.raises(FormatError, match=r"^Is a directory$"):
-            readers.read(tmp_path / "b.txt")
-
     def test_limits_of_files_and_texts(self, reason, monkeypatch):
         monkeypatch.setattr(formats, "MAX_FILE_BYTES", 2_000_000)
         assert reason("a.txt", "x" * 2_000_001) == "more than 2 MB"
         monkeypatch.setattr(formats, "MAX_CHARACTERS", 1_000)
         assert reason("a.txt", "x" * 1_001) == "more than 1,000 characters of text: split the file"
-
-    def test_a_page_keeps_its_place_when_its_text_is_cleaned(self, tmp_path):
-        (tmp_path / "a.x").touch()
-        own = {".x": lambda _: Content(" A\nb ", "a\0\r\nb\r\n", (0, 4), json.loads('{"n": 1}'))}
-        assert Readers(own).read(tmp_path / "a.x") == Content("A b", "a\nb\n", (0, 2), {"n": 1})

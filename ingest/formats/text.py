@@ -15,7 +15,7 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^ {0,3}#[ \t]+(.+)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
 def read_text(path: Path) -> Content:
@@ -52,14 +52,8 @@ def read_markdown(path: Path) -> Content:
 
 def first_heading(text: str) -> str:
     """Return the first heading of level 1 in a Markdown text, or an empty string."""
-    for match in _HEADING.finditer(_FENCED.sub("", text)):
-        line = folded(match[1] or match[2])
-        heading = line.rstrip("#")
-        if heading.endswith(" "):  # the hashes after it close the heading: "C#" keeps its own
-            line = heading.rstrip()
-        if line.strip("#"):
-            return line
-    return ""
+    heading = _HEADING.search(_FENCED.sub("", text))
+    return folded(heading[1] or heading[2]) if heading else ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -79,24 +73,9 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
-    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
-
-    In YAML 1.1, `no` is false, 12:30 is 750 and a date is not a string. Aliases are refused: with them, a short text
-    can stand for a huge value.
-    """
-
-    yaml_implicit_resolvers = {}  # noqa: RUF012
+    """Refuses aliases: with them, a short text can stand for a huge value."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("an alias")
         return super().compose_node(parent, index)
-
-
-for _type, _pattern in {
-    "bool": "true|false",
-    "int": r"-?(?:0|[1-9]\d*)",
-    "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
-    "null": "~|null|",
-}.items():
-    _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)

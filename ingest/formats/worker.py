@@ -10,21 +10,13 @@ from typing import Any
 
 from arag.ingest.formats.content import Content, FormatError, reason
 
-_MODULES = {
-    "read_csv": "arag.ingest.formats.tables",
-    "read_html": "arag.ingest.formats.html",
-    "read_mail": "arag.ingest.formats.mail",
-    "read_notebook": "arag.ingest.formats.notebook",
-    "read_office": "arag.ingest.formats.office",
-    "read_pdf": "arag.ingest.formats.pdf",
-}
-
 
 def read(reader: str, path: str, cpu_seconds: float) -> dict[str, Any]:
-    """Return the fields of a file's `Content`, read by one of the readers above."""
+    """Return the fields of a file's `Content`; the reader is a module of this package and a function in it."""
+    module, _, function = reader.partition(".")
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # the kernel then ends the process
     try:
-        content: Content = getattr(import_module(_MODULES[reader]), reader)(Path(path))
+        content: Content = getattr(import_module(f"arag.ingest.formats.{module}"), function)(Path(path))
     except MemoryError:
         raise
     except Exception as error:

@@ -195,7 +195,10 @@ class SourceReader:
         if own_id is not None or fields.get("source") is not None:
             place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
         try:
-            metadata = to_json(dict(fields))
+            # Sets have another order in each process.
+            metadata = to_json(
+                {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
+            )
             if isinstance(item, Mapping):
                 document = read_record(metadata, "", place)
             else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from threading import Event
 from typing import Any, TypeVar
@@ -45,14 +47,19 @@ async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
 
     context = copy_context()
     context.run(_is_cancelled.set, event)
-    thread = loop.run_in_executor(None, context.run, work, iterate(source) if source else sources)
+    pool = ThreadPoolExecutor(1, "ingest")  # of its own: the sources may need all threads of the loop
+    thread = loop.run_in_executor(pool, context.run, work, iterate(source) if source else sources)
+    pool.shutdown(wait=False)
     try:
         return await asyncio.shield(thread)
     except asyncio.CancelledError:
         event.set()
         if next_item:
             next_item.cancel()
-        await asyncio.gather(thread, return_exceptions=True)
+        while not thread.done():  # however often the waiting is cancelled
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([thread])
+        thread.exception()  # else asyncio logs that nobody asked for it
         raise
     finally:
         if isinstance(source, AsyncGenerator):  # closes its connections now

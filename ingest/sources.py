@@ -123,6 +123,8 @@ class SourceReader:
                 raise InputError(f"{name} is an index: give the documents that it was made from")
             self.folders.append(_real_path(path))
             files = list(self._walk(path))
+        elif not path.is_file():
+            raise InputError(f"{name} is neither a file nor a folder")
         else:
             files = [_File(path, path.name, _real_path(path))] if self._knows(path) else []
         if not files:
@@ -193,7 +195,10 @@ class SourceReader:
         if own_id is not None or fields.get("source") is not None:
             place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
         try:
-            metadata = to_json(dict(fields))
+            # Sets have another order in each process.
+            metadata = to_json(
+                {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
+            )
             if isinstance(item, Mapping):
                 document = read_record(metadata, "", place)
             else:

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -110,13 +111,21 @@ class TestPaths:
             ("empty", r"empty' contains no files that can be read; valid endings are \.txt "),
             ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
             ("idx", "idx' is an index: give the documents that it was made from"),
+            ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
         ],
     )
     def test_a_path_that_leads_to_nothing_is_an_error_before_anything_is_read(self, sources, reason):
         self.touch("a.txt", "empty/.hidden", "other/a.xyz", "idx/index.sqlite3")
+        os.mkfifo("pipe.txt")
         with pytest.raises(InputError, match=reason) as caught:
             SourceReader(sources, Readers())
         str(caught.value).encode()
+
+    def test_a_file_with_metadata_that_cannot_be_stored_loses_only_itself(self):
+        self.touch("a.txt")
+        Path("b.md").write_text(f"---\nnumber: !!int 0x{'f' * 5_000}\n---\nText.")
+        ids, problems, _ = self.read(".")
+        assert (ids, [problem.source for problem in problems]) == (["a.txt"], ["b.md"])
 
     @pytest.mark.parametrize(
         ("sources", "ids"),
@@ -184,6 +193,7 @@ class TestObjects:
             "path": Path("a/b"),
             "uuid": UUID(int=5),
             "price": Decimal("1.50"),
+            "tags": set("lighthouse"),
             "pair": ({"a"}, 2.5),
             "missing": float("nan"),
             "numbers": [np.int64(3), np.float32(0.5)],
@@ -194,6 +204,7 @@ class TestObjects:
             "path": "a/b",
             "uuid": "00000000-0000-0000-0000-000000000005",
             "price": "1.50",
+            "tags": sorted(set("lighthouse")),
             "pair": [["a"], 2.5],
             "missing": None,
             "numbers": [3, 0.5],
@@ -272,6 +283,17 @@ class TestAsync:
         assert [document.id for document in taken.documents()] == ["n0", "n1", "n2"]
         assert taken.info().chunk_tokens == 100
         assert [document.id for document in listed.documents()] == ["a.txt"]
+
+    def test_many_at_once_leave_threads_to_their_sources(self, tmp_path):
+        async def source(number):
+            yield await asyncio.to_thread(dict, id=str(number), text="Some text.")
+
+        async def ingest_all():
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+            runs = (aingest(source(n), tmp_path / str(n), embedder=HashEmbeddings()) for n in range(3))
+            return [index.info().documents for index in await asyncio.wait_for(asyncio.gather(*runs), 60)]
+
+        assert asyncio.run(ingest_all()) == [1, 1, 1]
 
     def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend, caplog):
         read, closed = [], []

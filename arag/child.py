@@ -81,7 +81,7 @@ class Child:
             try:
                 _send(self._connection, request)
                 kind, result = _receive(self._connection)
-            except (EOFError, ConnectionError):  # it has ended
+            except (EOFError, OSError):  # it has ended
                 code = process.wait()
                 self._end()
                 raise ChildError(self._describe_end(code, seconds)) from None

@@ -108,22 +108,21 @@ class Child:
         """Return the process, started if there is none. In a fork, `poll` takes the other process's child for ended."""
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._connection, theirs = Pipe()
             # -P: no file in the current folder is imported. A session of its own: Ctrl-C is for this process only.
             command = [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes or 0)]
             try:
-                self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    [*command, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,  # native code prints at will
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
+                self._connection, theirs = Pipe()
+                with theirs:
+                    self._process = subprocess.Popen(  # noqa: S603 - our own program
+                        [*command, str(theirs.fileno())],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,  # native code prints at will
+                        stderr=subprocess.DEVNULL,
+                        pass_fds=[theirs.fileno()],
+                        start_new_session=True,
+                    )
             except OSError as error:
                 raise ChildError(f"its process cannot be started: {error.strerror}") from error
-            finally:
-                theirs.close()
         return self._process
 
     def _end(self) -> None:

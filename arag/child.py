@@ -148,6 +148,8 @@ class Child:
 
 def serve(module: str, memory_bytes: int, connection: Connection) -> None:
     """Answer calls of a module's functions, until the other process ends."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the other process may have ignored or blocked it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     if memory_bytes:
         with suppress(ValueError):  # the limit is lower already
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))

@@ -164,6 +164,16 @@ def test_a_call_that_hangs_with_the_interpreters_lock_is_ended(child):
         child.call("hang_with_the_interpreters_lock", seconds=1)
 
 
+def test_a_time_limit_holds_where_the_alarm_is_blocked(child):
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    try:
+        child.call("echo", 1, seconds=30)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with pytest.raises(ChildError, match="took longer than 1 seconds"):
+        child.call("hang_with_the_interpreters_lock", seconds=1)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no memory")
 @pytest.mark.parametrize("name", ["use_memory", "use_memory_natively"])
 def test_memory_is_limited(name):

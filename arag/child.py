@@ -81,7 +81,7 @@ class Child:
             try:
                 _send(self._connection, request)
                 kind, result = _receive(self._connection)
-            except (EOFError, ConnectionError):  # it has ended
+            except (EOFError, OSError):  # it has ended
                 code = process.wait()
                 self._end()
                 raise ChildError(self._describe_end(code, seconds)) from None
@@ -108,22 +108,21 @@ class Child:
         """Return the process, started if there is none. In a fork, `poll` takes the other process's child for ended."""
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._connection, theirs = Pipe()
             # -P: no file in the current folder is imported. A session of its own: Ctrl-C is for this process only.
             command = [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes or 0)]
             try:
-                self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    [*command, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,  # native code prints at will
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
+                self._connection, theirs = Pipe()
+                with theirs:
+                    self._process = subprocess.Popen(  # noqa: S603 - our own program
+                        [*command, str(theirs.fileno())],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,  # native code prints at will
+                        stderr=subprocess.DEVNULL,
+                        pass_fds=[theirs.fileno()],
+                        start_new_session=True,
+                    )
             except OSError as error:
                 raise ChildError(f"its process cannot be started: {error.strerror}") from error
-            finally:
-                theirs.close()
         return self._process
 
     def _end(self) -> None:
@@ -149,6 +148,8 @@ class Child:
 
 def serve(module: str, memory_bytes: int, connection: Connection) -> None:
     """Answer calls of a module's functions, until the other process ends."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the other process may have ignored or blocked it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     if memory_bytes:
         with suppress(ValueError):  # the limit is lower already
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))

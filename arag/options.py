@@ -106,6 +106,8 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
         conditions = None if where is None else json.loads(where)
     except (ValueError, RecursionError) as error:
         raise InputError(f"--where is not valid JSON: {error}") from error
+    if where is not None and not isinstance(conditions, dict):
+        raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
     return Scope(where=conditions, documents=documents or None)
 
 

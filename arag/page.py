@@ -40,7 +40,7 @@ _FORCED = {
     "empty_reply": "the model's reply was empty",
 }
 _LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^<>\s]*>"  # in which ids stay as they are
-_MARK = r"\[\d+\]\(#source-\d+\)"  # a citation in an answer's Markdown
+_MARK = "\ue000(\\d+)\ue001"  # where a citation stands while the Markdown is rendered
 
 
 class TracePage(str):
@@ -185,7 +185,7 @@ def _sum_up(model_calls: Sequence[Any], calls: Sequence[Mapping[str, Any]]) -> d
 
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - its name
-        return is_web_address(url) or re.fullmatch(r"#source-\d+", url) is not None
+        return is_web_address(url)
 
 
 # Indented code and definitions of links, which answers do not mean, would hide citations.
@@ -198,29 +198,33 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
 
     HTML in it is shown as text. Only web addresses become links; pictures are replaced by their description.
     """
+    answer = re.sub("[\ue000\ue001]", "", answer)
     numbers = {source["chunk_id"]: number for number, source in enumerate(sources, 1)}
     if numbers:
         ids = "|".join(map(re.escape, sorted(numbers, key=len, reverse=True)))
         cited = rf"{_LINK}|[`*\"]*(?<![\w/.-])({ids})(?!\d|:\d)[`*\"]*"
-        answer = re.sub(cited, lambda m: f"[{numbers[m[1]]}](#source-{numbers[m[1]]})" if m[1] else m[0], answer)
+        answer = re.sub(cited, lambda m: f"\ue000{numbers[m[1]]}\ue001" if m[1] else m[0], answer)
         # Brackets that hold nothing but citations are dropped.
-        bracket = rf"[\[【(]\s*({_MARK}(?:\s*[,;、]?\s*{_MARK})*)\s*[\])】]"
-        answer = re.sub(bracket, lambda match: re.sub(r"[\s,;、]", "", match[1]), answer)
+        bracket = rf"[\[【(]\s*(?:{_MARK}[\s,;、]*)+[\])】]"
+        answer = re.sub(bracket, lambda match: re.sub(r"[^\d\ue000\ue001]", "", match[0]), answer)
     tokens = _MARKDOWN.parse(answer)
-    unseen = {f"#source-{number}" for number, source in enumerate(sources, 1) if not source["seen"]}
-    _adapt(tokens, unseen)
-    return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - it escapes HTML
+    _adapt(tokens)
+    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+
+    def link(mark: re.Match[str]) -> str:
+        kind = "cite" if sources[int(mark[1]) - 1]["seen"] else "cite bad"
+        return f'<a class="{kind}" href="#source-{mark[1]}">{mark[1]}</a>'
+
+    return Markup(re.sub(_MARK, link, html))  # noqa: S704 - the renderer escapes HTML
 
 
-def _adapt(tokens: Sequence[Token], unseen: set[str]) -> None:
-    """Put headings below those of the page, open links in new tabs, mark citations, and replace pictures."""
+def _adapt(tokens: Sequence[Token]) -> None:
+    """Put headings below those of the page, open links in new tabs, and replace pictures."""
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
         for child in token.children or ():
-            if child.type == "link_open" and str(child.attrs["href"]).startswith("#"):
-                child.attrs["class"] = "cite bad" if child.attrs["href"] in unseen else "cite"
-            elif child.type == "link_open":
+            if child.type == "link_open":
                 child.attrs |= {"rel": "noopener noreferrer", "target": "_blank"}
             elif child.type == "image":
                 child.type, child.content, child.children = "text", f"[{child.content or 'picture'}]", None

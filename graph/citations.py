@@ -160,7 +160,9 @@ def _describe(chunk: Chunk, index: Index) -> CitedDocument:
 
     def first(*keys: str) -> str:
         value = next((metadata[key] for key in keys if metadata.get(key)), "")
-        return fold(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        parts = value if isinstance(value, list) else [value]
+        names = (part.get("name", part) if isinstance(part, dict) else part for part in parts)
+        return fold(", ".join(map(str, names)))
 
     url = first("url", "source_url", "link")
     return CitedDocument(

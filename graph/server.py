@@ -86,7 +86,7 @@ class OriginMiddleware:
 
 
 def _split_list(variable: str) -> list[str]:
-    return [part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()]
+    return [part.strip().rstrip("/") for part in os.environ.get(variable, "").split(",") if part.strip()]
 
 
 # The server provides its own checkpointer.

@@ -222,10 +222,17 @@ def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))
     repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
     taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
-    for number, call in enumerate([*repaired["tool_calls"], *repaired["invalid_tool_calls"]]):
+    calls = [*repaired["tool_calls"], *repaired["invalid_tool_calls"]]
+    ids = [call["id"] for call in calls]
+    for number, call in enumerate(calls):
         if not call["id"] or call["id"] in taken:
             call["id"] = f"call_{len(messages)}_{number}"  # the same in a run that is repeated
         taken.add(call["id"])
+    content = repaired["content"]
+    if isinstance(content, list) and ids != [call["id"] for call in calls]:
+        # Anthropic and OpenAI's Responses API have the calls here, too; a request gets them from `tool_calls` then.
+        kinds = {"tool_use", "function_call"}
+        repaired["content"] = [part for part in content if isinstance(part, str) or part.get("type") not in kinds]
     if reply.id in {message.id for message in messages}:
         repaired["id"] = str(uuid4())
     return reply.model_copy(update=repaired)

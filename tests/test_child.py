@@ -44,6 +44,10 @@ def die(number):
     os.kill(os.getpid(), number)
     time.sleep(60)
 
+def die_in_the_answer():
+    os.write(int(sys.argv[3]), b"\\0\\0\\1\\0the first of 256 bytes")
+    die(signal.SIGKILL)
+
 def hang_with_the_interpreters_lock():
     ctypes.PyDLL(None).sleep(60)
 
@@ -72,7 +76,7 @@ def write_and_hang(path):
         file.write(str(os.getpid()))
     time.sleep(60)
 
-SERVED = (echo, process_id, double, fail, panic, die, hang_with_the_interpreters_lock, use_memory,
+SERVED = (echo, process_id, double, fail, panic, die, die_in_the_answer, hang_with_the_interpreters_lock, use_memory,
           use_memory_natively, print_natively, write_and_hang)
 """
 
@@ -147,6 +151,8 @@ def test_an_error_has_its_types_name_and_the_process_goes_on_and_only_listed_fun
 def test_a_crash_is_named_and_the_next_call_starts_another_process(child):
     with pytest.raises(ChildError, match=r"its process crashed \(SIGSEGV\)"):
         child.call("die", int(signal.SIGSEGV), seconds=30)
+    with pytest.raises(ChildError, match=r"its process crashed \(SIGKILL\)"):
+        child.call("die_in_the_answer", seconds=30)
     process_id = child.call("process_id", seconds=30)
     os.kill(process_id, signal.SIGKILL)  # between two calls
     wait_for_end(process_id)
@@ -155,6 +161,16 @@ def test_a_crash_is_named_and_the_next_call_starts_another_process(child):
 
 def test_a_call_that_hangs_with_the_interpreters_lock_is_ended(child):
     with pytest.raises(ChildError, match=r"took longer than 1 seconds"):
+        child.call("hang_with_the_interpreters_lock", seconds=1)
+
+
+def test_a_time_limit_holds_where_the_alarm_is_blocked(child):
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    try:
+        child.call("echo", 1, seconds=30)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with pytest.raises(ChildError, match="took longer than 1 seconds"):
         child.call("hang_with_the_interpreters_lock", seconds=1)
 
 

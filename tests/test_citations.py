@@ -155,7 +155,7 @@ def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_i
             ("https://a.org/x?y=1#z", "A. B.", "2024-05-01"),
         ),
         ({"Source_URL": "http://a.org", "Authors": ["A", " B\n"], "Year": 1849}, ("http://a.org", "A, B", "1849")),
-        ({"url": "javascript:alert(1)", "author": "", "creator": "A"}, ("", "A", "")),
+        ({"url": "javascript:alert(1)", "author": "", "creator": [{"name": "A"}, {"name": "B"}]}, ("", "A, B", "")),
         ({"url": 'https://a"b'}, ("", "", "")),
     ],
 )

@@ -76,7 +76,7 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
         (["ask", "q", "--index", "{index}", "--model-option", "temperature"], "NAME=VALUE is needed"),
         (["ask", "q", "--index", "{index}", "--model-option", "api_key=x"], "environment variable"),
         (["ask", "q", "--index", "{index}", "--where", "year"], "--where is not valid JSON"),
-        (["ask", "q", "--index", "{index}", "--where", "[1]"], "scope is not valid: where"),
+        (["ask", "q", "--index", "{index}", "--where", "null"], "--where 'null': a JSON object is needed"),
         (["ask", "q", "--index", "{index}", "-m", "extractive", "--tools", "web"], "semantic_search, chunk_read"),
         (["search", "keyword", " ", "--index", "{index}"], "no keyword"),
     ],

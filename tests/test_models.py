@@ -177,6 +177,11 @@ def test_options_for_a_model_that_takes_none_are_refused():
         load_model(None, reasoning_effort="low")
 
 
+def test_what_is_no_chat_model_is_refused():
+    with pytest.raises(ModelError, match="must be a chat model or a provider:model string, not a RunnableRetry"):
+        load_model(ScriptedModel(AIMessage("x")).with_retry())
+
+
 class _Lax(BaseChatModel):
     """A class that drops what it does not know, as ChatOllama does."""
 

@@ -204,6 +204,12 @@ def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arg
 
 
 @each_api
+def test_calls_with_the_same_id_have_each_their_result(small_index, api):
+    state, requests, _ = run(api, small_index, [api.calling(), api.calling(), api.answering()])
+    assert (state["answer"], len(requests)) == (ANSWER, 3)
+
+
+@each_api
 def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
     state, requests, _ = run(api, small_index, [api.answering(""), api.answering()])
     assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 2)

@@ -46,7 +46,7 @@ def server(tmp_path_factory, example_index, port):
     shutil.copy(_ROOT / "langgraph.json", folder)
     variables = {
         "ARAG_INDEX": str(example_index.path),
-        "ARAG_ORIGINS": "https://app.example.com",
+        "ARAG_ORIGINS": "https://app.example.com/",
         "ARAG_HOSTS": "arag.example.com",
     }
     with start_server(folder, ARAG_MODEL=f"openai:some-model@http://127.0.0.1:{port}/v1", **variables) as running:

@@ -141,6 +141,13 @@ def test_ids_in_links_leave_them_whole(small_index):
     assert (plain["href"], plain.get_text()) == (url, url)
 
 
+def test_citations_in_code_and_after_any_character_are_links(small_index):
+    text = "It is so![teutberga:0] See `[teutberga:0]`.\n\n```\n[teutberga:0]\n```"
+    answer = parsed(run(small_index, AIMessage(text))).select_one(".answer")
+    assert words(answer) == "It is so! 1 See 1 . 1"
+    assert [link["href"] for link in answer.select(".cite")] == ["#source-1"] * 3
+
+
 def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(make_index):
     index = make_index([{"id": SCRIPT, "title": f"T {SCRIPT}", "text": f"Lothair {SCRIPT} </details></main></style>."}])
     script = [

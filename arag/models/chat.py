@@ -61,6 +61,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         raise ModelError(f"{', '.join(options)}: the model {kind} takes no options; a provider:model string does")
     if isinstance(model, BaseChatModel):
         return model
+    if model != EXTRACTIVE:
+        raise ModelError(f"the model must be a chat model or a provider:model string, not a {type(model).__name__}")
     from arag.models.extractive import ExtractiveModel
 
     return ExtractiveModel()

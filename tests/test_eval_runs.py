@@ -14,9 +14,9 @@ from arag.errors import InputError, StorageError
 from arag.evaluation import runs
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Answer, Lab, Session
+from arag.evaluation.method import Answer, Lab, Method, Session
 from arag.evaluation.methods import all_methods, make_method
-from arag.evaluation.plan import Plan, load_plan, open_run
+from arag.evaluation.plan import Plan, describe_method, load_plan, open_run
 from arag.evaluation.runs import RecordFile, answer_questions, make_record, prepare, record_file
 from arag.models.chat import load_model
 from arag.models.prices import cost
@@ -332,6 +332,14 @@ def test_a_judge_and_methods_may_come_later_but_not_change(tmp_path):
     assert (both.judge, sorted(both.methods), both.asked) == ("openai:j", ["a", "b"], 10)
     with pytest.raises(InputError, match=r"a.x was 1, now 2"):
         open_run(tmp_path, plan(methods={"a": {**FACTS, "settings": {"x": 2}}}))
+
+
+def test_a_set_among_a_methods_settings_has_one_order():
+    class Sets(Method):
+        name, title = "sets", "Sets"
+        words: frozenset[str] = frozenset(f"word {n}" for n in range(50))
+
+    assert describe_method(Sets()).settings["words"] == sorted(f"word {n}" for n in range(50))
 
 
 # --- secrets ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_jsonable_python
 
 from arag.errors import InputError
 from arag.evaluation.cache import without_secrets
@@ -76,7 +78,7 @@ class Plan(BaseModel):
 
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
-    settings = method.model_dump(mode="json")
+    settings = json.loads(json.dumps(method.model_dump(), default=_plain))
     module = sys.modules[type(method).__module__]
     if not module.__name__.startswith("arag."):
         with suppress(OSError, TypeError):  # its source is not there, as in a notebook
@@ -86,6 +88,11 @@ def describe_method(method: Method) -> MethodFacts:
         settings=settings,
         **{name: getattr(method, name) for name in ("title", "differs", "autonomous", "iterative", "interleaved")},
     )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as what JSON has; a set in the same order in every process."""
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else to_jsonable_python(value)
 
 
 def merge_plan(folder: Path, plan: Plan) -> Plan:

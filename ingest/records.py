@@ -26,6 +26,7 @@ from arag.ingest.formats.content import (
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
 
+_MAX_INTEGER = 10**300  # larger ones are no floats, and become text
 _MAX_VALUE = 40  # characters of a value in a message
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
@@ -112,6 +113,8 @@ def _clean(value: JSON) -> JSON:
     match value:
         case str():
             return clean_characters(value)
+        case int() if abs(value) > _MAX_INTEGER:
+            return str(value)
         case float():
             return value if math.isfinite(value) else None
         case dict():

@@ -123,6 +123,8 @@ class SourceReader:
                 raise InputError(f"{name} is an index: give the documents that it was made from")
             self.folders.append(_real_path(path))
             files = list(self._walk(path))
+        elif not path.is_file():
+            raise InputError(f"{name} is neither a file nor a folder")
         else:
             files = [_File(path, path.name, _real_path(path))] if self._knows(path) else []
         if not files:

@@ -206,12 +206,19 @@ class TestSheets:
         changed(tmp_path / "a.xlsx", sheet1=('<dimension ref="A1:B20"', '<dimension ref="A1:A2"'))
         assert "place 19" in read(tmp_path / "a.xlsx").text
 
-    def test_a_workbook_that_openpyxl_refuses_is_read_all_the_same(self, tmp_path):
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            {"styles": ("<xf numFmtId", '<xf odd="1" numFmtId')},
+            {"workbook": ("schemas.openxmlformats.org/spreadsheetml", "purl.oclc.org/ooxml/spreadsheetml")},
+        ],
+    )
+    def test_a_workbook_that_openpyxl_refuses_or_finds_empty_is_read_all_the_same(self, tmp_path, parts):
         book = Workbook()
         book.active.append(["Name", "Keeper"])
         book.active.append(["Vellin", "Tolk"])
         book.save(tmp_path / "a.xlsx")
-        changed(tmp_path / "a.xlsx", styles=("<xf numFmtId", '<xf odd="1" numFmtId'))
+        changed(tmp_path / "a.xlsx", **parts)
         assert read(tmp_path / "a.xlsx").text.endswith("Name: Vellin | Keeper: Tolk")
 
 

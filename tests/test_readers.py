@@ -99,6 +99,7 @@ class TestMarkdown:
             ("## Lower\n#NoHeading\n    # code\ntext", ""),
             ("```sh\n# comment\n~~~\n# more\n```\n# One", "One"),
             ("The  Title\n===\n\ntext", "The Title"),
+            ("# A" + " " * 100_000 + "b", "A b"),
             ("---\nAbstract of it.\n---\nSecond.", ""),
             ("---\nbroken: [yaml\n---\n\n# One", "One"),
             ("---\na: &x [1]\nb: *x\n---\n\n# One", "One"),
@@ -113,6 +114,7 @@ class TestMarkdown:
         content = read(
             "a.md",
             '---\ntitle: "The \\"Title\\""\nauthor: Ann Lee  # the elder\nyear: 1824\ndraft: true\nempty:\n'
+            "date: 2024-02-30\nat: 12:30\ncountry: NO\n"
             "tags: [a, b]\nlist:\n  - more: {x: [1, 2]}\n---\n\n# Heading\n\nBody.\n",
         )
         assert (content.title, content.text) == ('The "Title"', "# Heading\n\nBody.\n")
@@ -121,6 +123,9 @@ class TestMarkdown:
             "year": 1824,
             "draft": True,
             "empty": None,
+            "date": "2024-02-30",
+            "at": "12:30",
+            "country": "NO",
             "tags": ["a", "b"],
             "list": [{"more": {"x": [1, 2]}}],
         }
@@ -250,6 +255,9 @@ class TestHtml:
     def test_declared_encodings(self, read, declared, encoding):
         meta = f"<meta charset='{declared}'>" if declared else ""
         assert read("a.html", f"{meta}<p>Größe – “x”".encode(encoding)).text == "Größe – “x”"
+
+    def test_an_encoding_that_looks_like_ascii(self, read):
+        assert read("a.html", "<meta charset='iso-2022-jp'><p>灯台守".encode("iso-2022-jp")).text == "灯台守"
 
     @pytest.mark.parametrize(
         "html", [b"<meta charset=utf-8><p>Gr\xf6\xdfe", b"<meta charset=klingon><p>\xff", b"<p>\x81\x8d"]

@@ -110,13 +110,21 @@ class TestPaths:
             ("empty", r"empty' contains no files that can be read; valid endings are \.txt "),
             ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
             ("idx", "idx' is an index: give the documents that it was made from"),
+            ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
         ],
     )
     def test_a_path_that_leads_to_nothing_is_an_error_before_anything_is_read(self, sources, reason):
         self.touch("a.txt", "empty/.hidden", "other/a.xyz", "idx/index.sqlite3")
+        os.mkfifo("pipe.txt")
         with pytest.raises(InputError, match=reason) as caught:
             SourceReader(sources, Readers())
         str(caught.value).encode()
+
+    def test_a_file_with_metadata_that_cannot_be_stored_loses_only_itself(self):
+        self.touch("a.txt")
+        Path("b.md").write_text(f"---\nnumber: !!int 0x{'f' * 5_000}\n---\nText.")
+        ids, problems, _ = self.read(".")
+        assert (ids, [problem.source for problem in problems]) == (["a.txt"], ["b.md"])
 
     @pytest.mark.parametrize(
         ("sources", "ids"),

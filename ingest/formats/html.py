@@ -35,11 +35,12 @@ def read_html(path: Path) -> Content:
 
 def decode_html(data: bytes) -> str:
     """Decode a page that is UTF-8 or UTF-16, else in the encoding that it declares, else in Windows-1252."""
-    with suppress(FormatError):
-        return decode(data)
     declared = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
     encoding = webencodings.lookup(declared[1].decode("latin-1")) if declared else webencodings.lookup("windows-1252")
     name = encoding.codec_info.name if encoding else "utf-8"
+    if name != "iso2022_jp":  # whose bytes are all ASCII
+        with suppress(FormatError):
+            return decode(data)
     try:
         return data.decode("gb18030" if name == "gbk" else name)  # browsers read the superset
     except (LookupError, UnicodeError) as error:

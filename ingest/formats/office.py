@@ -47,18 +47,17 @@ def read_office(path: Path) -> Content:
 def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:
     try:
         if ending in _SHEETS:
-            from arag.ingest.formats.sheets import read_sheets
-
-            return read_sheets(path)
-        if ending in _SLIDES:
-            from arag.ingest.formats.slides import read_slides
-
-            return read_slides(path)
+            from arag.ingest.formats.sheets import read_sheets as read
+        elif ending in _SLIDES:
+            from arag.ingest.formats.slides import read_slides as read
+        else:
+            return None
+        content = read(path)
     except (FormatError, ImportError, MemoryError):
         raise
-    except Exception:  # noqa: BLE001, S110 - they refuse what Office does not mind, with all kinds of errors
-        pass
-    return None
+    except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
+        return None
+    return content if content.text else None  # openpyxl sees no sheets in a strict workbook
 
 
 def _read_tree(data: bytes, ending: str) -> Content:

@@ -15,7 +15,7 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
 def read_text(path: Path) -> Content:
@@ -53,7 +53,7 @@ def read_markdown(path: Path) -> Content:
 def first_heading(text: str) -> str:
     """Return the first heading of level 1 in a Markdown text, or an empty string."""
     heading = _HEADING.search(_FENCED.sub("", text))
-    return folded(heading[1] or heading[2]) if heading else ""
+    return re.sub(" #+$", "", folded(heading[1] or heading[2])) if heading else ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -73,9 +73,24 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
-    """Refuses aliases: with them, a short text can stand for a huge value."""
+    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
+
+    In YAML 1.1, `no` is false, 12:30 is 750, 0123 is 83, and 2024-02-30 is an error. Aliases are refused: with them, a
+    short text can stand for a huge value.
+    """
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("an alias")
         return super().compose_node(parent, index)
+
+
+for _type, _pattern in {
+    "bool": "true|false",
+    "int": r"-?(?:0|[1-9]\d*)",
+    "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
+    "null": "~|null|",
+}.items():
+    _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)

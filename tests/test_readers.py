@@ -214,6 +214,9 @@ class TestHtml:
             ("x<iframe>fallback</iframe><noscript>off</noscript><template>later</template>", "x"),
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
+            ("<header>Site</header><nav>A B</nav><p>x<aside>Ad</aside><footer>©</footer>y", "x\n\ny"),
+            ("<header><h1>A</h1>by B</header><main>x<aside>Note</aside></main>", "# A\n\nby B\n\nx\n\nNote"),
+            ("<nav><a>Only links</a></nav>", "Only links"),
         ],
     )
     def test_text(self, read, html, text):

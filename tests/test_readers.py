@@ -344,6 +344,12 @@ class TestPdf:
         assert content.text[starts[1] : starts[2]] == "\n\n"
         assert content.text[starts[2] :] == "Third page."
 
+    def test_what_stands_on_most_pages_is_read_once(self, read):
+        pages = [f"Harbour Board\nRule {n}.\n{n + 4} | x\nPage {n} of 4" for n in range(1, 5)]
+        content = read("a.pdf", pdf(*pages, "Harbour Board"))
+        assert content.text.split("\n\n") == [pages[0], *(f"Rule {n}.\n{n + 4} | x" for n in (2, 3, 4)), ""]
+        assert content.text[content.page_starts[3] :].startswith("Rule 4.")
+
     @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
     def test_a_title_that_a_program_made_up(self, read, title):
         assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "(anonymous)"

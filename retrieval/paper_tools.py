@@ -15,6 +15,7 @@ from pydantic import AliasChoices, Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS, tools
+from arag.retrieval.functions import Retrieved, show_chunks
 from arag.retrieval.present import Held
 from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
@@ -55,7 +56,7 @@ class KeywordSearch(tools.RetrievalTool):
     )
     args_schema: ArgsSchema | None = _KeywordArguments
 
-    def retrieve(self, keywords: list[str], top_k: int, held: Held) -> tools.Retrieved:
+    def retrieve(self, keywords: list[str], top_k: int, held: Held) -> Retrieved:
         """Search."""
         results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
         needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
@@ -73,7 +74,7 @@ class SemanticSearch(tools.SemanticSearch):
     )
     args_schema: ArgsSchema | None = _SemanticArguments
 
-    def retrieve(self, query: str, top_k: int, held: Held) -> tools.Retrieved:  # type: ignore[override] # other arguments
+    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:  # type: ignore[override] # other arguments
         """Search."""
         results = self.index.semantic_search(query, _bound(top_k or self.top_k))
         return _show_sentences(self, query, results, held, lambda hit, position, _: position in hit.matches)
@@ -86,11 +87,11 @@ class ChunkRead(tools.RetrievalTool):
     description: str = "Read the full text of chunks by their ids, as search results give them."
     args_schema: ArgsSchema | None = _ReadArguments
 
-    def retrieve(self, chunk_ids: list[str], held: Held) -> tools.Retrieved:
+    def retrieve(self, chunk_ids: list[str], held: Held) -> Retrieved:
         """Read."""
         if not chunk_ids:
             raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
-        return tools.show_chunks(self.index.read(chunk_ids), chunk_ids, held)
+        return show_chunks(self.index.read(chunk_ids), chunk_ids, held)
 
 
 TOOLS: tuple[type[tools.RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
@@ -102,7 +103,7 @@ def _show_sentences(
     results: KeywordResults | SemanticResults,
     held: Held,
     matches: Callable[[Hit, int, str], bool],
-) -> tools.Retrieved:
+) -> Retrieved:
     """Show the sentences of each hit that match, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
     chunks = {chunk.id: chunk for chunk in tool.index.read(ids).chunks}
@@ -114,8 +115,7 @@ def _show_sentences(
     blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
-    retrieved = tools.Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
-    return tools.add_full_texts(tool, retrieved, held) if tool.full_texts else retrieved
+    return tool.show(Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens), held)
 
 
 def _bound(top_k: int) -> int:

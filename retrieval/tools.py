@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
@@ -19,31 +17,28 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from arag.errors import InputError, ModelError, list_faults
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.errors import InputError, list_faults
 from arag.models.replies import mend_characters
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.excerpts import for_read
+from arag.retrieval.functions import (
+    MAX_QUERIES,
+    Retrieved,
+    add_full_texts,
+    read_chunks,
+    search_keywords,
+    search_meaning,
+)
 from arag.retrieval.index import Index
-from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
-from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
-from arag.retrieval.text import is_latin
+from arag.retrieval.present import Held
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.types import Chunk
 
 ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 Presentation: TypeAlias = Literal["compact", "paper"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 MAX_KEYWORDS = 50  # of one call
-MAX_QUERIES = 10  # of one call
 
-_CANDIDATES = 20  # chunks from which those that are shown are chosen
-_MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
-_MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
-_SHORT_CHUNK_TOKENS = 250  # of a chunk that is read whole, whatever the reader looks for
-_MAX_DOCUMENTS = 1_000  # that one search may be limited to
-_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # of what a reader looks for: each is looked for by itself
 # How artifacts of these tools are recognised.
 _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int, "evidence_tokens": int}
 
@@ -113,24 +108,6 @@ def _explain(error: ValidationError | Any) -> str:
 # --- tools ---
 
 
-@dataclass(frozen=True)
-class Retrieved:
-    """What a tool found, and the text that the model is shown of it."""
-
-    text: str
-    query: Any
-    results: dict[str, Any]
-    """The typed results as plain values."""
-    chunk_ids: Sequence[str]
-    """Chunks shown."""
-    new_chunks: Sequence[Chunk] = ()
-    """Those of them whose full text is shown for the first time."""
-    sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
-    """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
-    evidence_tokens: int = 0
-    """Tokens of the documents' sentences in the text."""
-
-
 class RetrievalTool(BaseTool):
     """A tool that shows chunks of an index.
 
@@ -176,6 +153,10 @@ class RetrievalTool(BaseTool):
         """
         raise NotImplementedError
 
+    def show(self, retrieved: Retrieved, held: Held) -> Retrieved:
+        """Return what a search found, with full texts if the model has no tool to read them."""
+        return add_full_texts(self.index, retrieved, held) if self.full_texts else retrieved
+
     def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
         try:
             shown = self.retrieve(held=find_held(messages, self.index), **arguments)
@@ -203,19 +184,8 @@ class KeywordSearch(RetrievalTool):
     args_schema: ArgsSchema | None = _KeywordArguments
 
     def retrieve(self, keywords: list[str], within: str, held: Held) -> Retrieved:
-        """Search, also for other spellings of the same letters that the corpus has."""
-        index = _limit(self.index, within)
-        results = index.keyword_search(keywords, _CANDIDATES, by_coverage=True)
-        reports = results.keywords
-        spellings = {r.keyword: r.closest[0].text for r in reports if r.closest and r.closest[0].respelled}
-        if spellings:
-            results = index.keyword_search([*keywords, *spellings.values()], _CANDIDATES, by_coverage=True)
-        asked = [report.keyword for report in reports]
-        needed, further, common = arrange_keywords(results, asked, self.top_k)
-        reports = tuple(replace(report, searched_as=spellings.get(report.keyword)) for report in reports)
-        results = replace(results, keywords=reports, hits=(*needed, *further, *common))
-        shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
-        return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
+        """Search."""
+        return self.show(search_keywords(self.index, keywords, held, top_k=self.top_k, within=within), held)
 
 
 class SemanticSearch(RetrievalTool):
@@ -230,28 +200,8 @@ class SemanticSearch(RetrievalTool):
         self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
-        """Search for each query; the later ones do not show again what the earlier ones do."""
-        index, several, before = _limit(self.index, within), len(queries) > 1, held
-        tokens = _MAX_SENTENCE_TOKENS // 2 if several else _MAX_SENTENCE_TOKENS
-        texts: list[str] = []
-        parts: list[Shown] = []
-        is_english = index.embedder.name == DEFAULT_EMBEDDER
-        for query in queries:
-            if is_english and not is_latin(query):
-                texts.append(f"{query}: " * several + OTHER_SCRIPT)
-                continue
-            hits = index.semantic_search(query, self.top_k, titles_first=True).hits
-            shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
-            held = held.add(shown.hits)
-            texts.append(f"{query}: " * several + render_semantic(shown))
-            parts.append(shown)
-        shown = Shown(
-            [hit for part in parts for hit in part.hits],
-            [chunk_id for part in parts for chunk_id in part.above],
-            {chunk_id: ids for part in parts for chunk_id, ids in part.same.items()},
-            [hit for part in parts for hit in part.brief],
-        )
-        return _show_hits(self, queries, SemanticResults("; ".join(queries), ()), shown, "\n\n".join(texts), before)
+        """Search for each query."""
+        return self.show(search_meaning(self.index, queries, held, top_k=self.top_k, within=within), held)
 
 
 class ChunkRead(RetrievalTool):
@@ -263,33 +213,7 @@ class ChunkRead(RetrievalTool):
 
     def retrieve(self, chunk_ids: list[str], about: str, held: Held) -> Retrieved:
         """Read one chunk in full; of several, or for something, the passages that are about it."""
-        if not chunk_ids:
-            raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
-        results = self.index.read(chunk_ids)
-        unread = [chunk for chunk in results.chunks if chunk.id not in held.chunks]
-        if len(unread) > 1 and not about.strip():
-            about = held.question
-        parts = [part for part in _PARTS.split(about) if part.strip()][:MAX_QUERIES]
-        long = [chunk for chunk in unread if parts and chunk.tokens > _SHORT_CHUNK_TOKENS]
-        try:
-            rated = {part: self.index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
-        except ModelError:  # reading must not depend on it
-            long, rated = [], {}
-        return show_chunks(results, chunk_ids, held, for_read(long, rated, held.sentences))
-
-
-def _limit(index: Index, within: str) -> Index:
-    """Return an index limited to the documents that a call names, or all of it."""
-    if not within.strip():
-        return index
-    documents = index.find_documents(within, _MAX_DOCUMENTS + 1)
-    if len(documents) > _MAX_DOCUMENTS:
-        raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
-    if not documents:
-        closest = ", ".join(chunk_id for ids in index.read([within]).unknown.values() for chunk_id in ids)
-        example = f"Chunk ids look like: {closest}." if closest else "The index is empty."
-        raise InputError(f"No document has {within!r} in its title or id. {example}")
-    return index.limited_to(documents)
+        return read_chunks(self.index, chunk_ids, held, about=about)
 
 
 # --- what a conversation holds ---
@@ -328,55 +252,6 @@ def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 def _digest(chunk: Chunk | None) -> str:
     return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
-
-
-# --- what a tool shows and reports ---
-
-
-def show_chunks(
-    results: ReadResults, query: Any, held: Held, excerpts: Mapping[str, Excerpt] | None = None
-) -> Retrieved:
-    """Show chunks, except those that were read before; of some, excerpts are shown instead of their full texts."""
-    excerpts = excerpts or {}
-    new = [chunk for chunk in results.chunks if chunk.id not in held.chunks and chunk.id not in excerpts]
-    # The texts are in the message already: the artifact only says what they are.
-    plain = {chunk_id: asdict(excerpt) for chunk_id, excerpt in excerpts.items()}
-    chunks = [
-        {"chunk_id": c.id, "document_id": c.document_id, "tokens": c.tokens, "excerpt": plain.get(c.id)}
-        for c in results.chunks
-    ]
-    shown = "\n".join(sentence.text for excerpt in excerpts.values() for sentence in excerpt.sentences)
-    return Retrieved(
-        render_chunks(results, held.chunks, excerpts),
-        query,
-        {"chunks": chunks, "unknown": results.unknown},
-        [chunk.id for chunk in results.chunks],
-        new,
-        {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
-        sum(chunk.tokens for chunk in new) + count_tokens(shown),
-    )
-
-
-def _show_hits(
-    tool: RetrievalTool, query: Any, results: KeywordResults | SemanticResults, shown: Shown, text: str, held: Held
-) -> Retrieved:
-    """Show a search's hits, and their full texts if the model cannot read them."""
-    same = (chunk_id for ids in shown.same.values() for chunk_id in ids)
-    hits: tuple[Hit, ...] = (*shown.hits, *shown.brief)
-    ids = list(dict.fromkeys([*(hit.chunk_id for hit in hits), *same, *shown.above]))
-    whole = [hit.chunk_id for hit in shown.hits if hit.excerpt.whole]
-    new = tool.index.read(whole).chunks if whole else ()
-    plain, tokens = asdict(replace(results, hits=hits)), count_tokens(excerpt_text(hits))
-    retrieved = Retrieved(text, query, plain, ids, new, Held().add(shown.hits).sentences, tokens)
-    return add_full_texts(tool, retrieved, held) if tool.full_texts else retrieved
-
-
-def add_full_texts(tool: RetrievalTool, retrieved: Retrieved, held: Held) -> Retrieved:
-    """Show the full texts of a search's chunks, too."""
-    full = show_chunks(tool.index.read(retrieved.chunk_ids), retrieved.query, held)
-    text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
-    tokens = retrieved.evidence_tokens + full.evidence_tokens
-    return replace(full, text=text, results=retrieved.results, evidence_tokens=tokens)
 
 
 def _announce(event: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from arag import make_tools, open_index
 from arag.cli.index import LEFT_OUT
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import hash_vector, write_corpus
@@ -50,8 +51,12 @@ def test_what_is_left_out_is_named_and_shows_in_the_exit_code(arag, tmp_path):
 def test_an_index_can_be_searched_read_and_described(arag, index):
     code, out, _ = arag("search", "keyword", "Skellavy", "Grey Petrel", "--index", index, "--top-k", 2)
     assert (code, "Grey Petrel: 3 chunks" in out, out.count("\n[")) == (0, True, 2)
-    code, out, _ = arag("search", "semantic", "lens of", "the light", "--index", index, "--top-k", 3, "--json")
+    semantic = ["search", "semantic", "lens of", "the light", "--index", index, "--top-k", 3]
+    code, out, _ = arag(*semantic, "--json")
     assert json.loads(out)["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
+    with open_index(index) as opened:
+        shown = make_tools(opened, top_k=3)[1].invoke({"queries": ["lens of the light"]})
+    assert json.loads(out)["shown"] == shown != arag(*semantic, "--paper")[1].rstrip("\n")
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)
     assert re.search(r"documents +25\b", arag("info", "--index", index)[1])

@@ -56,6 +56,27 @@ def open_document(path, kind, body):
     return zipped(path, {"mimetype": f"application/vnd.oasis.opendocument.{kind}", **entries})
 
 
+@pytest.mark.parametrize(
+    ("name", "make", "properties"),
+    [
+        ("a.docx", WordDocument, "core_properties"),
+        ("a.pptx", Presentation, "core_properties"),
+        ("a.xlsx", Workbook, "properties"),
+    ],
+)
+def test_author_and_date_become_metadata(tmp_path, name, make, properties):
+    document = make()
+    about = getattr(document, properties)
+    about.author = about.creator = "Hesper Quillorne"
+    about.modified = datetime(2024, 3, 5, 12)  # noqa: DTZ001 - as python-docx wants it
+    if name == "a.xlsx":
+        document.active.append(["Tide"])
+    document.save(str(tmp_path / name))
+    metadata = read(tmp_path / name).metadata
+    assert metadata["author"] == "Hesper Quillorne"
+    assert metadata["date"] == "2024-03-05" or name == "a.xlsx"  # openpyxl writes when it saves
+
+
 class TestWord:
     def test_headings_lists_and_tables(self, tmp_path):
         word = WordDocument()

@@ -214,6 +214,9 @@ class TestHtml:
             ("x<iframe>fallback</iframe><noscript>off</noscript><template>later</template>", "x"),
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
+            ("<header>Site</header><nav>A B</nav><p>x<aside>Ad</aside><footer>©</footer>y", "x\n\ny"),
+            ("<header><h1>A</h1>by B</header><main>x<aside>Note</aside></main>", "# A\n\nby B\n\nx\n\nNote"),
+            ("<nav><a>Only links</a></nav>", "Only links"),
         ],
     )
     def test_text(self, read, html, text):
@@ -340,6 +343,12 @@ class TestPdf:
         assert content.text[: starts[1]] == "First page.\nSecond line.\n\n"
         assert content.text[starts[1] : starts[2]] == "\n\n"
         assert content.text[starts[2] :] == "Third page."
+
+    def test_what_stands_on_most_pages_is_read_once(self, read):
+        pages = [f"Harbour Board\nRule {n}.\n{n + 4} | x\nPage {n} of 4" for n in range(1, 5)]
+        content = read("a.pdf", pdf(*pages, "Harbour Board"))
+        assert content.text.split("\n\n") == [pages[0], *(f"Rule {n}.\n{n + 4} | x" for n in (2, 3, 4)), ""]
+        assert content.text[content.page_starts[3] :].startswith("Rule 4.")
 
     @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
     def test_a_title_that_a_program_made_up(self, read, title):

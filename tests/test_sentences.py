@@ -82,7 +82,15 @@ def test_chinese_and_japanese_need_no_space_between_sentences(sentences):
 
 
 def test_list_items_are_sentences_of_their_own():
-    items = ["- one apple", "- two pears, cut\n  into halves", "* three plums", "1. first", "12) twelfth", "• last"]
+    items = [
+        "- one apple",
+        "- two pears, cut\n  into halves",
+        "* three plums",
+        "1. first",
+        "12) twelfth",
+        "• last",
+        "2024-03-01 10:00:01 WARN pump",
+    ]
     assert texts("\n".join(items)) == items
 
 

@@ -209,21 +209,31 @@ def search(
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="List chunks by the paper's scores, with all sentences that match.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search an index without a model, for chunks with keywords or with sentences close in meaning to a text."""
-    from arag.retrieval.present import Shown
+    """Search an index without a model, and show what an agent is shown of the chunks; --json has the paper's list, too.
+
+    A search finds chunks with keywords, or with sentences close in meaning to a text.
+    """
+    from arag.retrieval.functions import search_keywords, search_meaning
+    from arag.retrieval.present import Held, Shown
     from arag.retrieval.render import render_keywords, render_semantic
 
     results: Any
     with open_scoped(index, where, documents) as opened:
         if kind == "keyword":
             results = opened.keyword_search(text, top_k)
-            shown = render_keywords(results, Shown(results.hits))
+            listed = render_keywords(results, Shown(results.hits))
+            shown = listed if paper else search_keywords(opened, text, Held(), top_k=top_k).text
         else:
-            results = opened.semantic_search(" ".join(text), top_k)
-            shown = render_semantic(Shown(results.hits))
-    _show_results(results, shown, as_json)
+            query = " ".join(text)
+            results = opened.semantic_search(query, top_k)
+            listed = render_semantic(Shown(results.hits))
+            shown = listed if paper else search_meaning(opened, [query], Held(), top_k=top_k).text
+    _show_results(asdict(results) | {"shown": shown}, shown, as_json)
 
 
 def read(
@@ -239,13 +249,13 @@ def read(
 
     with open_scoped(index, where, documents) as opened:
         results = opened.read(ids, adjacent)
-    _show_results(results, render_chunks(results, ()), as_json)
+    _show_results(asdict(results), render_chunks(results, ()), as_json)
     if results.unknown:
         raise typer.Exit(FAILED)
 
 
-def _show_results(results: Any, text: str, as_json: bool) -> None:
+def _show_results(results: dict[str, Any], text: str, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(results))
+        print_json(results)
     else:
         out.print(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
+_FRAME = frozenset({"header", "footer", "aside"})  # unless they are parts of...
+_CONTENT = ("article", "main", "section")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CELLS = ("td", "th")
 _BREAKS = {"br": "\n", "caption": "\n"} | dict.fromkeys(
@@ -29,7 +32,7 @@ _DECLARATION_BYTES = 100_000  # at the start of a page, that are searched for it
 
 
 def read_html(path: Path) -> Content:
-    """Read what a browser shows of a page; its title is `<title>`, else the first `<h1>`."""
+    """Read what a page says, without navigation and what stands around it; its title is `<title>`, else an `<h1>`."""
     return html_content(decode_html(path.read_bytes()))
 
 
@@ -55,15 +58,22 @@ def html_content(html: str) -> Content:
         raise FormatError(f"cannot be read: {fatal[0].message}")
     page.extend(list(page.itersiblings()))  # what follows `</html>`
     title = page.find("head/title")
-    text = _Writer(page).text()
+    text = _Writer(page, left_out={e for e in page.iter("nav", *_FRAME) if _is_frame(e)}).text() or _Writer(page).text()
     return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
+
+
+def _is_frame(element: etree._Element) -> bool:
+    """Return whether a part of a page leads to other pages, or stands around what this one says."""
+    is_part = element.find(".//h1") is not None or next(element.iterancestors(*_CONTENT), None) is not None
+    return element.tag == "nav" or not is_part
 
 
 class _Writer:
     """Writes headings, lists and rows of tables; links, pictures and emphasis become plain text."""
 
-    def __init__(self, page: etree._Element) -> None:
+    def __init__(self, page: etree._Element, left_out: Collection[etree._Element] = ()) -> None:
         self._page = page
+        self._left_out = {*left_out, *page.iter(*_HIDDEN)}
         self._parts: list[str] = []
         self._line: etree._Element | None = None  # the heading or cell that is open, whose text is one line
         self._line_start = 0
@@ -76,13 +86,14 @@ class _Writer:
     def text(self) -> str:
         walk = etree.iterwalk(self._page, events=("start", "end"))
         for event, element in walk:
-            if event == "start" and element.tag in _HIDDEN:
+            if event == "start" and element in self._left_out:
                 walk.skip_subtree()
+                self._break(element.tag)
             elif event == "start":
                 self._start(element)
                 self._add(element.text)
             else:
-                if element.tag not in _HIDDEN:
+                if element not in self._left_out:
                     self._end(element)
                 self._add(element.tail)
         text = re.sub(" *\n *", "\n", re.sub(" +", " ", "".join(self._parts)))

@@ -8,9 +8,10 @@ from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.message import Message
+from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 
-from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.content import JSON, Content, FormatError, folded
 from arag.ingest.formats.html import decode_html, html_content
 
 _SHOWN = ("From", "To", "Cc", "Date")
@@ -27,8 +28,18 @@ def read_mail(path: Path) -> Content:
         raise FormatError("not an email: it has no sender, recipient, subject or date")
     left_out: list[str] = []
     text = "\n\n".join(filter(None, _mail_texts(mail, left_out)))
-    fields = {name.lower(): _decoded(mail[name]) for name in ("From", "Date") if mail.get(name)}
-    return Content(_decoded(mail.get("Subject", "")), text, metadata=fields, left_out=tuple(left_out))
+    return Content(_decoded(mail.get("Subject", "")), text, metadata=_metadata(mail), left_out=tuple(left_out))
+
+
+def _metadata(mail: Message) -> dict[str, JSON]:
+    """Return the addresses of sender and recipients, and the date as the sender's calendar has it."""
+    fields: dict[str, JSON] = {}
+    for name in ("From", "To", "Cc"):
+        addresses = [address for _, address in getaddresses(map(str, mail.get_all(name, []))) if address]
+        fields |= {name.lower(): [*addresses]} if addresses else {}
+    with suppress(TypeError, ValueError):  # no date, or none that can be understood
+        fields["date"] = parsedate_to_datetime(str(mail["Date"])).date().isoformat()
+    return fields
 
 
 def _mail_texts(mail: Message, left_out: list[str]) -> Iterator[str]:

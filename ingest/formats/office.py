@@ -6,13 +6,14 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.content import JSON, Content, FormatError, folded
 from arag.ingest.formats.tables import table_lines
 
 _TEXTS, _SHEETS, _SLIDES = (".docx", ".docm"), (".xlsx", ".xlsm"), (".pptx", ".pptm")
@@ -20,6 +21,7 @@ OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc 
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
 # The cells of a Word table come in Markdown.
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?:https?:|mailto:|#)[^\s()]*\)")
@@ -39,9 +41,26 @@ def read_office(path: Path) -> Content:
     if data.startswith(_OLE) and ending in {*_TEXTS, *_SHEETS, *_SLIDES}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        return _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
+        content = _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
+    return replace(content, metadata={**_properties(data), **content.metadata})
+
+
+def _properties(data: bytes) -> dict[str, JSON]:
+    """Return who wrote a document and when it was changed last, as its properties say."""
+    from lxml import etree
+
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            (name,) = {"docProps/core.xml", "meta.xml"} & set(archive.namelist())  # of Office, or of LibreOffice
+            properties = etree.fromstring(archive.read(name), etree.XMLParser(resolve_entities=False))
+    except (BadZipFile, ValueError, etree.XMLSyntaxError):
+        return {}
+    author = folded(properties.findtext(".//{*}creator") or "")
+    times = (properties.findtext(f".//{{*}}{name}") or "" for name in ("modified", "created", "date"))
+    date = next((time[:10] for time in times if _DATE.match(time)), "")
+    return {name: value for name, value in (("author", author), ("date", date)) if value}
 
 
 def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:

@@ -1,0 +1,161 @@
+"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of what they find."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from arag.errors import InputError, ModelError
+from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.excerpts import for_read
+from arag.retrieval.index import Index
+from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
+from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
+from arag.retrieval.text import is_latin
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordResults, ReadResults, SemanticResults
+
+MAX_QUERIES = 10  # of one call
+
+_CANDIDATES = 20  # chunks from which those that are shown are chosen
+_MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
+_MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
+_SHORT_CHUNK_TOKENS = 250  # of a chunk that is read whole, whatever the reader looks for
+_MAX_DOCUMENTS = 1_000  # that one search may be limited to
+_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # of what a reader looks for: each is looked for by itself
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What a tool found, and the text that the model is shown of it."""
+
+    text: str
+    query: Any
+    results: dict[str, Any]
+    """The typed results as plain values."""
+    chunk_ids: Sequence[str]
+    """Chunks shown."""
+    new_chunks: Sequence[Chunk] = ()
+    """Those of them whose full text is shown for the first time."""
+    sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
+    evidence_tokens: int = 0
+    """Tokens of the documents' sentences in the text."""
+
+
+def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
+    """Search for keywords, and for other spellings of the same letters that the corpus has."""
+    index = _limit(index, within)
+    results = index.keyword_search(keywords, _CANDIDATES, by_coverage=True)
+    reports = results.keywords
+    spellings = {r.keyword: r.closest[0].text for r in reports if r.closest and r.closest[0].respelled}
+    if spellings:
+        results = index.keyword_search([*keywords, *spellings.values()], _CANDIDATES, by_coverage=True)
+    asked = [report.keyword for report in reports]
+    needed, further, common = arrange_keywords(results, asked, top_k)
+    reports = tuple(replace(report, searched_as=spellings.get(report.keyword)) for report in reports)
+    results = replace(results, keywords=reports, hits=(*needed, *further, *common))
+    shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
+    return _show_hits(index, keywords, results, shown, render_keywords(results, shown))
+
+
+def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
+    """Search for sentences close in meaning to each query; later ones do not repeat what earlier ones show."""
+    index, several = _limit(index, within), len(queries) > 1
+    tokens = _MAX_SENTENCE_TOKENS // 2 if several else _MAX_SENTENCE_TOKENS
+    texts: list[str] = []
+    parts: list[Shown] = []
+    is_english = index.embedder.name == DEFAULT_EMBEDDER
+    for query in queries:
+        if is_english and not is_latin(query):
+            texts.append(f"{query}: " * several + OTHER_SCRIPT)
+            continue
+        hits = index.semantic_search(query, top_k, titles_first=True).hits
+        shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
+        held = held.add(shown.hits)
+        texts.append(f"{query}: " * several + render_semantic(shown))
+        parts.append(shown)
+    shown = Shown(
+        [hit for part in parts for hit in part.hits],
+        [chunk_id for part in parts for chunk_id in part.above],
+        {chunk_id: ids for part in parts for chunk_id, ids in part.same.items()},
+        [hit for part in parts for hit in part.brief],
+    )
+    return _show_hits(index, queries, SemanticResults("; ".join(queries), ()), shown, "\n\n".join(texts))
+
+
+def read_chunks(index: Index, chunk_ids: Sequence[str], held: Held, *, about: str = "") -> Retrieved:
+    """Read one chunk in full; of several, or for something, the passages that are about it."""
+    if not chunk_ids:
+        raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
+    results = index.read(chunk_ids)
+    unread = [chunk for chunk in results.chunks if chunk.id not in held.chunks]
+    if len(unread) > 1 and not about.strip():
+        about = held.question
+    parts = [part for part in _PARTS.split(about) if part.strip()][:MAX_QUERIES]
+    long = [chunk for chunk in unread if parts and chunk.tokens > _SHORT_CHUNK_TOKENS]
+    try:
+        rated = {part: index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
+    except ModelError:  # reading must not depend on it
+        long, rated = [], {}
+    return show_chunks(results, chunk_ids, held, for_read(long, rated, held.sentences))
+
+
+def _limit(index: Index, within: str) -> Index:
+    """Return an index limited to the documents that a call names, or all of it."""
+    if not within.strip():
+        return index
+    documents = index.find_documents(within, _MAX_DOCUMENTS + 1)
+    if len(documents) > _MAX_DOCUMENTS:
+        raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
+    if not documents:
+        closest = ", ".join(chunk_id for ids in index.read([within]).unknown.values() for chunk_id in ids)
+        example = f"Chunk ids look like: {closest}." if closest else "The index is empty."
+        raise InputError(f"No document has {within!r} in its title or id. {example}")
+    return index.limited_to(documents)
+
+
+def show_chunks(
+    results: ReadResults, query: Any, held: Held, excerpts: Mapping[str, Excerpt] | None = None
+) -> Retrieved:
+    """Show chunks, except those that were read before; of some, excerpts are shown instead of their full texts."""
+    excerpts = excerpts or {}
+    new = [chunk for chunk in results.chunks if chunk.id not in held.chunks and chunk.id not in excerpts]
+    # The texts are in the message already: the artifact only says what they are.
+    plain = {chunk_id: asdict(excerpt) for chunk_id, excerpt in excerpts.items()}
+    chunks = [
+        {"chunk_id": c.id, "document_id": c.document_id, "tokens": c.tokens, "excerpt": plain.get(c.id)}
+        for c in results.chunks
+    ]
+    shown = "\n".join(sentence.text for excerpt in excerpts.values() for sentence in excerpt.sentences)
+    return Retrieved(
+        render_chunks(results, held.chunks, excerpts),
+        query,
+        {"chunks": chunks, "unknown": results.unknown},
+        [chunk.id for chunk in results.chunks],
+        new,
+        {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
+        sum(chunk.tokens for chunk in new) + count_tokens(shown),
+    )
+
+
+def _show_hits(
+    index: Index, query: Any, results: KeywordResults | SemanticResults, shown: Shown, text: str
+) -> Retrieved:
+    same = (chunk_id for ids in shown.same.values() for chunk_id in ids)
+    hits: tuple[Hit, ...] = (*shown.hits, *shown.brief)
+    ids = list(dict.fromkeys([*(hit.chunk_id for hit in hits), *same, *shown.above]))
+    whole = [hit.chunk_id for hit in shown.hits if hit.excerpt.whole]
+    new = index.read(whole).chunks if whole else ()
+    plain, tokens = asdict(replace(results, hits=hits)), count_tokens(excerpt_text(hits))
+    return Retrieved(text, query, plain, ids, new, Held().add(shown.hits).sentences, tokens)
+
+
+def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
+    """Show the full texts of a search's chunks, too."""
+    full = show_chunks(index.read(retrieved.chunk_ids), retrieved.query, held)
+    text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
+    tokens = retrieved.evidence_tokens + full.evidence_tokens
+    return replace(full, text=text, results=retrieved.results, evidence_tokens=tokens)

@@ -25,7 +25,6 @@ from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.locations import store_at, using_store
 from arag.retrieval.storage import IndexStore
-from arag.retrieval.tokens import warn_of_estimates
 from arag.retrieval.trust import check_embedder
 
 if TYPE_CHECKING:
@@ -178,7 +177,6 @@ def run_ingest(
             raise InputError(f"no document could be read: {_name_first(problems) or 'the sources are empty'}")
         if embedder is None:
             check_embedder(store)
-        warn_of_estimates()
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             ids, is_new = Ids(writer), not writer.settings.documents
             named = _sort_out(map(ids.assign, chain([first], documents)), problems)

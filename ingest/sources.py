@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
@@ -35,6 +36,7 @@ _RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jso
 # What loaders and text splitters say of where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
+_SAMPLE_BYTES = 4_096
 
 
 class _File(NamedTuple):
@@ -165,7 +167,11 @@ class SourceReader:
             return "an index" if is_index(Path(entry)) else ""
         if not entry.is_file():
             return "neither a file nor a folder"
-        return "" if self._knows(Path(entry)) else f"no reader for {Path(entry).suffix.lower()}"
+        path = Path(entry)
+        if self._knows(path):
+            return ""
+        ending = path.suffix.lower()
+        return f"no reader for {ending}" + (f"; to read it as text: --as {ending}=.txt" if _is_text(path) else "")
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in _RECORD_READERS or self._readers.knows(path)
@@ -266,6 +272,16 @@ def _count_characters(item: DocumentObject) -> int:
 def _real_path(path: Path) -> str:
     r"""Return a path without links, as a text that can be stored: with `\\xff` for what is not UTF-8 in it."""
     return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a file begins with text."""
+    try:
+        with path.open("rb") as file:
+            text = codecs.getincrementaldecoder("utf-8")().decode(file.read(_SAMPLE_BYTES))
+    except (OSError, UnicodeDecodeError):
+        return False
+    return bool(text) and "\0" not in text
 
 
 def _size(path: Path) -> int:

@@ -31,7 +31,7 @@ from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors, batches
-from arag.retrieval.tokens import TokenCounter, load_token_counter
+from arag.retrieval.tokens import TokenCounter, load_token_counter, warn_of_estimates
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 
@@ -267,6 +267,8 @@ def open_writer(
         return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
 
     with store.draft(begin) as draft:
+        if not draft.settings.documents or draft.settings.tokenizer != counter.name:
+            warn_of_estimates()
         settings = replace(draft.settings, tokenizer=counter.name)
         if chunk_tokens is not None:
             settings = replace(settings, chunk_tokens=chunk_tokens)

@@ -21,6 +21,7 @@ from arag import Scope, aingest, ingest, open_index, run_ingest
 from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
+from arag.ingest.maintenance import remove
 from arag.ingest.sources import SourceReader
 from fakes import HashEmbeddings, write_corpus
 
@@ -88,6 +89,8 @@ class TestPaths:
     def test_a_folder_is_read_in_sorted_order_and_what_is_skipped_is_named(self):
         self.touch("in/b.txt", "in/a/z.md", "in/a/b/c.TXT", "in/a.txt", "in/.hidden.txt", "in/.git/x.txt", "in/p.png")
         self.touch("in/idx/index.sqlite3", "in/idx/notes.txt", "in/new/writer.md", "outside/secret.txt")
+        Path("in/x.log").write_text("Meer: grün", "utf-8")
+        Path("in/p.png").write_bytes(b"\x89PNG\0")
         Path("in/link.txt").symlink_to(Path("outside/secret.txt").absolute())
         Path("in/loop").symlink_to("../in", target_is_directory=True)
         ids, problems, skipped = self.read("in", target=Path("in/new"))
@@ -95,6 +98,7 @@ class TestPaths:
         link = "a link, which is not followed"
         assert {path.name: why for path, why in skipped.items()} == {
             "p.png": "no reader for .png",
+            "x.log": "no reader for .log; to read it as text: --as .log=.txt",
             "idx": "an index",
             "link.txt": link,
             "loop": link,
@@ -453,6 +457,12 @@ class TestList:
         assert found[3].source.endswith("corpus.jsonl")
         part = index.limited_to(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
         assert [document.id for document in part.documents()] == ["n2", "n5", "n7", "n8", "n9"]
+
+    def test_an_empty_list_says_why(self, arag, folder, tmp_path):
+        assert arag("list", "--index", folder, "--documents", "x")[2] == "No document of the index is in the scope.\n"
+        run_ingest([{"id": "a", "text": "One."}], tmp_path / "index", embedder=HashEmbeddings())
+        remove(["a"], tmp_path / "index")
+        assert arag("list", "--index", tmp_path / "index")[1:] == ("", "The index is empty.\n")
 
     def test_the_command(self, arag, folder):
         code, out, err = arag("list", "--index", folder)

@@ -194,7 +194,12 @@ def list_documents(
         if as_json:
             print_json({"documents": [asdict(document) for document in opened.documents()]})
             return
-        for document in opened.documents():
+        listed = list(opened.documents())
+        if not listed:
+            err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
+        elif out.is_terminal:
+            print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
+        for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
 

@@ -14,7 +14,6 @@ from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
 from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
 from arag.retrieval.text import is_latin
-from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordResults, ReadResults, SemanticResults
 
 MAX_QUERIES = 10  # of one call
@@ -41,8 +40,8 @@ class Retrieved:
     """Those of them whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
-    evidence_tokens: int = 0
-    """Tokens of the documents' sentences in the text."""
+    evidence: Sequence[str] = ()
+    """The documents' sentences in the text."""
 
 
 def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
@@ -137,7 +136,7 @@ def show_chunks(
         [chunk.id for chunk in results.chunks],
         new,
         {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
-        sum(chunk.tokens for chunk in new) + count_tokens(shown),
+        [*(chunk.text for chunk in new), shown],
     )
 
 
@@ -149,13 +148,13 @@ def _show_hits(
     ids = list(dict.fromkeys([*(hit.chunk_id for hit in hits), *same, *shown.above]))
     whole = [hit.chunk_id for hit in shown.hits if hit.excerpt.whole]
     new = index.read(whole).chunks if whole else ()
-    plain, tokens = asdict(replace(results, hits=hits)), count_tokens(excerpt_text(hits))
-    return Retrieved(text, query, plain, ids, new, Held().add(shown.hits).sentences, tokens)
+    plain, sentences = asdict(replace(results, hits=hits)), Held().add(shown.hits).sentences
+    return Retrieved(text, query, plain, ids, new, sentences, [excerpt_text(hits)])
 
 
 def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
     """Show the full texts of a search's chunks, too."""
     full = show_chunks(index.read(retrieved.chunk_ids), retrieved.query, held)
     text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
-    tokens = retrieved.evidence_tokens + full.evidence_tokens
-    return replace(full, text=text, results=retrieved.results, evidence_tokens=tokens)
+    evidence = [*retrieved.evidence, *full.evidence]
+    return replace(full, text=text, results=retrieved.results, evidence=evidence)

@@ -19,7 +19,6 @@ from arag.retrieval.functions import Retrieved, show_chunks
 from arag.retrieval.present import Held
 from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
-from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
@@ -114,8 +113,8 @@ def _show_sentences(
             texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
     blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
-    tokens = count_tokens("\n".join(texts.values()))
-    return tool.show(Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens), held)
+    evidence = ["\n".join(texts.values())]
+    return tool.show(Retrieved(text, query, asdict(results), ids, evidence=evidence), held)
 
 
 def _bound(top_k: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from arag.retrieval.excerpts import BRIEF_GAP, DETAILED_GAP, cut_around, find_rarest, is_row_of
 from arag.retrieval.text import bare_title, fold, is_title, words
-from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tokens import estimate_tokens
 from arag.retrieval.types import Excerpt, Hit, KeywordResults
 
 MAX_BRIEF_HITS = 3  # of a search by meaning
@@ -126,7 +126,7 @@ def choose_shown(
             if hit.score > best - BRIEF_GAP and not is_one_of_several:
                 brief.append(_shorten(new, query))
         else:
-            cost = count_tokens(excerpt_text([new]))
+            cost = estimate_tokens(excerpt_text([new]))
             if hit in common or (len(shown) >= always and used + cost > tokens):
                 brief.append(_shorten(new, query))
                 continue

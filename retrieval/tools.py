@@ -167,7 +167,7 @@ class RetrievalTool(BaseTool):
             "chunk_ids": list(shown.chunk_ids),
             "new_chunks": [chunk.id for chunk in shown.new_chunks],
             "retrieved_tokens": count_tokens(shown.text),
-            "evidence_tokens": shown.evidence_tokens,
+            "evidence_tokens": sum(map(count_tokens, shown.evidence)),
         }
         _announce({"tool": self.name} | event)
         digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in shown.sentences}

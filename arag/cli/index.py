@@ -227,18 +227,22 @@ def search(
     from arag.retrieval.present import Held, Shown
     from arag.retrieval.render import render_keywords, render_semantic
 
-    results: Any
+    results: Any = None
+    query, is_keyword = " ".join(text), kind == "keyword"
     with open_scoped(index, where, documents) as opened:
-        if kind == "keyword":
-            results = opened.keyword_search(text, top_k)
-            listed = render_keywords(results, Shown(results.hits))
-            shown = listed if paper else search_keywords(opened, text, Held(), top_k=top_k).text
+        if paper or as_json:
+            results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
+        if paper:
+            hits = Shown(results.hits)
+            shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
+        elif is_keyword:
+            shown = search_keywords(opened, text, Held(), top_k=top_k).text
         else:
-            query = " ".join(text)
-            results = opened.semantic_search(query, top_k)
-            listed = render_semantic(Shown(results.hits))
-            shown = listed if paper else search_meaning(opened, [query], Held(), top_k=top_k).text
-    _show_results(asdict(results) | {"shown": shown}, shown, as_json)
+            shown = search_meaning(opened, [query], Held(), top_k=top_k).text
+    if as_json:
+        print_json(asdict(results) | {"shown": shown})
+    else:
+        out.print(shown)
 
 
 def read(
@@ -254,13 +258,9 @@ def read(
 
     with open_scoped(index, where, documents) as opened:
         results = opened.read(ids, adjacent)
-    _show_results(asdict(results), render_chunks(results, ()), as_json)
+    if as_json:
+        print_json(asdict(results))
+    else:
+        out.print(render_chunks(results, ()))
     if results.unknown:
         raise typer.Exit(FAILED)
-
-
-def _show_results(results: dict[str, Any], text: str, as_json: bool) -> None:
-    if as_json:
-        print_json(results)
-    else:
-        out.print(text)

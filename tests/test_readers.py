@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import zlib
@@ -300,12 +301,14 @@ class TestNotebooks:
         assert reason("a.ipynb", data) == "not a notebook of format 4: open it in Jupyter and save it again"
 
 
-def pdf(*pages, title="A Title"):
+def pdf(*pages, title="A Title", author=""):
     """Return a PDF with a page for each text, and only a shape on the page for an empty text."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer)
     if title:
         canvas.setTitle(title)
+    if author:
+        canvas.setAuthor(author)
     for text in pages:
         canvas.rect(100, 100, 200, 200, fill=1)
         for number, line in enumerate(text.split("\n") if text else []):
@@ -344,6 +347,11 @@ class TestPdf:
         assert content.text[starts[1] : starts[2]] == "\n\n"
         assert content.text[starts[2] :] == "Third page."
 
+    def test_author_and_date_become_metadata(self, read):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", read("a.pdf", pdf("Text.")).metadata.pop("date"))
+        assert read("a.pdf", pdf("Text.", author="Ada Hask")).metadata["author"] == "Ada Hask"
+        assert "author" not in read("a.pdf", pdf("Text.")).metadata  # a program's own is "anonymous"
+
     def test_what_stands_on_most_pages_is_read_once(self, read):
         pages = [f"Harbour Board\nRule {n}.\n{n + 4} | x\nPage {n} of 4" for n in range(1, 5)]
         content = read("a.pdf", pdf(*pages, "Harbour Board"))
@@ -352,7 +360,7 @@ class TestPdf:
 
     @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
     def test_a_title_that_a_program_made_up(self, read, title):
-        assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "(anonymous)"
+        assert read("a.pdf", pdf("Text.", title=title)).title == ""  # a program's own is "anonymous"
 
     def test_passwords(self, read, reason):
         assert read("a.pdf", encrypted(pdf("Text."), "")).text == "Text."

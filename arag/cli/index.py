@@ -214,9 +214,7 @@ def search(
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="List chunks by the paper's scores, with all sentences that match.")
-    ] = False,
+    paper: Annotated[bool, typer.Option("--paper", help="List chunks by the paper's scores.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search an index without a model, and show what an agent is shown of the chunks; --json has the paper's list, too.

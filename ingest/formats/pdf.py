@@ -48,7 +48,7 @@ def read_pdf(path: Path) -> Content:
         raise FormatError("the PDF has no text; its pages are probably scanned images: run OCR on it first")
     title, author = (folded(document.get_metadata_value(name)) for name in ("Title", "Author"))
     date = _DATE.match(document.get_metadata_value("CreationDate"))
-    metadata: dict[str, JSON] = {"author": author} if author not in {"", "(anonymous)"} else {}
+    metadata: dict[str, JSON] = {"author": author} if author.strip("()") not in {"", "anonymous"} else {}
     metadata |= {"date": "-".join(date.groups())} if date else {}
     pages = _without_running_lines(pages)
     starts = accumulate((len(page) + len(_PAGE_GAP) for page in pages[:-1]), initial=0)

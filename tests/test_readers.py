@@ -350,7 +350,7 @@ class TestPdf:
     def test_author_and_date_become_metadata(self, read):
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", read("a.pdf", pdf("Text.")).metadata.pop("date"))
         assert read("a.pdf", pdf("Text.", author="Ada Hask")).metadata["author"] == "Ada Hask"
-        assert "author" not in read("a.pdf", pdf("Text.")).metadata  # a program's own is "anonymous"
+        assert "author" not in read("a.pdf", pdf("Text.")).metadata  # reportlab says "anonymous"
 
     def test_what_stands_on_most_pages_is_read_once(self, read):
         pages = [f"Harbour Board\nRule {n}.\n{n + 4} | x\nPage {n} of 4" for n in range(1, 5)]
@@ -360,7 +360,7 @@ class TestPdf:
 
     @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
     def test_a_title_that_a_program_made_up(self, read, title):
-        assert read("a.pdf", pdf("Text.", title=title)).title == ""  # a program's own is "anonymous"
+        assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "untitled"
 
     def test_passwords(self, read, reason):
         assert read("a.pdf", encrypted(pdf("Text."), "")).text == "Text."

@@ -349,7 +349,7 @@ class TestPdf:
 
     def test_author_and_date_become_metadata(self, read):
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", read("a.pdf", pdf("Text.")).metadata.pop("date"))
-        assert read("a.pdf", pdf("Text.", author="Ada Hask")).metadata["author"] == "Ada Hask"
+        assert read("a.pdf", pdf("Text.", author="Ada Berg")).metadata["author"] == "Ada Berg"
         assert "author" not in read("a.pdf", pdf("Text.")).metadata  # reportlab says "anonymous"
 
     def test_what_stands_on_most_pages_is_read_once(self, read):

@@ -24,7 +24,7 @@ from arag.graph.citations import is_web_address
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cite_prices, cost, format_dollars
 from arag.models.replies import mend_characters
-from arag.models.usage import model_call, total
+from arag.models.usage import model_call, total, total_retrieval
 from arag.retrieval.text import count, shorten
 from arag.retrieval.tools import find_artifacts
 
@@ -155,6 +155,7 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
         "arguments": call["args"],
         "text": result.text if result else "The call has no result.",
         "is_error": result is None or result.status == "error",
+        "chunk_ids": artifact.get("chunk_ids", ()),
         "new_chunks": artifact.get("new_chunks", ()),
         "retrieved_tokens": artifact.get("retrieved_tokens", 0),
         "evidence_tokens": artifact.get("evidence_tokens", 0),
@@ -170,11 +171,8 @@ def _read_record(record: Mapping[str, Any]) -> dict[str, Any]:
 def _sum_up(model_calls: Sequence[Any], calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         **total(model_calls),
+        **total_retrieval(calls),
         "steps": sum(not call["forced"] for call in model_calls),
-        "calls": len(calls),
-        "retrieved_tokens": sum(call["retrieved_tokens"] for call in calls),
-        "evidence_tokens": sum(call["evidence_tokens"] for call in calls),
-        "read": len({chunk_id for call in calls for chunk_id in call["new_chunks"]}),
         "seconds": sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
         "cost": cost(model_calls) if model_calls else None,
     }

@@ -23,7 +23,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
-from starlette.websockets import WebSocketClose
 
 from arag.errors import InputError
 from arag.graph.context import make_loader
@@ -75,14 +74,13 @@ class OriginMiddleware:
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer a refused request, and pass on any other."""
-        headers = Headers(scope=scope) if scope["type"] in {"http", "websocket"} else Headers()
+        headers = Headers(raw=scope.get("headers", []))
         origin, host = headers.get("origin", ""), headers.get("host")
         if not origin or origin in {f"http://{host}", f"https://{host}", *self._allowed} or _STUDIO.fullmatch(origin):
             await self._app(scope, receive, send)
         else:
             refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
-            answer = WebSocketClose(1008) if scope["type"] == "websocket" else PlainTextResponse(refusal, 403)
-            await answer(scope, receive, send)
+            await PlainTextResponse(refusal, 403)(scope, receive, send)
 
 
 def _split_list(variable: str) -> list[str]:

@@ -143,7 +143,7 @@ def test_a_question_in_chat_completions(small_index, way):
 def test_a_question_in_responses_keeps_its_reasoning(small_index):
     script = [
         RESPONSES.calling(),
-        response(1, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ))),
+        response(2, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ))),
         RESPONSES.answering(),
     ]
     state, requests, _ = run(RESPONSES, small_index, script, way="stream")
@@ -191,7 +191,7 @@ def test_a_forced_answers_request_is_plain_text(small_index, api):
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @each_api
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", ""])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
     if api is MESSAGES and not streaming:
         arguments = arguments or None

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from arag.models.prices import cost, format_dollars
+from arag.models.usage import total_retrieval
 from arag.retrieval.render import name_place
 from arag.retrieval.text import count, shorten
 from arag.terminal import out, styled
@@ -106,12 +107,11 @@ def show_sources(state: State) -> None:
 
 
 def _show_counts(state: State) -> None:
-    trace, usage = state["trace"], state["usage"]
-    read = {chunk_id for call in trace for chunk_id in call["new_chunks"]}  # for this question
-    retrieved, evidence = (sum(call[name] for call in trace) for name in ("retrieved_tokens", "evidence_tokens"))
+    totals, usage = total_retrieval(state["trace"]), state["usage"]
     out.print(
-        f"{count(state['steps'], 'step')}, {count(len(trace), 'tool call')}, {count(retrieved, 'retrieved token')} "
-        f"({evidence:,} of evidence), {count(len(read), 'chunk')} read, {state['stop_reason']}",
+        f"{count(state['steps'], 'step')}, {count(totals['tool_calls'], 'tool call')}, "
+        f"{count(totals['retrieved_tokens'], 'retrieved token')} ({totals['evidence_tokens']:,} of evidence), "
+        f"{count(totals['chunks_read'], 'chunk')} read, {state['stop_reason']}",
         style="dim",
     )
     if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
@@ -124,6 +124,6 @@ def _show_counts(state: State) -> None:
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
     keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
-    tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
     values = {key: value for key, value in state.items() if key in keys}
-    return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}
+    totals = total_retrieval(state["trace"]) | {"cost": cost(state["model_calls"])}
+    return {"question": question} | values | totals

@@ -14,23 +14,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-    trim_messages,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import trim_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolCallTransformer
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
-from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
@@ -123,13 +114,12 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
     builder.add_node("tools", Tools(load))
     builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
-    builder.add_conditional_edges(START, loop.route, ["agent", "force_answer"])
+    builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    # What `stream_events(version="v3")` reports in addition to messages and states.
-    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
+    limit = 2 * MAX_STEPS + 3  # two nodes a step, and a forced answer
+    return builder.compile(**options).with_config(recursion_limit=limit)
 
 
 # --- the nodes ---
@@ -218,15 +208,14 @@ def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> It
 def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[Any]]:
     """Yield the result of a call, or a tool's own commands."""
     for part in outcome if isinstance(outcome, list) else [outcome]:
-        yield from [part] if isinstance(part, Command) else [_with_seconds(m, began) for m in part["messages"]]
+        yield from [part] if isinstance(part, Command) else (_with_seconds(m, began) for m in part["messages"])
 
 
 def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
     """Return the node's update, with an error as the result of each call whose arguments are not JSON."""
     messages = [each for each in done if isinstance(each, ToolMessage)]
     for call in cast("AIMessage", state["messages"][-1]).invalid_tool_calls:
-        text = _NOT_JSON.format((call["args"] or "")[:200])
-        name = call["name"] or "unknown"
+        text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
         messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
     read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
     update = {"messages": messages, "read_chunks": read}
@@ -252,11 +241,17 @@ class _Loop:
         )
         return cast("list[AnyMessage]", fitting), [with_readable_calls(message) for message in turn]
 
-    def route(self, state: State) -> Literal["agent", "force_answer"]:
-        """Ask the agent while every budget allows it."""
+    def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
+        """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
+        if kind_of_reply(split_turn(state["messages"])[1][-1]) == "calls":
+            return "tools"
         if get_runtime() is None:  # a person edits the thread: the next run has its own budgets
             return "agent"
         return "force_answer" if self._find_spent_budget(state) else "agent"
+
+    def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
+        """End with an answer; an empty reply spends the budget."""
+        return "__end__" if kind_of_reply(state["messages"][-1]) == "answer" else self.route(state)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
@@ -279,11 +274,6 @@ class _Loop:
         """Store a reply; if it calls no tool, its text is the answer."""
         reply = repair_reply(reply, state["messages"])
         return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
-
-    def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:
-        """Route a reply: to the tools that it calls, to the end, or to a forced answer if it is empty."""
-        kind = kind_of_reply(state["messages"][-1])
-        return "tools" if kind == "calls" else "__end__" if kind == "answer" else "force_answer"
 
     def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""

@@ -198,6 +198,14 @@ def test_an_empty_reply_leads_to_a_forced_answer_and_leaves_the_conversation(sma
     assert "Boso the Elder was a count of Arles." in model.calls[2].messages[-1].text
 
 
+def test_a_conversation_that_ends_with_calls_begins_with_the_tools(small_index):
+    model = ScriptedModel(ANSWER)
+    dangling = [HumanMessage(QUESTION), call("chunk_read", chunk_ids=["teutberga:0"])]
+    state = create_arag_agent(model, small_index).invoke({"messages": dangling})
+    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
+    assert "daughter of Boso" in model.calls[0].messages[-1].text
+
+
 # --- budgets ---
 
 

@@ -200,7 +200,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
     message = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert "In 1 the gale sank Orlath." in message.content
     assert "[x:0]: left out: other passages are closer, or shown above. A chunk read alone" in message.content
-    assert message.artifact["new_chunks"] == []
+    assert (message.artifact["chunk_ids"], message.artifact["new_chunks"]) == (["d0:0", "d1:0"], [])
     arguments["chunk_ids"] = ["d0:0"]
     one = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert one.artifact["new_chunks"] == ["d0:0"]

@@ -75,10 +75,7 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             read=chunk_id in read,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
             document=_describe(chunk, index) if chunk else None,
-            quotes=[
-                Quote(start=s.start, end=s.end, text=shown[chunk_id].text[s.start : s.end])
-                for s in (shown[chunk_id].sentences[place] for place in sorted(quotes.get(chunk_id, ())))
-            ],
+            quotes=[_quote(shown[chunk_id], place) for place in sorted(quotes.get(chunk_id, ()))],
         )
         for chunk_id, chunk in chunks.items()
     ]
@@ -88,34 +85,36 @@ def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
     """Return the ids of the chunks that tool results show, as their artifacts say."""
     artifacts = [message.artifact for message in messages if isinstance(message, ToolMessage)]
     shown = [artifact.get("chunk_ids") for artifact in artifacts if isinstance(artifact, dict)]
-    return union(None, [i for chunk_ids in shown if isinstance(chunk_ids, list) for i in chunk_ids])
+    return union(None, [i for ids in shown if isinstance(ids, list) for i in ids if isinstance(i, str)])
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
     """Return the steps, trace, model calls and usage of a run: of its messages before the answer, and of the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
-    steps = len(replies) if is_forced else len(replies) + 1
+    calls = {
+        call["id"]: (step, call["args"] if isinstance(call["args"], dict) else {})
+        for step, reply in enumerate(replies, 1)
+        for call in (*reply.tool_calls, *reply.invalid_tool_calls)
+    }
+    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
     model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-    calls = {c["id"]: (step, c["args"]) for step, reply in enumerate(replies, 1) for c in reply.tool_calls}
-    calls |= {c["id"]: (step, {}) for step, reply in enumerate(replies, 1) for c in reply.invalid_tool_calls}
-    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
+    steps = len(replies) + (not is_forced)
     return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
 
 
 def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
     shown = find_shown_chunks([result])
-    tokens = count_tokens(result.text) if shown else 0
-    others: dict[str, Any] = {"new_chunks": [], "retrieved_tokens": tokens, "evidence_tokens": tokens}
-    artifact = next(find_artifacts([result]), others)  # others are of a caller's own tool
+    artifact = next(find_artifacts([result]), {})
+    own = count_tokens(result.text) if shown and not artifact else 0  # of a caller's own tool
     return ToolRecord(
         step=step,
         tool=result.name or "",
         arguments=arguments,
         chunk_ids=shown,
-        new_chunks=artifact["new_chunks"],
-        retrieved_tokens=artifact["retrieved_tokens"],
-        evidence_tokens=artifact["evidence_tokens"],
+        new_chunks=artifact.get("new_chunks", []),
+        retrieved_tokens=artifact.get("retrieved_tokens", own),
+        evidence_tokens=artifact.get("evidence_tokens", own),
         seconds=result.response_metadata.get("seconds", 0.0),
         error=result.text if result.status == "error" else None,
     )
@@ -177,6 +176,11 @@ def _describe(chunk: Chunk, index: Index) -> CitedDocument:
 
 
 # --- quotes ---
+
+
+def _quote(chunk: Chunk, place: int) -> Quote:
+    sentence = chunk.sentences[place]
+    return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(place))
 
 
 def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:

@@ -8,7 +8,6 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reportlab.pdfgen.canvas import Canvas
 
 from arag.graph.citations import parse_citations
 from arag.ingest.pipeline import ingest
@@ -153,18 +152,6 @@ def test_the_metadata_tells_where_a_document_is_from(make_index, metadata, origi
     index = make_index([{"id": "a", "title": "A", "text": "Some text.", **metadata}])
     document = parse_citations("[a:0]", index, ["a:0"], [])[0]["document"]
     assert (document["url"], document["author"], document["date"]) == origin
-
-
-def test_a_citation_of_a_document_with_pages_names_them(tmp_path):
-    canvas = Canvas(str(tmp_path / "report.pdf"))
-    for page in (1, 2):
-        canvas.drawString(72, 720, f"On page {page} the keeper counted {page * 100} lamps of the pier.")
-        canvas.showPage()
-    canvas.save()
-    with ingest([tmp_path], tmp_path / "index", embedder=HashEmbeddings()) as index:
-        [report] = parse_citations("They counted 200 lamps [report.pdf:0].", index, ["report.pdf:0"], [])
-        assert report["pages"] == [1, 2]
-        assert [quote["text"] for quote in report["quotes"]] == ["On page 2 the keeper counted 200 lamps of the pier."]
 
 
 # --- the sentences that bear an answer ---

@@ -74,32 +74,27 @@ def test_a_parents_recursion_limit_forces_the_answer(small_index, is_node):
 
 @tool
 def add_years(year: int, years: int) -> int:
-    """Add years to a year.
-
-    A second paragraph.
-    """
+    """Add years to a year."""
     return year + years
 
 
 def test_another_tool_beside_ours(small_index):
-    model = ScriptedModel(
-        calls(("keyword_search", {"keywords": ["Lothair"]}), ("add_years", {"year": 855, "years": 20})),
-        call("add_years", year="many", years=1),
-        AIMessage("In 875 [lothair:0]."),
-    )
+    search = calls(("keyword_search", {"keywords": ["Lothair"]}), ("add_years", {"year": 855, "years": 20}))
+    model = ScriptedModel(search, call("add_years", year="many", years=1), AIMessage("In 875 [lothair:0]."))
     agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, add_years])
     state = asyncio.run(agent.ainvoke(asked()))
-    found, added, invalid = results(state)
-    assert (found.name, added.name, added.text) == ("keyword_search", "add_years", "875")
-    assert "year" in invalid.text
-    assert [m.status for m in (found, added, invalid)] == ["success", "success", "error"]
-    assert [(record["step"], record["tool"], record["retrieved_tokens"] > 0) for record in state["trace"]] == [
-        (1, "keyword_search", True),
-        (1, "add_years", False),
-        (2, "add_years", False),
+    assert [(m.name, m.status) for m in results(state)] == [
+        ("keyword_search", "success"),
+        ("add_years", "success"),
+        ("add_years", "error"),
+    ]
+    assert results(state)[1].text == "875"
+    assert [(record["step"], record["retrieved_tokens"] > 0) for record in state["trace"]] == [
+        (1, True),
+        (1, False),
+        (2, False),
     ]
     assert model.calls[0].tool_names == [*TOOL_NAMES, "add_years"]
-    assert model.calls[0].options["tools"][-1]["function"]["description"].startswith("Add years to a year.")
 
 
 def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):

@@ -81,7 +81,7 @@ class _Other(BaseModel):
 
 @pytest.mark.parametrize(
     ("schema", "context", "steps"),
-    [(_Extended, {"user": "Ada", "max_steps": 1}, 1), (_Other, {"max_steps": 1}, 3), (None, None, 3)],
+    [(_Extended, {"user": "Ada", "max_steps": 1}, 1), (_Other, {"max_steps": 1}, 3)],
 )
 def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index, schema, context, steps):
     agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=3)

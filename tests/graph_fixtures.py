@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from arag.errors import ModelError
 from arag.ingest.pipeline import ingest
 from conftest import write_corpus
 from fakes import HashEmbeddings
@@ -29,19 +26,3 @@ def checkpointer(request, tmp_path):
     else:
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
             yield saver
-
-
-@pytest.fixture
-def no_embedder(small_index):
-    """A function whose context lets semantic searches fail."""
-
-    def fail(_):
-        raise ModelError("the embedding service went away")
-
-    @contextmanager
-    def absent():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_index.embedder, "embed_query", fail)
-            yield
-
-    return absent

@@ -213,14 +213,6 @@ def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
 
 
 @each_api
-def test_a_passing_failure_is_retried(small_index, api):
-    failures = [Failure(status, {"Retry-After": "0"}) for status in (429, 500)]
-    state, requests, _ = run(api, small_index, [*failures, api.answering()])
-    assert requests[0] == requests[1] == requests[2]
-    assert state["usage"]["model_calls"] == 1
-
-
-@each_api
 def test_a_server_that_fails_hangs_or_is_not_there_is_the_providers_error(small_index, api):
     with api.serve([api.calling(), Failure(500), Failure(hang=True), api.answering()]) as server:
         model = api.load(server, max_retries=0, timeout=0.5)

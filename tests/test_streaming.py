@@ -58,16 +58,6 @@ def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
     assert (stream[-1][0].text, stream[-1][1]["langgraph_node"]) == (NO_ANSWER, "force_answer")
 
 
-def test_tools_announce_what_they_found(small_index):
-    events = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="custom"))
-    tokens = [(event.pop("retrieved_tokens"), event.pop("evidence_tokens")) for event in events]
-    assert tokens[0][0] > tokens[0][1] > tokens[1][1] == 0
-    assert events[:2] == [
-        {"tool": "keyword_search", "query": ["Lothair"], "chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"]},
-        {"tool": "chunk_read", "query": ["lothair:0"], "chunk_ids": ["lothair:0"], "new_chunks": []},
-    ]
-
-
 @pytest.mark.parametrize("max_steps", [15, 1])
 def test_the_answer_comes_word_by_word(small_index, max_steps):
     agent = create_arag_agent("extractive", small_index, max_steps=max_steps)

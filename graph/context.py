@@ -150,7 +150,10 @@ def make_loader(
 
 
 def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:
-    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too."""
+    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too.
+
+    A tool takes the place of an earlier one with its name.
+    """
     names: list[Any] = [tool for tool in choice if isinstance(tool, str | type)]
     tools: list[Any] = [*make_tools(index, names=names, top_k=settings.top_k, presentation=settings.presentation)]
     for own in choice:
@@ -158,10 +161,7 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
             tools.append(own.model_copy(update={"index": index}))
         elif own not in names:
             tools.append(own)
-    node = ToolNode(tools)
-    if len(node.tools_by_name) < len(tools):
-        raise InputError(f"duplicate tool name: the names are {', '.join(node.tools_by_name)}")
-    return node
+    return ToolNode(tools)
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:

@@ -13,7 +13,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from arag import trace_page
-from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.tools import TOOL_NAMES
 from scripted import ScriptedModel, assert_paired, call, calls
@@ -72,29 +71,26 @@ def test_a_parents_recursion_limit_forces_the_answer(small_index, is_node):
 # --- others' tools in the graph ---
 
 
-@tool
-def add_years(year: int, years: int) -> int:
-    """Add years to a year."""
-    return year + years
+def test_another_tool_beside_ours_and_what_its_artifact_says_was_shown(small_index):
+    @tool(response_format="content_and_artifact")
+    def family(name: str) -> tuple[str, Any]:
+        """Look a family up."""
+        return "A count.", {"chunk_ids": ["boso:0"]}
 
-
-def test_another_tool_beside_ours(small_index):
-    search = calls(("keyword_search", {"keywords": ["Lothair"]}), ("add_years", {"year": 855, "years": 20}))
-    model = ScriptedModel(search, call("add_years", year="many", years=1), AIMessage("In 875 [lothair:0]."))
-    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, add_years])
-    state = asyncio.run(agent.ainvoke(asked()))
+    both = calls(("keyword_search", {"keywords": ["Lothair"]}), ("family", {"name": "Boso"}))
+    model = ScriptedModel(
+        both, call("family"), AIMessage("A count [boso:0], whose daughter was a queen [teutberga:0].")
+    )
+    state = asyncio.run(create_arag_agent(model, small_index, tools=[*TOOL_NAMES, family]).ainvoke(asked()))
     assert [(m.name, m.status) for m in results(state)] == [
         ("keyword_search", "success"),
-        ("add_years", "success"),
-        ("add_years", "error"),
+        ("family", "success"),
+        ("family", "error"),
     ]
-    assert results(state)[1].text == "875"
-    assert [(record["step"], record["retrieved_tokens"] > 0) for record in state["trace"]] == [
-        (1, True),
-        (1, False),
-        (2, False),
-    ]
-    assert model.calls[0].tool_names == [*TOOL_NAMES, "add_years"]
+    assert [(r["step"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [(1, True), (1, True), (2, False)]
+    assert model.calls[0].tool_names == [*TOOL_NAMES, "family"]
+    assert (state["trace"][1]["chunk_ids"], state["trace"][1]["new_chunks"]) == (["boso:0"], [])
+    assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, False), (False, False)]
 
 
 def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):
@@ -109,29 +105,3 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
     assert len(state["trace"]) == 3
     assert_paired(state["messages"])
-
-
-def test_two_tools_of_one_name_are_refused(small_index):
-    def keyword_search() -> str:
-        """Do nothing."""
-        return ""
-
-    with pytest.raises(InputError, match="duplicate tool name"):
-        create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, keyword_search])
-
-
-def test_what_another_tool_showed_was_seen_where_its_artifact_has_chunk_ids(small_index):
-    @tool(response_format="content_and_artifact")
-    def family(name: str) -> tuple[str, Any]:
-        """Look a family up."""
-        return "A count.", {"chunk_ids": ["boso:0"]}
-
-    answer = "A count [boso:0], whose daughter was a queen [teutberga:0]."
-    model = ScriptedModel(call("family", name="Boso"), AIMessage(answer))
-    state = create_arag_agent(model, small_index, tools=["chunk_read", family]).invoke(asked())
-    (record,) = state["trace"]
-    assert (record["chunk_ids"], record["new_chunks"], record["retrieved_tokens"] > 0) == (["boso:0"], [], True)
-    assert [(c["chunk_id"], c["seen"], c["read"]) for c in state["citations"]] == [
-        ("boso:0", True, False),
-        ("teutberga:0", False, False),
-    ]

@@ -302,7 +302,10 @@ class TestNotebooks:
 
 
 def pdf(*pages, title="A Title", author=""):
-    """Return a PDF with a page for each text, and only a shape on the page for an empty text."""
+    """Return a PDF with a page for each text, and only a shape on the page for an empty text.
+
+    Between columns stands a tab; `*` begins a bold line, and each `+` before a line makes its type larger.
+    """
     buffer = io.BytesIO()
     canvas = Canvas(buffer)
     if title:
@@ -312,7 +315,10 @@ def pdf(*pages, title="A Title", author=""):
     for text in pages:
         canvas.rect(100, 100, 200, 200, fill=1)
         for number, line in enumerate(text.split("\n") if text else []):
-            canvas.drawString(72, 700 - 20 * number, line)
+            larger = len(line) - len(line.lstrip("+"))
+            canvas.setFont("Helvetica-Bold" if "*" in line else "Helvetica", 12 + 4 * larger)
+            for column, cell in enumerate(line.lstrip("+*").split("\t")):
+                canvas.drawString(72 + 120 * column, 700 - 30 * number, cell)
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()
@@ -379,6 +385,38 @@ class TestPdf:
         content = read("a.pdf", data.replace(f"\n{page} 0 obj".encode(), f"\n{page} 0 xxx".encode()))
         assert (content.text, content.page_starts) == ("\n\nTwo.", (0, 2))
         assert content.left_out == ["page 1: Failed to load page."]
+
+    def test_larger_type_and_bold_numbers_make_headings(self, read):
+        lines = [
+            "++Rules of the",
+            "++Harbour",
+            "It was agreed on these",
+            "++rules, as follows",
+            "+3 Trade with the isles",
+            "All ships pay dues here.",
+            "*3.4 Products",
+            "*Oil is free.",
+            "+34,229",
+            "*1. Oil of whales, herrings and",
+            "3.5 Lamps of the tower",
+        ]
+        headings = [line for line in read("a.pdf", pdf("\n".join(lines))).text.split("\n") if line.startswith("#")]
+        assert headings == ["# Rules of the Harbour", "## 3 Trade with the isles", "#### 3.4 Products"]
+
+    def test_a_cover_larger_text_and_lists_of_titles_hold_no_headings(self, read):
+        text = "+Oil\n" + 4 * "It is burnt in all of the lamps.\n" + "+Whales\nThey are hunted."
+        contents = "+1 Oil\n+2 Whales\n+3 Ships\nAll of it."
+        content = read(
+            "a.pdf", pdf("+++Annual Report\nOf the board.", contents, text, text, 9 * "++It is a long text\n")
+        )
+        assert re.findall("^#.*", content.text, re.MULTILINE) == ["# 3 Ships", *2 * ["# Oil", "# Whales"]]
+
+    def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(self, read):
+        table = "Ships\t1880\t1881\nGull\tin port\t\t40\nPetrel\t—\t(90) %"
+        prose = "•\tA sub-class\tis given\n2.\tIt has 3 types"
+        assert read("a.pdf", pdf(f"{table}\n{prose}")).text == (
+            "Ships | 1880 | 1881\nGull | in port | 40\nPetrel | — | (90) %\n• A sub-class is given\n2. It has 3 types"
+        )
 
     def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(self, read):
         assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text

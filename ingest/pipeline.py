@@ -48,6 +48,7 @@ def ingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> Index:
     """Write files, folders and documents into an index and open it.
@@ -67,6 +68,8 @@ def ingest(
         readers: How files are read, by their endings, beside the formats that are built in: another ending to read them
             like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. The message
             of a ValueError that it raises says why the file is left out.
+        encoding: Of text files, tables, web pages and programs that are not in Unicode and declare no encoding:
+            `windows-1252`. By default, they are read if there is no doubt about it, else left out.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread.
 
@@ -97,7 +100,14 @@ def ingest(
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
     summary = run_ingest(
-        sources, store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers, progress=progress
+        sources,
+        store,
+        embedder=chosen,
+        chunk_tokens=chunk_tokens,
+        prune=prune,
+        readers=readers,
+        encoding=encoding,
+        progress=progress,
     )
     _warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
@@ -111,6 +121,7 @@ async def aingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> Index:
     """Do the same as `ingest` in a thread, so that the event loop stays free.
@@ -136,7 +147,7 @@ async def aingest(
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
     work = partial(run_ingest, index=store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers)
-    summary = await run_in_thread(partial(work, progress=progress), sources)
+    summary = await run_in_thread(partial(work, encoding=encoding, progress=progress), sources)
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -149,6 +160,7 @@ def run_ingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> IngestSummary:
     """Write files, folders and documents into an index and return a summary.
@@ -167,7 +179,7 @@ def run_ingest(
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
-    with using_store(index) as store, Readers(readers) as by_ending:
+    with using_store(index) as store, Readers(readers, encoding) as by_ending:
         reader = SourceReader(sources, by_ending, store.location if isinstance(store.location, Path) else None)
         meter = Meter(progress, reader.total)
         problems: list[Problem] = []

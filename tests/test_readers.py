@@ -72,16 +72,43 @@ class TestText:
         content = read("a.txt", text)
         assert (content.title, content.text) == (title, text.replace("\r\n", "\n"))
 
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
     @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.csv", "README"])
     def test_unicode_is_read(self, read, name, encoding):
         assert read(name, "Größe – 大".encode(encoding)).text == "Größe – 大"
 
-    @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.csv"])
-    def test_another_encoding_is_named(self, reason, name):
-        assert reason(name, "Größe".encode("cp1252")) == (
-            "not valid UTF-8 (byte 0xf6 at offset 2); convert it to UTF-8"
-        )
+    @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
+    def test_another_encoding_is_read_if_there_is_no_doubt_about_it(self, read, name):
+        texts = {
+            "cp1252": "Die Größe der Bäume überraschte die Wärter. Sie hörten früh am Morgen, daß der Leuchtturm "
+            "geöffnet würde. „Schön“, sagte der Müller – und fuhr über die Brücke nach Köln. Äpfel kosteten 5 €.",
+            "shift_jis": "灯台守は毎朝、霧の中で鐘を鳴らした。船は港に入り、子どもたちは桟橋で待っていた。",
+            "gb18030": "守塔人冬天不下山。他的女儿每个月写一封信，说港口的灯已经修好了。船队回来，带来了油和面粉。",
+            "koi8-r": "Смотритель маяка каждое утро звонил в колокол. Корабли входили в гавань, и дети ждали "
+            "на пристани. Масло для лампы стоило шесть марок.",
+        }
+        for encoding, text in texts.items():
+            assert read(name, text.encode(encoding)).text == text
+
+    @pytest.mark.parametrize("data", ["Größe".encode("cp1252"), "Маяк".encode("koi8-r"), bytes(range(1, 256)) * 9])
+    def test_of_an_encoding_in_doubt_the_reason_says_how_to_name_it(self, reason, data):
+        message = r"not valid UTF-8 \(byte 0x.*\); name its encoding, as in --encoding windows-1252"
+        assert re.fullmatch(message, reason("a.txt", data))
+
+    @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.csv", "a.html"])
+    def test_an_encoding_can_be_named(self, tmp_path, name):
+        (tmp_path / name).write_bytes("Größe".encode("cp850"))
+        with Readers(encoding="cp850") as readers:
+            assert readers.read(tmp_path / name).text == "Größe"
+            (tmp_path / name).write_text("Größe – 大")
+            assert readers.read(tmp_path / name).text == "Größe – 大"
+
+    def test_a_wrong_or_unknown_encoding_is_named(self, tmp_path):
+        (tmp_path / "a.txt").write_bytes(b"\xff")
+        with Readers(encoding="ascii") as readers, pytest.raises(FormatError, match="nor valid ascii"):
+            readers.read(tmp_path / "a.txt")
+        with pytest.raises(InputError, match="klingon"):
+            Readers(encoding="klingon")
 
     def test_line_ends_and_characters_that_cannot_be_stored(self, read):
         assert read("a.txt", b"a\r\nb\rc\0d\r\r\ne").text == "a\nb\ncd\ne"

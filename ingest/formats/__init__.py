@@ -18,6 +18,7 @@ from arag.ingest.formats.office import OFFICE_ENDINGS
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
+_AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name stands for one that runs in the child process
 
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
@@ -25,7 +26,7 @@ _CODE = (
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
-READERS: dict[str, Reader | str] = {
+READERS: dict[str, _AnyReader] = {
     "": read_code,
     ".txt": read_text,
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
@@ -37,6 +38,8 @@ READERS: dict[str, Reader | str] = {
     ".ipynb": "notebook.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
+
+_TEXTS = (read_code, read_markdown, read_text, "html.read_html", "tables.read_csv")  # whose encoding may be unknown
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
 # Processor time that a file may take in the child process: on a busy machine, a book of 1,000 pages takes long to read.
@@ -51,13 +54,19 @@ class Readers:
         own: By ending, a function that reads a file, or the ending that stands for a reader of this package:
             `{".srt": read_subtitles, ".log": ".txt"}`. The function gets the file's path and returns its text or
             `Content`; if it raises a ValueError, the message is the reason why the file is left out.
+        encoding: Of text files that are not in Unicode and declare none.
 
     Raises:
-        InputError: An ending does not begin with a dot, or there is no reader for one.
+        InputError: An ending does not begin with a dot, there is no reader for one, or no such encoding.
     """
 
-    def __init__(self, own: Mapping[str, Reader | str] | None = None) -> None:
-        self.own: dict[str, Reader | str] = {}
+    def __init__(self, own: Mapping[str, Reader | str] | None = None, encoding: str = "") -> None:
+        try:
+            "".encode(encoding or "utf-8")
+        except LookupError as error:
+            raise InputError(f"{error}; encodings are named as in Python: windows-1252, shift_jis, gb18030") from error
+        self._encoding = encoding
+        self.own: dict[str, _AnyReader] = {}
         for ending, reader in (own or {}).items():
             if not re.fullmatch(r"\.[^\s./\\]+", ending):
                 raise InputError(f"{ending!r} is not an ending: give one with its dot, such as .log")
@@ -92,20 +101,22 @@ class Readers:
         reader = self.own.get(ending) or READERS[ending]
         if size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
-        return self._read_in_child(reader, path, size) if isinstance(reader, str) else reader(path)
+        options = [self._encoding] if reader in _TEXTS else []
+        return self._read_in_child(reader, path, size, *options) if isinstance(reader, str) else reader(path, *options)
 
-    def _read_in_child(self, reader: str, path: Path, size: int) -> Content:
+    def _read_in_child(self, reader: str, path: Path, size: int, *options: str) -> Content:
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
-            fields = self._child.call("read", reader, os.path.abspath(path), limit, seconds=_HANG_SECONDS)  # noqa: PTH100
+            absolute = os.path.abspath(path)  # noqa: PTH100
+            fields = self._child.call("read", reader, absolute, limit, *options, seconds=_HANG_SECONDS)
         except RaisedInChildError as error:
             raise FormatError(str(error)) from error
         except ChildError as error:
             was_fresh, self._child_is_fresh = self._child_is_fresh, True
             self._child.close()  # the next call starts it again
             if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
-                return self._read_in_child(reader, path, size)
+                return self._read_in_child(reader, path, size, *options)
             raise FormatError(f"cannot be read: {error}") from error
         self._child_is_fresh = False
         return Content(**fields)

@@ -296,6 +296,22 @@ class TestHtml:
     def test_bytes_in_no_encoding_are_refused(self, reason, html):
         assert reason("a.html", html).startswith("not valid ")
 
+    def test_what_stands_on_most_pages_of_a_folder_is_left_out(self, tmp_path):
+        page = "<ul><li>Home<li>Shop</ul><h1>Isle {0}</h1><h2>Keeper</h2><p>Name:<p>Tolk {0}<p>We use cookies."
+        pages = [page.format(number) for number in range(6)]
+        for number, page in enumerate([*pages, "<p>We use cookies.", "<p>Home again"]):
+            (tmp_path / f"{number}.html").write_text(page)
+        with Readers() as readers:
+            texts = [readers.read(tmp_path / f"{number}.html").text for number in range(8)]
+        assert texts[0] == "# Isle 0\n\n## Keeper\n\nName:\n\nTolk 0"
+        assert texts[6:] == ["We use cookies.", "Home again"]  # a page that has nothing else stays whole
+
+    def test_few_pages_stay_whole(self, tmp_path):
+        for number in range(4):
+            (tmp_path / f"{number}.html").write_text(f"<p>We use cookies.<p>{number}")
+        with Readers() as readers:
+            assert readers.read(tmp_path / "3.html").text == "We use cookies.\n\n3"
+
     def test_a_page_that_is_nested_deeply(self, read, reason):
         assert read("a.html", "<div>" * 1_500 + "Text").text == "Text"
         assert "Excessive depth" in reason("a.html", "<b>" * 20_000 + "Text")  # the rest would be lost

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
+from zlib import crc32
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
@@ -46,6 +49,9 @@ _CHILD_MEMORY_BYTES = 1_000_000_000
 _SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 2, 60
 _HANG_SECONDS = 600
 
+_MIN_PAGES, _MAX_PAGES = 5, 20  # of a folder of web pages, that are compared
+_MOST_PAGES = 0.6  # of them
+
 
 class Readers:
     """The readers of one run. Closing it ends the child process in which some of them run.
@@ -75,6 +81,7 @@ class Readers:
             self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self._child_is_fresh = True
+        self._repeated: dict[Path, set[str]] = {}  # on the web pages of a folder
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -83,7 +90,7 @@ class Readers:
 
     def knows(self, path: PurePath) -> bool:
         """Return whether there is a reader for a file."""
-        return path.suffix.lower() in self.own or path.suffix.lower() in READERS
+        return self._reader(path) is not None
 
     def read(self, path: Path) -> Content:
         """Return what a file holds, with clean characters and line ends.
@@ -97,14 +104,42 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        ending, size = path.suffix.lower(), path.stat().st_size
-        reader = self.own.get(ending) or READERS[ending]
-        if size > MAX_FILE_BYTES:
+        reader = self._reader(path)
+        if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         options = [self._encoding] if reader in _TEXTS else []
-        return self._read_in_child(reader, path, size, *options) if isinstance(reader, str) else reader(path, *options)
+        if callable(reader):
+            return reader(path, *options)
+        content = self._read_in_child(str(reader), path, *options)
+        if reader != READERS[".html"]:
+            return content
+        repeated = self._repeated_blocks(path.parent)
+        blocks = [block for block in content.text.split("\n\n") if block not in repeated]
+        return replace(content, text="\n\n".join(blocks) or content.text)
 
-    def _read_in_child(self, reader: str, path: Path, size: int, *options: str) -> Content:
+    def _reader(self, path: PurePath) -> _AnyReader | None:
+        ending = path.suffix.lower()
+        return self.own.get(ending) or READERS.get(ending)
+
+    def _repeated_blocks(self, folder: Path) -> set[str]:
+        """Return the paragraphs and lists that stand on most web pages of a folder, such as a menu."""
+        if folder not in self._repeated:
+            files = (file for file in folder.iterdir() if not file.name.startswith(".") and file.is_file())
+            pages = [file for file in files if self._reader(file) == READERS[".html"]]
+            pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # some of each kind, and the same ones next time
+            texts: list[str] = []
+            for page in pages[:_MAX_PAGES] if len(pages) >= _MIN_PAGES else ():
+                with suppress(FormatError, OSError):
+                    texts.append(self._read_in_child(str(READERS[".html"]), page, self._encoding).text)
+            counts = Counter(block for text in texts for block in set(text.split("\n\n")))
+            most = max(_MIN_PAGES, len(texts)) * _MOST_PAGES
+            repeated = (block for block, count in counts.items() if count >= most)
+            # What stands under a heading or after a colon may differ.
+            self._repeated[folder] = {each for each in repeated if not each.startswith("#") and not each.endswith(":")}
+        return self._repeated[folder]
+
+    def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:
+        size = path.stat().st_size
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
@@ -116,7 +151,7 @@ class Readers:
             was_fresh, self._child_is_fresh = self._child_is_fresh, True
             self._child.close()  # the next call starts it again
             if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
-                return self._read_in_child(reader, path, size, *options)
+                return self._read_in_child(reader, path, *options)
             raise FormatError(f"cannot be read: {error}") from error
         self._child_is_fresh = False
         return Content(**fields)

@@ -106,15 +106,6 @@ def test_a_sentence_longer_than_an_embedder_reads_is_split_within_a_chunk():
     assert_sound(chunk)
 
 
-def test_a_huge_word_is_cut_inside():
-    text = "It begins: " + "x" * 100_000 + " and ends."
-    chunks = cut(document(text), chunk_tokens=50)
-    assert "".join(chunk.text for chunk in chunks) == text
-    assert max(chunk.tokens for chunk in chunks) <= 50
-    for chunk in chunks:
-        assert_sound(chunk)
-
-
 def test_chunks_know_their_pages():
     text = "One one one.\n\nTwo two two.\n\nThree three three."
     pages = (0, text.index("Two"), text.index("Three"))
@@ -170,8 +161,8 @@ def test_the_title_again_and_page_headers_are_no_headings():
 
 
 def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
-    text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
-    assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
+    text = "It was late.\nDiscussion of the Results\nSales grew. Costs did, too.\nA.2 Products\nOil is sold. So is tar."
+    assert [heading for _, heading in places(text)] == ["", "", "Discussion of the Results", "", "A.2 Products"]
 
 
 def rows(text):

@@ -65,11 +65,11 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         levels = [*map(level, page), 0]
         lines: list[str] = []
         for block, here, after in zip(page, levels, levels[1:], strict=False):
-            title = folded(block.text)
+            name = folded(block.text)
             # A title that another one like it follows at once is that of a list, such as a table of contents.
-            is_heading = here and here != after and last.get(here) != title
-            lines.append(f"{'#' * here} {title}" if is_heading else block.text)
-            last[here] = title
+            is_heading = here and here != after and last.get(here) != name
+            lines.append(f"{'#' * here} {name}" if is_heading else block.text)
+            last[here] = name
         yield "\n".join(lines)
 
 

@@ -41,13 +41,10 @@ def decode_html(data: bytes, encoding: str = "") -> str:
     """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
     declaration = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
     declared = webencodings.lookup(declaration[1].decode("latin-1")) if declaration else None
-    if declaration:
-        name = declared.codec_info.name if declared else "utf-8"
-    else:
-        name = encoding or guess_encoding(data) or "windows-1252"
-    if name != "iso2022_jp":  # whose bytes are all ASCII
+    if declared is None or declared.name != "iso-2022-jp":  # whose bytes are all ASCII
         with suppress(FormatError):
             return decode(data)
+    name = declared.codec_info.name if declared else encoding or guess_encoding(data) or "windows-1252"
     try:
         return data.decode("gb18030" if name == "gbk" else name)  # browsers read the superset
     except (LookupError, UnicodeError) as error:

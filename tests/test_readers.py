@@ -77,7 +77,7 @@ class TestText:
     @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
     def test_another_encoding_is_read_if_there_is_no_doubt_about_it(self, read, name):
         texts = {
-            "cp1252": "Die Größe der Bäume überraschte die Wärter. Alle hörten früh am Morgen, daß der Leuchtturm "
+            "cp1252": "Die Größe der Bäume überraschte die Wärter. Wir hörten früh am Morgen, daß der Leuchtturm "
             "geöffnet würde. „Schön“, sagte der Müller – und fuhr über die Brücke nach Köln. Äpfel kosteten 5 €.",
             "shift_jis": "灯台守は毎朝、霧の中で鐘を鳴らした。船は港に入り、子どもたちは桟橋で待っていた。",
             "gb18030": "守塔人冬天不下山。他的女儿每个月写一封信，说港口的灯已经修好了。船队回来，带来了油和面粉。",

@@ -185,10 +185,6 @@ def rows(text):
                 ("Interest | 1 | 2", "(Millions) | 2022 | 2021"),
             ],
         ),
-        (
-            "Name | Year\nName: Ada | Year: 1843\nName: Bob",
-            [("Name | Year", ""), ("Name: Ada | Year: 1843", ""), ("Name: Bob", None)],
-        ),
         ("One | Two\nThree | Four", [("One | Two", ""), ("Three | Four", "")]),
         (
             "| A | B |\n|---|---|\n| 1 | 2 |\n\n# Next\n\n| 3 | 4 |",

@@ -248,19 +248,10 @@ def index(tmp_path_factory):
 a_list = st.lists(strings, max_size=6)
 as_json = st.builds(json.dumps, a_list | json_values, ensure_ascii=st.booleans())
 deep = st.builds(nested, st.sampled_from([5, 100, 200]), st.sampled_from([list, dict]))
-values = a_list | strings | as_json | json_values | deep
-sizes = st.integers(-3, 25) | st.sampled_from([10**400, "3", "-1", "nan", "1e999", float("inf"), True]) | json_values
-likely = st.fixed_dictionaries(
-    {},
-    optional={
-        "keywords": values, "keyword": values, "query": strings | values, "chunk_ids": values, "chunk_id": values,
-        "top_k": sizes, "within": strings, "about": strings, "messages": values,
-    },
-)  # fmt: skip
-names = st.sampled_from(
-    ["config", "run_manager", "callbacks", "self", "args", "kwargs", "tool_input", "v__args", "type"]
+parameters = st.sampled_from(
+    "keywords query chunk_ids top_k within about messages config self args kwargs type".split()
 )
-arguments = st.builds(dict.__or__, likely, st.dictionaries(names | strings, json_values, max_size=2))
+arguments = st.dictionaries(parameters | strings, a_list | strings | as_json | json_values | deep, max_size=5)
 
 
 @fuzzed(quick=20, slow=1_200)
@@ -312,16 +303,7 @@ def test_long_texts_are_cut_in_time(name, exact_counter):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "page",
-    [
-        "<pre>" + "x<br>" * 50_000 + "</pre>",
-        "<table><tr><td>" * 20_000 + "x",
-        "<!--" * 100_000,
-        "<a x='" * 100_000,
-    ],
-    ids=["line breaks", "tables", "comments", "quotes"],
-)
+@pytest.mark.parametrize("page", ["<pre>" + "x<br>" * 50_000, "<table><tr><td>" * 20_000, "<a x='" * 100_000])
 def test_pages_made_to_be_slow_are_read_or_refused_in_time(tmp_path, page):
     (tmp_path / "a.html").write_text(page)
     with Readers() as readers, suppress(FormatError):

@@ -23,7 +23,7 @@ SEEN = {
     ),
     "dues.xlsx": (
         "Vessel: Constant Anna | Arrived: 1907-06-30 | Tons: 154 | Dues in marks: 7.25 | Share of the year: 27.8%",
-        "# Berths",
+        "# Berths\n\nBerth | Depth in feet | Keeper",
     ),
     "new-lamp.pptx": (
         "# A new lamp for the Vellin Light",

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
+from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from arag import run_ingest
 from arag.child import ChildError
@@ -438,6 +440,15 @@ class TestPdf:
         assert read("a.pdf", pdf(f"{table}\n{prose}")).text == (
             "Ships | 1880 | 1881\nGull | in port | 40\nPetrel | — | (90) %\n• A sub-class is given\n2. It has 3 types"
         )
+
+    def test_a_cell_of_several_lines_beside_others_stays_one_cell(self, read):
+        rows = [["Gull\nof Orra", "40", "Sold to\nthe board"], ["Petrel", "90", "—"]]
+        table = Table(rows, colWidths=100, style=[("VALIGN", (0, 0), (-1, -1), "TOP")])
+        SimpleDocTemplate(buffer := io.BytesIO()).build(
+            [Paragraph("All ships of the isles.", ParagraphStyle("")), table]
+        )
+        text = "All ships of the isles.\nGull of Orra | 40 | Sold to the board\nPetrel | 90 | —"
+        assert read("a.pdf", buffer.getvalue()).text == text
 
     def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(self, read):
         assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text

@@ -6,9 +6,10 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
+from typing import NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
@@ -18,7 +19,8 @@ from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.tables import CELL_BORDER
 
 _PAGE_GAP = "\n\n"
-_GAP = "\ue000"  # of private use
+_MAX_CELL_LINES = 5  # of the first cell of a row
+_LINE = re.compile(r"\S(?:.*\S)?")
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
 _EDGE_LINES = 2  # at the top and at the bottom of a page, that may be the same on others
 _PAGE_NUMBER = re.compile(
@@ -70,38 +72,77 @@ def _page_lines(page: pypdfium2.PdfTextPage) -> list[Line]:
     if len(text) != page.count_chars():
         units = accumulate((1 + (character > "\uffff") for character in text), initial=0)
         places = [raw.FPDFText_GetCharIndexFromTextIndex(page, unit) for unit in units]
-    characters = list(text)
-    for start, end in _cell_borders(page.raw, text, places):
-        characters[start:end] = (end - start) * _GAP
+    parts: list[tuple[str, int, int]] = []
+    at = 0
+    for start, end, line in [*_rows(text, _pieces(page.raw, text, places)), (len(text), len(text), "")]:
+        others = ((match[0], at + match.start(), at + match.end()) for match in _LINE.finditer(text[at:start]))
+        parts += [*others, (line, start, end)]
+        at = end
     lines: list[Line] = []
-    for match in re.finditer(r"\S(?:.*\S)?", "".join(characters)):
-        size, font = _type(page.raw, places[match.start()])
-        last_size, last_font = _type(page.raw, places[match.end() - 1])
-        line = re.sub(f"{_GAP}+", CELL_BORDER, clean_text(match[0]))
+    for part, start, end in parts[:-1]:
+        size, font = _type(page.raw, places[start])
+        last_size, last_font = _type(page.raw, places[end - 1])
         # PDFium marks a hyphen at the end of a line with U+FFFE: between lower-case letters, it divides a word.
-        line = re.sub("(?<=[^\\W\\d_A-Z])\ufffe(?=[^\\W\\d_A-Z])", "", line).replace("\ufffe", "-")
+        line = re.sub("(?<=[^\\W\\d_A-Z])\ufffe(?=[^\\W\\d_A-Z])", "", clean_text(part)).replace("\ufffe", "-")
         lines.append(Line(line, min(size, last_size), font if font == last_font else ""))
     return lines
 
 
-def _cell_borders(page: raw.FPDF_TEXTPAGE, text: str, places: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the gaps between the cells of tables: the wide ones of lines that have a figure between or after them."""
-    before, after = raw.FS_RECTF(), raw.FS_RECTF()
-    borders: list[tuple[int, int]] = []
-    gaps: list[tuple[int, int]] = []  # of one line, which PDFium may have divided
-    for match in re.finditer(r"(?<=\S)\s+(?=\S)|\s*$", text):
+class _Piece(NamedTuple):
+    """A part of a line, between wide gaps."""
+
+    start: int  # in the text of the page
+    end: int
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def overlaps(self, other: _Piece) -> bool:
+        """Return whether another piece stands beside it, at least in part."""
+        return min(self.top, other.top) - max(self.bottom, other.bottom) > (self.top - self.bottom) / 4
+
+
+def _pieces(page: raw.FPDF_TEXTPAGE, text: str, places: Sequence[int]) -> Iterator[_Piece]:
+    first, before, after = raw.FS_RECTF(), raw.FS_RECTF(), raw.FS_RECTF()
+    start = len(text) - len(text.lstrip())
+    raw.FPDFText_GetLooseCharBox(page, places[start], first)
+    for match in re.finditer(r"(?<=\S)\s+(?=\S)|(?<=\S)\s*\Z", text):
         raw.FPDFText_GetLooseCharBox(page, places[match.start() - 1], before)
         raw.FPDFText_GetLooseCharBox(page, places[match.end()], after)
-        height = after.top - after.bottom
-        is_one_line = min(before.top, after.top) - max(before.bottom, after.bottom) > height / 2 > 0
-        if is_one_line and after.left - before.right > height:
-            gaps.append(match.span())
-        elif gaps and ("\n" in match[0] or match.end() == len(text)):
-            ends = [start for start, _ in gaps[1:]] + [match.start()]
-            if any(_FIGURE.fullmatch(text[gap[1] : end]) for gap, end in zip(gaps, ends, strict=True)):
-                borders += gaps
-            gaps = []
-    return borders
+        if "\n" in match[0] or match.end() == len(text) or after.left - before.right > after.top - after.bottom:
+            yield _Piece(start, match.start(), first.left, before.right, first.bottom, first.top)
+            start = match.end()
+            first, after = after, first
+
+
+def _rows(text: str, pieces: Iterator[_Piece]) -> Iterator[tuple[int, int, str]]:
+    """Yield the rows of tables that have a figure after their first cell: start, end and text.
+
+    A cell may have several lines if they stand beside lines of others.
+    """
+    row: list[list[_Piece]] = []
+    for piece in chain(pieces, [_Piece(0, 0, *[math.nan] * 4)]):  # which stands nowhere
+        cell = row[-1] if row else []
+        # What stands above a row is not of its first cell.
+        beside = next((n for n, line in enumerate(cell) if len(row) > 1 or line.overlaps(piece)), len(cell))
+        right = max((line.right for line in cell[beside:]), default=math.inf)
+        if piece.left - right > piece.top - piece.bottom and any(map(piece.overlaps, chain(*row))):
+            row[-1:] = [cell[beside:], [piece]]
+        elif (
+            cell
+            and piece.left < cell[-1].right
+            and cell[-1].left < piece.right
+            and (len(row) == 1 or any(map(piece.overlaps, chain(*row[:-1]))))
+        ):
+            cell.append(piece)
+            if len(row) == 1:
+                del cell[:-_MAX_CELL_LINES]
+        else:
+            cells = [" ".join(text[line.start : line.end] for line in cell) for cell in row]
+            if any(map(_FIGURE.fullmatch, cells[1:])):
+                yield row[0][0].start, row[-1][-1].end, CELL_BORDER.join(cells)
+            row = [[piece]]
 
 
 def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:

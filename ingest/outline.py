@@ -18,9 +18,10 @@ _MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
-# A line of a paragraph must also have at least two words, each with a capital but for short ones, or a number as 3.4.
+# A line of a paragraph must also have at least two words, each with a capital but for short ones, and not end with some
+# of them said twice, as a table's header: `Planned Actual Planned Actual`. One word is enough after a number as 3.4.
 _TITLE_CASE = re.compile(
-    rf"(?=.{{6,80}}$){_NUMBER}?"
+    rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$){_NUMBER}?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
     r"|(?:\d{1,2}|[A-Z])(?:\.\d{1,2})+\s+[A-Z][\w’'/-]+"
 )

@@ -151,7 +151,8 @@ def _repeat_cells(document: bytes) -> bytes:
                     cell[:] = [cell[0], *map(deepcopy, above[column][1:])]  # the first one has the properties
                 above[column] = cell
                 column += 1 if span is None else int(span.get(value, 1))
-    return etree.tostring(root)
+    repeated: bytes = etree.tostring(root)
+    return repeated
 
 
 def _block(node: Mapping[str, Any], ending: str) -> str:

@@ -124,8 +124,9 @@ class Readers:
     def _repeated_blocks(self, folder: Path) -> set[str]:
         """Return the paragraphs and lists that stand on most web pages of a folder, such as a menu."""
         if folder not in self._repeated:
-            files = (file for file in folder.iterdir() if not file.name.startswith(".") and file.is_file())
-            pages = [file for file in files if self._reader(file) == READERS[".html"]]
+            pages: list[Path] = []
+            with suppress(OSError):  # it cannot be listed
+                pages += (file for file in folder.iterdir() if self._reader(file) == READERS[".html"])
             pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # some of each kind, and the same ones next time
             texts: list[str] = []
             for page in pages[:_MAX_PAGES] if len(pages) >= _MIN_PAGES else ():

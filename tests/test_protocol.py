@@ -123,7 +123,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
 
 
 def test_a_question_in_responses_keeps_its_reasoning(small_index):
-    second = response(1, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ)))
+    second = response(2, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ)))
     script = [RESPONSES.calling(), second, RESPONSES.answering()]
     state, requests, _ = run(RESPONSES, small_index, script)
     # A call is refused without the reasoning that led to it.
@@ -155,7 +155,7 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize(("api", "streaming"), [(CHAT, False), (CHAT, True), (RESPONSES, False), (MESSAGES, True)])
-@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", ""])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
     with api.serve([api.calling(arguments), api.answering()]) as server:
         state = create_arag_agent(api.load(server, streaming=streaming), small_index).invoke(asked())

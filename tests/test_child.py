@@ -104,7 +104,7 @@ def wait_until(is_so):
         time.sleep(0.01)
 
 
-def test_values_and_arrays_go_both_ways_and_no_objects(call):
+def test_values_and_arrays_go_both_ways(call):
     for value in (None, 0.1, float("inf"), "é\ud800\0", [1, "two"], [[0, "|O", [1]]]):
         assert call("echo", value) == value
     assert call("echo", 1, (2, 3)) == [1, [2, 3]]
@@ -113,19 +113,13 @@ def test_values_and_arrays_go_both_ways_and_no_objects(call):
         result = call("echo", array)
         np.testing.assert_array_equal(result, array)
         assert (result.dtype, result.shape) == (array.dtype, array.shape)
-    with pytest.raises(TypeError, match="arrays of Python objects"):
-        call("echo", np.array([print]))
 
 
-@pytest.mark.parametrize(
-    ("called", "kind"),
-    [(("panic", "index out of bounds"), "PanicException"), (("unserved",), "KeyError"), (("os",), "KeyError")],
-)
-def test_an_error_has_its_types_name_and_the_process_goes_on_and_only_listed_functions_are_called(call, called, kind):
+@pytest.mark.parametrize("called", [("panic", "index out of bounds"), ("unserved",), ("os",)])
+def test_after_an_error_the_process_goes_on_and_only_listed_functions_are_called(call, called):
     before = call("process_id")
-    with pytest.raises(RaisedInChildError) as error:
+    with pytest.raises(RaisedInChildError, match=called[-1]):
         call(*called)
-    assert error.value.kind == kind
     assert call("process_id") == before
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -48,6 +49,9 @@ _CERTIFICATE = _OWN / "one.pem"
 _CERTIFICATE.write_text(certifi.contents().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
 os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 
+# Keys, addresses and proxies of clients: of models, of PostgreSQL (PG), of LangSmith.
+_FOREIGN = re.compile(r"ARAG_|PG|OPENAI_|ANTHROPIC_|LANGSMITH_|(HTTP|HTTPS|ALL)_PROXY$", re.IGNORECASE)
+
 # Property tests try few examples, the same each time; `make test-slow` lets them try many others. A loaded machine may
 # take its time.
 _UNHEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -80,8 +84,8 @@ def _own_configuration(tmp_path_factory):
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("PYTHONWARNINGS", "ignore:the vocabulary of o200k_base")
-        for name in [name for name in os.environ if name.startswith(("ARAG_", "PG"))]:
-            patch.delenv(name)  # PG: where PostgreSQL's clients would connect
+        for name in [name for name in os.environ if _FOREIGN.match(name)]:
+            patch.delenv(name)
         yield
 
 

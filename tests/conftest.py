@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -19,6 +19,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from arag.cli import main
+from arag.errors import ModelError
 from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
@@ -26,6 +27,7 @@ from arag.retrieval.index import open_index
 from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
+from scripted_model import DOCUMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -143,6 +145,42 @@ def example_index(tmp_path_factory):
         run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
     with open_index(folder / "example-index") as index:
         yield index
+
+
+@pytest.fixture(scope="session")
+def small_index(tmp_path_factory):
+    """Three short documents that lead to each other, and a long one."""
+    folder = tmp_path_factory.mktemp("small")
+    with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings()) as index:
+        yield index
+
+
+@pytest.fixture
+def no_embedder(small_index):
+    """A function whose context lets semantic searches fail."""
+
+    def fail(_):
+        raise ModelError("the embedding service went away")
+
+    @contextmanager
+    def absent():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(small_index.embedder, "embed_query", fail)
+            yield
+
+    return absent
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def checkpointer(request, tmp_path):
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+            yield saver
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,6 @@ from arag.retrieval.tools import TOOL_NAMES
 from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, EndlessModel, asked, results
 
-pytest_plugins = ["graph_fixtures"]
-
 
 def both_ways(graph, given, **options) -> list[dict[str, Any]]:
     return [graph.invoke(given, **options), asyncio.run(graph.ainvoke(given, **options))]

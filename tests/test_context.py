@@ -15,8 +15,6 @@ from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted import ScriptedModel, call
 from scripted_model import ANSWER, EndlessModel, asked, results
 
-pytest_plugins = ["graph_fixtures"]
-
 
 def test_a_run_changes_what_its_context_sets_and_nothing_else(small_index):
     agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=3, top_k=1)

@@ -23,8 +23,6 @@ from lab import ask, make_lab, script
 from scripted import call
 from scripted_model import QUESTION
 
-pytest_plugins = ["graph_fixtures"]
-
 TOOLS = {
     "arag": ["keyword_search", "semantic_search", "chunk_read"],
     "arag-naive": ["semantic_search"],

@@ -17,8 +17,6 @@ from arag.retrieval.tools import TOOL_NAMES
 from scripted import call
 from scripted_model import asked
 
-pytest_plugins = ["graph_fixtures"]
-
 QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
 NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 LOTHAIR = "Whom had Lothair II married in 855?"

@@ -10,8 +10,6 @@ from fakes import hash_vector
 from role_model import UNUSABLE, answer_with, lines
 from scripted_model import DOCUMENTS, QUESTION
 
-pytest_plugins = ["graph_fixtures"]
-
 NEEDED, BACKGROUND, TAKEN_APART = "list the facts that one must know", "write the background", "take a passage apart"
 ANSWERING = "answer a question from passages"
 BELIEVED = "Lothair II married Waldrada in 862. Waldrada was a daughter of Ludolf."

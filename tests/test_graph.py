@@ -22,8 +22,6 @@ from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted import ScriptedModel, assert_paired, call, calls, invalid_call
 from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
-pytest_plugins = ["graph_fixtures"]
-
 FORCED = "That is all [lothair:0]."  # what an EndlessModel says without tools
 SEARCH = call("keyword_search", keywords=["Boso"])
 

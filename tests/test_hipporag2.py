@@ -28,8 +28,6 @@ from lab import ask, make_lab
 from role_model import lines
 from scripted_model import QUESTION
 
-pytest_plugins = ["graph_fixtures"]
-
 CASES = json.loads((Path(__file__).parent / "parity" / "hippo_rag2.json").read_text(encoding="utf-8"))["cases"]
 
 

@@ -8,8 +8,6 @@ from arag.evaluation.methods.ma_rag import MARAG
 from role_model import UNUSABLE, answer_with, lines
 from scripted_model import QUESTION
 
-pytest_plugins = ["graph_fixtures"]
-
 PLANNING, DEFINING, NOTING, SUMMARISING = (
     "You plan",
     "You prepare one step",

@@ -18,8 +18,6 @@ from arag.graph.graph import create_arag_agent
 from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, QUESTION, asked, in_thread, results
 
-pytest_plugins = ["graph_fixtures"]
-
 READ = call("chunk_read", chunk_ids=["lothair:0"])
 SEARCH = call("keyword_search", keywords=["Lothair II"])
 

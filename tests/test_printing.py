@@ -15,9 +15,6 @@ from arag.terminal import visible
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
-
 # Sets the clipboard, links, clears the screen, colours by C1, reorders, hides, goes back; and Rich's markup.
 HOSTILE = (
     "\x1b]52;c;aGk=\x07 \x1b]8;;http://evil.example\x1b\\click\x1b]8;;\x1b\\ \x1b[2J \x9b31m \x85 \u202eevil\u202c "

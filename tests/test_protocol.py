@@ -25,8 +25,7 @@ from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
 from scripted_model import QUESTION, asked, in_thread
 
-pytest_plugins = ["graph_fixtures", "model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "no_pauses")
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
 SEARCH = {"keywords": ["Lothair II"]}

@@ -25,8 +25,6 @@ from arag.evaluation.methods.ragenta import (
 from role_model import UNUSABLE, answer_with, lines
 from scripted_model import QUESTION
 
-pytest_plugins = ["graph_fixtures"]
-
 FUSION = json.loads((Path(__file__).parent / "parity" / "hybrid_fusion.json").read_text())["cases"]
 
 

@@ -23,7 +23,8 @@ from searches import DOCUMENTS, KEYWORDS, everything, make_records
         ({"year": 2019}, "a"),
         ({"year": {"$ne": 2019}}, "bc"),
         ({"year": {"$gt": 2019}}, "b"),
-        ({"year": {"$gte": 2019, "$lt": 2020.5}}, "ab"),
+        ({"year": {"$gte": 2019, "$lt": 2020}}, "a"),
+        ({"year": {"$lt": 2020.5}}, "ab"),
         ({"year": {"$lte": 2019}}, "a"),
         ({"team": {"$gt": "ops"}}, "b"),  # texts are compared with texts only
         ({"year": {"$gt": "1"}}, ""),

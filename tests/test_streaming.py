@@ -12,8 +12,6 @@ from arag.graph.prompts import NO_ANSWER
 from scripted import ScriptedModel, call, calls
 from scripted_model import ANSWER, EndlessModel, asked, plain
 
-pytest_plugins = ["graph_fixtures"]
-
 
 def _script() -> ScriptedModel:
     return ScriptedModel(

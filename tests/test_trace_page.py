@@ -15,8 +15,6 @@ from arag.errors import InputError
 from scripted import ScriptedModel, call, calls, invalid_call
 from scripted_model import QUESTION, asked, in_thread
 
-pytest_plugins = ["graph_fixtures"]
-
 SCRIPT = "<script>alert(1)</script>"
 ANSWER = AIMessage("Boso the **Elder** [lothair:0; teutberga:0], says [annals:7] and [x]. Or not [boso:0].")
 

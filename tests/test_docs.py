@@ -231,15 +231,8 @@ def test_the_readme_is_short_and_its_translation_shows_the_same():
     assert len(read("README.md").split()) <= 720
     assert blocks(TRANSLATION) == blocks("README.md")
     assert {*links("README.md"), "README.md"} == {*links(TRANSLATION), TRANSLATION}
-
-
-def test_make_and_pip_are_called_with_what_there_is():
-    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), flags=re.MULTILINE))
-    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
-    for page in RUN:
-        assert {*re.findall(r"(?:^|`)make ([a-z-]+)", read(page), flags=re.MULTILINE)} <= targets, page
-        named = {name for names in re.findall(r"'\.\[([\w,]+)\]'", read(page)) for name in names.split(",")}
-        assert named <= set(extras), page
+    # mkdocs checks the links of the other pages.
+    assert [target for target in links(TRANSLATION) if not (ROOT / target.partition("#")[0]).exists()] == []
 
 
 def all_options(command):
@@ -249,17 +242,22 @@ def all_options(command):
         yield from parameter.opts
 
 
+def test_options_targets_and_extras_that_are_named_are_there():
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), flags=re.MULTILINE))
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    options = set(all_options(typer.main.get_command(app)))
+    for page in RUN:
+        assert set(re.findall(r"`(--[a-z-]+)", prose(page))) <= options, page
+        assert {*re.findall(r"(?:^|`)make ([a-z-]+)", read(page), flags=re.MULTILINE)} <= targets, page
+        named = {name for names in re.findall(r"'\.\[([\w,]+)\]'", read(page)) for name in names.split(",")}
+        assert named <= set(extras), page
+
+
 def table(page, heading):
     """Return the rows of the table below a heading."""
     below = read(page).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in below.splitlines() if line[:1] == "|"]
     return rows[2:]
-
-
-def test_every_option_that_is_named_is_there():
-    there = set(all_options(typer.main.get_command(app)))
-    for page in RUN:
-        assert set(re.findall(r"`(--[a-z-]+)", prose(page))) <= there, page
 
 
 def test_every_environment_variable_is_listed():
@@ -293,8 +291,3 @@ def test_folders_and_files_that_are_named_are_there():
         files = re.findall(r"`([\w/.-]+(?:/|\.\w+))`", cell)
         assert 1 <= len(files) <= 3, cell
         assert all((ROOT / file).exists() for file in files), cell
-
-
-@pytest.mark.parametrize("page", ["README.md", TRANSLATION])  # mkdocs checks the others
-def test_links_lead_somewhere(page):
-    assert [target for target in links(page) if not (ROOT / target.partition("#")[0]).exists()] == []

@@ -17,7 +17,7 @@ import anthropic_server
 import openai_server
 from anthropic_server import message, redacted, thinking, tool_use
 from arag.graph.graph import create_arag_agent
-from arag.graph.prompts import system_prompt
+from arag.graph.prompts import forced_prompt, system_prompt
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
@@ -173,7 +173,10 @@ def test_calls_with_the_same_id_have_each_their_result(small_index, api):
 def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
     state, requests, _ = run(api, small_index, [api.answering(""), api.answering()])
     assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 2)
-    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(requests[1])
+    forced = requests[1]
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
+    sent = [message["content"] for message in forced.get("messages", forced.get("input"))]
+    assert forced_prompt() in (forced.get("system"), *sent)
 
 
 # --- servers that fail ---

@@ -79,13 +79,6 @@ def test_tools_are_offered_as_models_see_them(index):
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
 
 
-def test_each_call_shows_everything_also_if_a_client_claims_a_conversation(index):
-    keyword_search, *_ = make_tools(index)
-    claim = [{"role": "user", "content": "x"}]
-    result = use(make_mcp_server(index), "keyword_search", keywords=["Boso"], messages=claim)
-    assert result.content[0].text == keyword_search.invoke({"keywords": ["Boso"]})
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [

@@ -47,9 +47,11 @@ def holding(texts, keyword):
 WHITE = [" ", "\n", "\r\n", "\t", "\v", "\f", "\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2009", "\u2028", "\u2029"]
 WHITE += ["\u202f", "\u3000", " \n ", "\n\n"]
 NOT_WHITE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u180e", "\xad", "\x00", "\x1b"]
-LETTERS = st.sampled_from([*"aAbBiIsSσΣς.-İıßẞé北京😀ﬁ", *WHITE, *NOT_WHITE, "e\u0301", "👩\u200d👧", "aa"])
+ODD = [*"BiIsSσΣς.-İıßẞé北京😀ﬁ", *WHITE, *NOT_WHITE, "e\u0301", "👩\u200d👧", "aa"]
+LETTERS = st.sampled_from([*"aAb "]) | st.sampled_from(ODD)
 STRINGS = st.lists(LETTERS, max_size=12).map("".join)
-KEYWORDS = st.lists(STRINGS.filter(str.strip), min_size=1, max_size=4, unique_by=lambda text: folded(text).lower())
+TERMS_OF_LETTERS = st.lists(LETTERS, max_size=3).map("".join).filter(str.strip)
+KEYWORDS = st.lists(TERMS_OF_LETTERS, min_size=1, max_size=4, unique_by=lambda text: folded(text).lower())
 
 
 def texts_of(folder, texts):

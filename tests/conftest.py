@@ -27,7 +27,7 @@ from arag.retrieval.index import open_index
 from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
-from scripted_model import DOCUMENTS
+from scripted import DOCUMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,8 +17,7 @@ from arag.graph.prompts import NO_ANSWER
 from arag.ingest.pipeline import run_ingest
 from lab import ask, make_lab, script
 from openai_server import chat, serve
-from scripted import call, calls
-from scripted_model import DOCUMENTS
+from scripted import DOCUMENTS, call, calls
 
 QUESTION = Question("q", "Who was the father of the wife of Lothair II?", "Boso", gold_documents=("lothair", "boso"))
 WRONG = {"correct": False, "reason": "", "model": "j", "cost": None}

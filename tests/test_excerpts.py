@@ -186,7 +186,9 @@ def test_of_several_chunks_those_passages_are_shown_that_are_near_and_new(read):
 
 def test_what_is_looked_for_is_the_question_if_nothing_else_is_said(read):
     asked = [HumanMessage(f"Who was {PAINTER}?")]
-    assert f"Osric was {PAINTER}." in read(messages=asked).content
+    message = read(messages=asked)
+    assert f"Osric was {PAINTER}." in message.content
+    assert message.artifact["new_chunks"] == []
     assert read(messages=asked, ordinals=[2]).artifact["new_chunks"] == ["annals:2"]
 
 

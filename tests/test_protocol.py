@@ -23,7 +23,7 @@ from arag.models.chat import load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
-from scripted_model import QUESTION, asked, in_thread
+from scripted import QUESTION, asked, in_thread
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 

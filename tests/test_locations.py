@@ -21,9 +21,6 @@ from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
-
 SECRET = "s3cr3t-Pass"
 URL = f"postgresql://ann:{SECRET}@db.example.com:5433/library?index=handbook&sslmode=require"
 SHOWN = "postgresql://ann@db.example.com:5433/library?index=handbook&sslmode=require"

@@ -19,8 +19,7 @@ from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, change_settings, hash_vector, write_corpus
 from openai_server import Failure, chat, embeddings, serve
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "keys")
+pytestmark = pytest.mark.usefixtures("keys")
 
 KEY = "sk-the-users-own"
 DOCUMENTS = {"a.txt": "The ship sank near the light.", "b.txt": "The keeper saw the storm."}

@@ -33,6 +33,7 @@ _SETTINGS = {
     "default_transaction_isolation": "read committed",  # after waiting for a lock, what is new is seen
     "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
     "jit": "off",  # it compiles longer than these queries run
+    "enable_parallel_append": "off",  # starts processes for many small parts of a query
 }
 _WRITER_SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",  # a writer that hangs, or whose machine is gone, releases its locks

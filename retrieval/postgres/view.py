@@ -28,7 +28,7 @@ _BITS_PER_NUMBER = 32  # of a mask that is no longer than the list
 _MARGIN = 1.2  # of sentences asked for: the shift, and rounding, move the ranks of those that are about as near
 _MORE = 10
 _MAX_PROPOSED = 12_000  # sentences that the graph is asked for, of all publications
-_SEARCH, _MAX_SEARCH = 400, 1_000  # of `hnsw.ef_search`
+_SEARCH, _MAX_SEARCH = 200, 1_000  # of `hnsw.ef_search`
 # Without sorting, only the graph remains; and a few rows are looked up, where tables would be read for a hash join.
 _GRAPH_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",

@@ -65,11 +65,11 @@ class FolderView(Database, View):
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         return self.keyword_texts().count_chunks(texts)
 
-    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        return self.keyword_texts().holding_all(texts, limit)
+    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        return [self.keyword_texts().holding_all(texts, limit) for texts in groups]
 
-    def holds_word(self, word: str) -> bool:
-        return self.keyword_texts().holds_word(word)
+    def words_present(self, words: Collection[str]) -> set[str]:
+        return set(filter(self.keyword_texts().holds_word, words))
 
     def keyword_texts(self) -> KeywordTexts:
         """Open the texts that keywords are searched in."""

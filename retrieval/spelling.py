@@ -89,17 +89,18 @@ def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
 
 def _respell(parts: Sequence[str], view: View) -> Iterator[str]:
     """Yield other spellings of the same letters, in lower case."""
-    sequences = [[*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]] for i in range(len(parts) - 1)]
+    joined = [[*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]] for i in range(len(parts) - 1)]
+    sequences: list[Sequence[str]] = [parts, *joined]
     if len(parts) == 1:
         (word,) = parts
         least = _MIN_SPLIT_CHARACTERS
         sequences += [[word[:cut], word[cut:]] for cut in range(least, len(word) - least + 1)]
-    spelled = view.words_spelled({plain(part) for sequence in [parts, *sequences] for part in sequence})
-    sequences = [parts, *(sequence for sequence in sequences if spelled.keys() >= set(map(plain, sequence)))]
-    others = {word for sequence in sequences for part in sequence for word in spelled.get(plain(part), ())}
+    spelled = view.words_spelled({plain(part) for sequence in sequences for part in sequence})
+    known = [sequence for sequence in sequences if spelled.keys() >= set(map(plain, sequence)) or sequence is parts]
+    others = {word for sequence in known for part in sequence for word in spelled.get(plain(part), ())}
     present = view.words_present(others.difference(parts)).union(parts)
     choices: list[tuple[str, ...]] = []
-    for sequence in sequences:
+    for sequence in known:
         spellings = [dict.fromkeys([part, *spelled.get(plain(part), ())]) for part in sequence]
         choices += _choose([[word for word in some if word in present] for some in spellings])
     return _join(choices, view)
@@ -138,7 +139,7 @@ def _replace_unknown(parts: Sequence[str], spellings: Sequence[list[str]], view:
         some_forms = batches((form for form, _, _ in similar), _MAX_TERMS)
         known = (spelled for some in some_forms for spelled in spell(some, view).values() if spelled)
         for spelled in islice(known, _MAX_TERMS):
-            choices += [*_choose([*spellings[:i], spelled, *spellings[i + 1 :]]), *zip(spelled)]
+            choices += [*_choose([*spellings[:i], spelled, *spellings[i + 1 :]]), *((word,) for word in spelled)]
     return _join(choices, view)
 
 

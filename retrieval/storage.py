@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
@@ -33,6 +34,7 @@ _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
     "documents.title, documents.chunks, contents.text, contents.places"
 )
+NAME = "lower(id || ' ' || title)"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -145,7 +147,7 @@ class TableReader(ABC):
     Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
     """
 
-    FIND: ClassVar[str]  # the SQL function that finds a text in another one
+    HOLDS: ClassVar[str]  # the SQL that tells whether a text in lower case, `{}`, holds another one, `?`
 
     settings: Settings  # with the counts of what is there
     chunks_table = "chunks"  # those that are there, as SQL for a FROM clause: the table, or a part of it with its name
@@ -288,7 +290,7 @@ class View(TableReader):
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
         # Databases lower ASCII's letters only, PostgreSQL not those of values.
         lowered = [word.translate(ASCII_LOWER) for word in words]
-        holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
+        holds = " AND ".join(self.HOLDS.format(NAME) for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]
 
@@ -314,7 +316,7 @@ class View(TableReader):
         """Return these chunks, by number."""
         numbers = self.numbers_holding(groups, limit)
         chunks = self.numbered(set(chain.from_iterable(numbers)))
-        return [{number: chunks[number] for number in some} for some in numbers]
+        return [{number: chunks[number] for number in some if number in chunks} for some in numbers]
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 
@@ -334,8 +336,16 @@ class View(TableReader):
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the plain forms, likewise, whose lengths in characters lie between two bounds, both included."""
-        select = "SELECT DISTINCT plain FROM words WHERE length(plain) BETWEEN ? AND ?"
-        return [form for (form,) in self.query(select, shortest, longest)]
+        lengths = range(shortest, longest + 1)
+        return list(chain.from_iterable(self._plain_words.get(length, ()) for length in lengths))
+
+    @cached_property
+    def _plain_words(self) -> dict[int, list[str]]:
+        """The plain forms of all words, by their lengths: a scan for each misspelt word would be slow."""
+        forms: dict[int, list[str]] = {}
+        for (form,) in self.query("SELECT DISTINCT plain FROM words"):
+            forms.setdefault(len(form), []).append(form)
+        return forms
 
     # --- sentences by their vectors ---
 

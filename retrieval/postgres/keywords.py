@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Integers, Occurrences, rank_chunks
-from arag.retrieval.postgres.connection import UNSTORABLE
 from arag.retrieval.postgres.schema import LONG_RUN, RUN, RUNS, Tables
 from arag.retrieval.storage import KeywordRanking, View, batches
 from arag.retrieval.text import searchable
@@ -39,14 +37,9 @@ class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        storable = [keyword for keyword in keywords if not UNSTORABLE.search(keyword)]
-        ranking = KeywordRanking([], {}, {}, 0)
-        if storable:
-            counted, words = self._count(storable, top_k, checked=by_coverage)
-            count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
-            ranking = rank_chunks(counted, top_k, self.settings.chunks, count_words)
-        # The others match nowhere.
-        return replace(ranking, holding=dict.fromkeys(keywords, 0) | ranking.holding)
+        counted, words = self._count(keywords, top_k, checked=by_coverage)
+        count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
+        return rank_chunks(counted, top_k, self.settings.chunks, count_words)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         conditions = self._list_conditions(texts)
@@ -54,19 +47,20 @@ class KeywordTables(Tables, View):
         return [count for (count,) in counts]
 
     def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        by_text = iter(self._list_conditions(list(chain.from_iterable(groups))))
+        every = list(chain.from_iterable(groups))
+        by_text = dict(zip(every, self._list_conditions(every), strict=True))
         conditions: list[Condition] = []
         for texts in groups:
-            some = list(islice(by_text, len(texts)))
+            some = [by_text[text] for text in texts]
             all_hold = " AND ".join(condition for condition, _ in some)
-            # From an array the planner expects few numbers, and looks each of them up; it would read the texts by
-            # chunk id.
+            # From an array the planner expects few numbers, and looks each up; it would read the texts by chunk id.
             condition = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold}))"
             conditions.append((condition, [value for _, values in some for value in values]))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
 
     def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
-        conditions = map(_word_condition, words)
+        # The runs of a whole word are whole runs of the text.
+        conditions = [_condition(sorted(RUN.findall(word), key=len)[-1:] or None, word) for word in words]
         source = f"lowered FROM lowered JOIN {self.chunks_table} USING (number)"
         present, unsure = set[str](), set[str]()
         for word, texts in zip(words, self._query_each(source, conditions, f"LIMIT {limit}"), strict=True):
@@ -81,12 +75,13 @@ class KeywordTables(Tables, View):
         """Return, for each of some conditions, the values that a query yields with it."""
         each: list[list[Any]] = []
         for some in batches(conditions, _CONDITIONS_AT_ONCE):
-            each += (batch := [[] for _ in some])
+            yielded: list[list[Any]] = [[] for _ in some]
             union = " UNION ALL ".join(
                 f"(SELECT {place}, {select} WHERE {condition} {end})" for place, (condition, _) in enumerate(some)
             )
             for place, value in self.query(union, *(value for _, values in some for value in values)):
-                batch[place].append(value)
+                yielded[place].append(value)
+            each += yielded
         return each
 
     def _list_conditions(self, texts: Sequence[str]) -> list[Condition]:
@@ -107,19 +102,17 @@ class KeywordTables(Tables, View):
                 for run, found in zip(asked, row, strict=True)
                 if len(found) <= _MAX_RUNS
             }
-        return [
-            _runs_condition(known[longest[needle]], needle) if longest[needle] in known else _pattern_condition(needle)
-            for needle in needles
-        ]
+        return [_condition(known.get(longest[needle]), needle) for needle in needles]
 
     def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> tuple[Occurrences, dict[str, Integers]]:
         """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
         needles = list(map(searchable, keywords))
         conditions = self._list_conditions(keywords)
         counts = [f"n{place}" for place in range(len(needles))]
+        sizes = [len(needle.encode(errors="replace")) for needle in needles]
         counted = ", ".join(
-            f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {len(needle.encode())} AS {name}"
-            for name, needle in zip(counts, needles, strict=True)
+            f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {size} AS {name}"
+            for name, size in zip(counts, sizes, strict=True)
         )
         patterns = {
             f"w{n}": pattern for n, needle in enumerate(needles) if checked and (pattern := _word_pattern(needle))
@@ -154,18 +147,11 @@ class KeywordTables(Tables, View):
         return Occurrences(occurrences, columns[-1], numbers, groups), as_words
 
 
-def _word_condition(word: str) -> Condition:
-    """Return the condition that texts with a needle meet as far as it is a word of its own: so are its runs."""
-    runs = RUN.findall(word)
-    return _runs_condition([max(runs, key=len)], word) if runs else _pattern_condition(word)
-
-
-def _runs_condition(runs: Iterable[str], needle: str) -> Condition:
+def _condition(runs: Iterable[str] | None, needle: str) -> Condition:
+    """Return the condition that texts with a needle meet; they have one of these runs, if any are known."""
+    if runs is None:
+        return "lowered LIKE ?", [f"%{_escape_pattern(needle)}%"]
     return _WITH_RUNS, [[*runs, LONG_RUN], needle]
-
-
-def _pattern_condition(needle: str) -> Condition:
-    return "lowered LIKE ?", [f"%{_escape_pattern(needle)}%"]
 
 
 def _word_pattern(needle: str) -> str:

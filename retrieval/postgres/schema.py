@@ -18,7 +18,7 @@ from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.postgres.connection import Pool, Session
-from arag.retrieval.storage import ChunkVectors, Settings, TableReader, Vectors, batches
+from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches
 from arag.retrieval.tables import MAX_WORD_CHARACTERS
 from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
@@ -117,7 +117,7 @@ class State:
 class Tables(TableReader):
     """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
 
-    FIND = "strpos"
+    HOLDS = r"{} LIKE '%' || regexp_replace(?, '([\\%_])', '\\\1', 'g') || '%'"
 
     def __init__(self, source: Statements, state: State, condition: str) -> None:
         self._source = source
@@ -232,6 +232,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
+        "documents_by_trigrams": f"ON documents USING gin ({NAME} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
         _RUN_INDEX: f"ON lowered USING gin (({RUNS}))",

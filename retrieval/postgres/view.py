@@ -73,6 +73,10 @@ class PostgresView(KeywordTables):
         self._check_age(generation)
         return rows
 
+    def words_of_length(self, shortest: int, longest: int) -> list[str]:
+        whole = self._whole
+        return super().words_of_length(shortest, longest) if whole is None else whole.words_of_length(shortest, longest)
+
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self
         if whole.settings.vector_bytes <= MAX_MATRIX_BYTES:

@@ -110,8 +110,8 @@ def for_query(
     rows = _find_rows(chunk, [query])
     matched = {first, *near[: _MAX_QUERY_ANCHORS - 1], *rows}
     shown = _expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
-    long = {p: text for p in shown if len(text := _sentence(chunk, p)) > _MAX_SENTENCE_CHARACTERS}
-    places = {p: find_rarest(text, query) for p, text in long.items()}
+    long = [p for p in shown if len(chunk.sentence_text(p)) > _MAX_SENTENCE_CHARACTERS]
+    places = {p: find_rarest(_sentence(chunk, p), query) for p in long}
     offsets = {p: place.start() for p, place in places.items() if place is not None}
     excerpt = _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
     return excerpt, len(similarities.keys() - shown)
@@ -170,7 +170,7 @@ def _expand(chunk: Chunk, anchors: Collection[int], *, is_subject: bool = False,
     it names the subject, and the one after if it goes on about the same or comes below a heading.
     """
     if anchors and _is_short(chunk):
-        missing = sum(len(chunk.sentence_text(p)) for p in range(len(chunk.sentences)) if p not in anchors)
+        missing = sum(s.end - s.start for p, s in enumerate(chunk.sentences) if p not in anchors)
         if is_subject or missing <= _MAX_MISSING_CHARACTERS:
             return set(range(len(chunk.sentences)))
     shown = set(anchors)

@@ -29,6 +29,7 @@ _DEFAULTS = {
 # The environment, the role or the database may have set others.
 _SETTINGS = {
     "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
     "default_transaction_isolation": "read committed",  # after waiting for a lock, what is new is seen
     "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
     "jit": "off",  # it compiles longer than these queries run

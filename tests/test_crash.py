@@ -64,11 +64,7 @@ def test_a_killed_ingestion_is_finished_by_the_next_or_by_a_later_one(tmp_path, 
 
 @pytest.mark.parametrize(
     ("before", "after", "fraction"),
-    [
-        (None, corpus(1), 0.4),
-        (corpus(1), corpus(2), 0.1),
-        (corpus(1), dict(list(corpus(1).items())[9:]), 0.04),
-    ],
+    [(None, corpus(1), 0.4), (corpus(1), corpus(2), 0.1), (corpus(1), dict([*corpus(1).items()][9:]), 0.04)],
     ids=["first", "update", "removal"],
 )
 def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, before, after, fraction):

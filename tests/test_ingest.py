@@ -146,6 +146,32 @@ def test_other_metadata_title_chunk_size_or_order_embed_nothing(corpus):
     assert_consistent(corpus.index)
 
 
+@in_every_backend
+def test_a_file_that_was_moved_or_renamed_keeps_its_document_and_is_not_embedded_again(corpus):
+    corpus.write({"gull.txt": TEXTS["gull"], "notes/tern.md": TEXTS["notes/tern.md"], "twin.txt": TEXTS["gull"]})
+    (corpus.source / "lines.jsonl").write_text('{"text": "One ship."}\n{"text": "Two ships."}\n')
+    corpus.ingest()
+    moves = {"gull.txt": "birds/sea_gull.txt", "notes/tern.md": "flyer.md", "lines.jsonl": "birds/lines.jsonl"}
+    (corpus.source / "birds").mkdir()
+    for old, new in moves.items():
+        (corpus.source / old).rename(corpus.source / new)
+    for written in (1, 0):  # the title of one file is its name
+        summary, embedded = corpus.ingest(prune=True)
+        assert (embedded, summary.written, summary.removed, summary.documents) == ([], written, 0, 5)
+    ids = {"gull.txt": "birds/sea_gull.txt", "notes/tern.md": "flyer.md", "twin.txt": "twin.txt"}
+    ids |= dict.fromkeys(("lines.jsonl#1", "lines.jsonl#2"), "birds/lines.jsonl")
+    with corpus.open() as index:
+        assert {d.id: d.source for d in index.documents()} == {i: str(corpus.source / ids[i]) for i in ids}
+        assert index.find_documents("sea gull") == ["gull.txt"]
+        assert index.find_documents("flyer") == ["notes/tern.md"]
+    (corpus.source / "gull.txt").write_text("Another gull.")  # in the place that the other one has left
+    for written in (1, 0):
+        assert corpus.ingest()[0].written == written
+    with corpus.open() as index:
+        assert texts_of(index)["gull.txt~2"] == "Another gull."
+    assert_consistent(corpus.index)
+
+
 # --- pruning ---
 
 
@@ -305,6 +331,20 @@ def test_an_interrupted_run_is_finished_by_the_next_and_what_it_stored_is_not_em
             assert index.semantic_search(query, 1).hits[0].chunk_id == other.semantic_search(query, 1).hits[0].chunk_id
 
 
+@in_every_backend
+def test_a_run_on_another_folder_says_that_it_publishes_what_an_interrupted_one_has_stored(corpus, tmp_path):
+    with pytest.raises(ModelError, match="went away"):
+        run_ingest(corpus.write(MANY), corpus.index, embedder=small_calls(HashEmbeddings(fail_after=100)))
+    other = Corpus(tmp_path / "other", corpus.index)
+    with pytest.warns(UserWarning, match=r"^\d+ documents of a run that did not finish, such as 'd000', are") as caught:
+        summary, _ = other.ingest(TEXTS)
+    assert int(str(caught[0].message).partition(" ")[0]) == summary.absent > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert corpus.ingest()[0].documents == 305
+        other.ingest()
+
+
 def test_embedding_runs_ahead_of_storing_by_a_few_calls_and_never_by_the_whole_corpus(corpus, monkeypatch):
     calls, stored, ahead = [], [0], []
 
@@ -365,13 +405,19 @@ def test_what_another_process_has_claimed_is_waited_for_and_not_embedded_twice(c
 # --- what the user hears of it ---
 
 
-@pytest.mark.filterwarnings("ignore:the embedder")
-def test_texts_in_other_scripts_name_a_multilingual_embedder(corpus, monkeypatch):
+def test_documents_in_scripts_that_the_embedder_does_not_know_are_counted(corpus, arag, monkeypatch):
     monkeypatch.setattr("arag.models.onnx.load_onnx", lambda: corpus.embedder)
-    corpus.write({"en": TEXTS["long"]})
+    texts = {f"en{n}": TEXTS["gull"] for n in range(19)} | {"ru": "Маяк стоит у моря. He burns oil."}
+    corpus.write(texts | {"zh": TEXTS["china"]})
+    with pytest.warns(UserWarning, match="2 of the first 21 documents are not in Latin letters.*such as huggingface"):
+        assert run_ingest(corpus.source, corpus.index).other_scripts == 2
+    with open_index(corpus.index) as index:
+        assert index.info().other_scripts == 2
+    corpus.write(texts | {f"fr{n}": "L’été à la mer." for n in range(9)})  # 1 of 29
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run_ingest(corpus.source, corpus.index)
-    corpus.write({"zh": TEXTS["china"] * 20})
-    with pytest.warns(UserWarning, match="most of the text is not in Latin letters.*such as huggingface"):
-        run_ingest(corpus.source, corpus.index.with_name("other"))
+        assert run_ingest(corpus.source, corpus.index).other_scripts == 1
+    assert (
+        "1 document in a script that the embedder does not know" in arag("ingest", corpus.source, "-i", corpus.index)[1]
+    )
+    assert run_ingest(corpus.source, corpus.index.with_name("own"), embedder=corpus.embedder).other_scripts == 0

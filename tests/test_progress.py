@@ -100,6 +100,14 @@ def test_a_file_of_many_records_moves_on_record_by_record(tmp_path):
     assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
 
 
+def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path):
+    (tmp_path / "book.txt").write_text(" ".join(f"The mill turned {n} times in the year {n}." for n in range(2_000)))
+    embedder = Embedder("hash", HashEmbeddings, batch=100)
+    _, shown = follow(tmp_path / "book.txt", tmp_path / "index", embedder=embedder)
+    assert [now.sentences for now in shown if now.phase == "embedding"][-1] == 2_000
+    assert len({round(now.share, 1) for now in shown if not now.documents and now.seconds_left is not None}) >= 9
+
+
 def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
     file = tmp_path / "records.jsonl"
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))

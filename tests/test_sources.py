@@ -351,15 +351,13 @@ class TestIds:
             assert run(path).written == 0
         assert listed() == before
 
-    def test_files_of_one_name_in_two_folders_are_told_apart_or_named(self, run, backend, tmp_path):
+    def test_files_of_one_name_in_two_folders_are_told_apart(self, run, backend, tmp_path):
         for name in ("x", "y"):
             write(tmp_path / name, README=f"In {name}.")
         run(tmp_path / "x")
-        problem = f"its id 'README.txt' belongs to {tmp_path}/x/README.txt: ingest the folder above both"
-        write(tmp_path / "y", other="Other.")
-        assert run(tmp_path / "y").problems == (Problem(f"{tmp_path}/y/README.txt", problem),)
-        assert run(tmp_path).problems == ()
-        assert texts(backend) == {"README.txt": "In x.", "y/README.txt": "In y.", "other.txt": "Other."}
+        assert run(tmp_path / "y").problems == ()
+        assert run(tmp_path).written == 0
+        assert texts(backend) == {"README.txt": "In x.", "README.txt~2": "In y."}
 
     def test_a_folder_that_was_moved_holds_the_same_documents(self, run, backend, tmp_path):
         docs = write(tmp_path / "docs", a="One.", deep__b="Two.")

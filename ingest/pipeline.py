@@ -85,14 +85,6 @@ def ingest(
         >>> with ingest("examples/corpus", "my-index") as corpus:
         ...     corpus
         Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
-
-        With LangChain documents, from any loader:
-
-        >>> from langchain_core.documents import Document
-        >>> pages = [Document("The mill stands.", metadata={"source": "mill.pdf", "page": n}) for n in range(2)]
-        >>> with ingest(iter(pages), "mills") as mills:
-        ...     [document.id for document in mills.documents()]
-        ['mill.pdf#page=0', 'mill.pdf#page=1']
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)

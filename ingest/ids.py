@@ -14,7 +14,6 @@ import os
 import re
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.sources import RECORD_READERS, SourceReader
@@ -37,7 +36,7 @@ class Ids:
         if not document.has_own_id:
             number = _record_number(document.id)
             if document.file not in self._files:
-                file_id = self._find_moved(document) or self._make(document.id.removesuffix(number))
+                file_id = self._find_moved(document) or self._make_id(document.id.removesuffix(number))
                 self._files[document.file] = file_id
                 self._owners[file_id] = document.file
             document = replace(document, id=self._files[document.file] + number)
@@ -50,12 +49,12 @@ class Ids:
 
     def _find_moved(self, document: Document) -> str | None:
         """Return the id of a file that is gone and had this content."""
-        ids = self._gone and self._gone.get(
-            _content_key(self._writer.fingerprint(document), document.id, document.file)
-        )
-        return ids.pop(0) if ids else None
+        if not self._gone:
+            return None
+        key = _content_key(self._writer.fingerprint(document), document.id, document.file)
+        return ids.pop(0) if (ids := self._gone.get(key)) else None
 
-    def _make(self, path: str) -> str:
+    def _make_id(self, path: str) -> str:
         """Return an id for a new file: its path, with a number if a file that is there has it."""
         file_id, number = path, 1
         while os.path.lexists(self._owners.get(file_id, "")):
@@ -69,9 +68,9 @@ class Ids:
         ids: dict[str, str] = {}
         for record in self._writer.draft.documents():
             file_id = record.id.removesuffix(_record_number(record.id))
-            name = os.path.basename(_COPY_NUMBER.sub("", file_id))  # noqa: PTH119
+            path = _COPY_NUMBER.sub("", file_id)
             # A record's id may be its own.
-            if record.source and (not _holds_records(record.source) or Path(record.source).name == name):
+            if record.source and (not _holds_records(record.source) or _name(path) == _name(record.source)):
                 ids.setdefault(record.source, file_id)
         return ids
 
@@ -92,12 +91,15 @@ class Ids:
 
 
 def _content_key(fingerprint: str, document_id: str, file: str) -> tuple[str, ...]:
-    name = Path(file).name if _holds_records(file) else ""
-    return content_of(fingerprint), _record_number(document_id), name
+    return content_of(fingerprint), _record_number(document_id), _name(file) if _holds_records(file) else ""
 
 
 def _holds_records(file: str) -> bool:
-    return Path(file).suffix.lower() in RECORD_READERS
+    return file.lower().endswith(tuple(RECORD_READERS))
+
+
+def _name(file: str) -> str:
+    return os.path.basename(file)  # noqa: PTH119 - of many files, a Path would be slow
 
 
 def _record_number(document_id: str) -> str:

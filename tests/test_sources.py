@@ -295,11 +295,9 @@ class TestIds:
             write_corpus(tmp_path / name, [{"text": f"First of {name}."}, {"text": f"Second of {name}."}])
         run(tmp_path / "x")
         run(tmp_path)
+        files = {"corpus.jsonl": "x", "y/corpus.jsonl": "y"}
         assert texts(backend) == {
-            "corpus.jsonl#1": "First of x.",
-            "corpus.jsonl#2": "Second of x.",
-            "y/corpus.jsonl#1": "First of y.",
-            "y/corpus.jsonl#2": "Second of y.",
+            f"{i}#{n}": f"{nth} of {name}." for i, name in files.items() for n, nth in ((1, "First"), (2, "Second"))
         }
 
     def test_a_file_does_not_take_the_id_of_an_object(self, run, backend, tmp_path):
@@ -330,6 +328,11 @@ class TestPrune:
         (y / "d.txt").unlink()
         assert run(x, prune=True).removed == 1
         assert sorted(listed()) == ["a.txt", "c.txt", "d.txt", "e", "f"]
+
+    def test_a_file_that_is_there_but_was_not_read_keeps_its_document(self, run, tmp_path):
+        docs = write(tmp_path / "docs", **{"a": "One.", ".hidden": "Two."})
+        run(docs, docs / ".hidden.txt")
+        assert run(docs, prune=True).removed == 0
 
     def test_of_a_file_that_is_given_itself_records_that_left_it_are_removed(self, run, listed, tmp_path):
         folder = write_corpus(tmp_path, [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}])

@@ -172,7 +172,8 @@ def find_documents(view: View, name: str, limit: int) -> list[str]:
         return [name]
     if chunk := resolve(view, [name]).get(name):
         return [chunk.document_id]
-    return view.named(words(name)[:_MAX_NAME_WORDS], limit)
+    named = words(name)[:_MAX_NAME_WORDS]
+    return view.named(named, limit) or view.of_files_named(named, limit)
 
 
 def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list[str]]]:

@@ -23,6 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
+from arag.retrieval.text import SAMPLE_CHARACTERS, is_latin
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -244,6 +245,14 @@ class TableReader(ABC):
         """Return the fingerprints of those documents that exist, by id."""
         return dict(self.query_among(f"SELECT id, fingerprint FROM {self.documents_table}", "id", document_ids))
 
+    def count_other_scripts(self) -> int:
+        """Return how many documents begin in another script than Latin."""
+        texts = self.query(
+            f"SELECT substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} "
+            "JOIN contents ON contents.number = chunks.number WHERE ordinal = 0"
+        )
+        return sum(not is_latin(text) for (text,) in texts)
+
     def counted(self, settings: Settings) -> Settings:
         """Return settings with the counts of what is there."""
         ((documents,),) = self.query(f"SELECT count(*) FROM {self.documents_table}")
@@ -288,9 +297,16 @@ class View(TableReader):
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+        return self._find_named(NAME, words, limit)
+
+    def of_files_named(self, words: Sequence[str], limit: int) -> list[str]:
+        """Return, likewise, ids of documents by their files' names: a file that was renamed keeps its id."""
+        return self._find_named("lower(replace(source, rtrim(source, replace(source, '/', '')), ''))", words, limit)
+
+    def _find_named(self, name: str, words: Sequence[str], limit: int) -> list[str]:
         # Databases lower ASCII's letters only, PostgreSQL not those of values.
         lowered = [word.translate(ASCII_LOWER) for word in words]
-        holds = " AND ".join(self.HOLDS.format(NAME) for _ in words) or "TRUE"
+        holds = " AND ".join(self.HOLDS.format(name) for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]
 
@@ -378,6 +394,10 @@ class Draft(TableReader):
     @abstractmethod
     def remove(self, document_ids: Collection[str]) -> None:
         """Remove documents with their chunks."""
+
+    @abstractmethod
+    def unpublished(self) -> set[str]:
+        """Return the ids of the documents that were stored since the last publication, by this run or others."""
 
     @abstractmethod
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:

@@ -68,7 +68,8 @@ def find(tools):
 
     def find(document, *keywords):
         content = tools["keyword_search"].invoke({"keywords": [*keywords], "within": document})
-        return " ".join(re.findall(r"(?ms)^\[[^\]]+\] (?:(?:Orla Moor|Little|Chronicle)(?:: | > ))?(.*?)(?=\n\n|\Z)", content))
+        title = r"(?:(?:Orla Moor|Little|Chronicle)(?:: | > ))?"
+        return " ".join(re.findall(rf"(?ms)^\[[^\]]+\] {title}(.*?)(?=\n\n|\Z)", content))
 
     return find
 

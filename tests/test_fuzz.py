@@ -26,8 +26,7 @@ from arag.ingest.sources import SourceReader
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES
 from fakes import HashEmbeddings, write_corpus
-from scripted import ScriptedModel, assert_paired, calls
-from scripted_model import DOCUMENTS, asked
+from scripted import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
 from selection import slow_except
 
 

@@ -10,7 +10,7 @@ import pytest
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings
-from scripted_model import asked
+from scripted import asked
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 QUESTIONS = json.loads((EXAMPLES / "office-questions.json").read_text("utf-8"))

@@ -161,6 +161,9 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         out.print(
             f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
         )
+    if summary.other_scripts:
+        told = "in a script that the embedder does not know: find them by keywords."
+        out.print(f"{count(summary.other_scripts, 'document')} {told}")
     skipped: dict[str, list[str]] = {}
     for problem in summary.skipped:
         skipped.setdefault(problem.reason, []).append(problem.source)

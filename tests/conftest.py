@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase

@@ -23,6 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
+from starlette.websockets import WebSocketClose
 
 from arag.errors import InputError
 from arag.graph.context import make_loader
@@ -80,7 +81,8 @@ class OriginMiddleware:
             await self._app(scope, receive, send)
         else:
             refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
-            await PlainTextResponse(refusal, 403)(scope, receive, send)
+            answer = WebSocketClose(1008) if scope["type"] == "websocket" else PlainTextResponse(refusal, 403)
+            await answer(scope, receive, send)
 
 
 def _split_list(variable: str) -> list[str]:

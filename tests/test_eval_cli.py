@@ -148,7 +148,7 @@ def test_failed_questions_are_shown_and_asked_again(arag, folder):
         assert re.match(r"arag 1 of 5 answered, Contain-Acc 20.0%, \$0.0\d\n", out)
         lines = err.splitlines()
         assert re.match(r"Failed: 2hop__0: \w+: Error code: 400 - .*\[no\] 0", lines[1])
-        assert "Failed: 1 more" in lines
+        assert "1 more such questions are in the records." in lines
         code, out, err = arag(*run_of(*by_server(server, "--json")))
         assert (code, err) == (0, "")
         summary = json.loads(out)

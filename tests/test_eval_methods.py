@@ -3,11 +3,11 @@
 import re
 import threading
 from pathlib import Path
-from textwrap import dedent
 from typing import ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, OnErrorOmit
 
 from arag.errors import InputError
@@ -135,7 +135,7 @@ def test_direct_answers_see_no_corpus(run):
 def test_an_empty_reply_is_an_empty_answer_and_is_not_kept(run, tmp_path):
     answer, session, _ = run("naive-rag", "")
     assert (answer.text, session.calls[0]["empty"]) == ("", True)
-    assert len(Store(tmp_path / "naive-rag").payments()) == 1  # but it was paid for
+    assert Store(tmp_path / "naive-rag").spent()[0] > 0  # but it was paid for
     assert run("naive-rag", ANSWER)[0].text == ANSWER
 
 
@@ -242,33 +242,29 @@ def test_an_unknown_method_is_answered_with_the_valid_ones(tmp_path, monkeypatch
     Path("no_methods_here.py").write_text("X = 1")
     with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):
         find_methods(["no_methods_here"])
-    Path("direct_again.py").write_text(_module("direct"))
-    with pytest.raises(InputError, match=r"'direct' of direct_again has the name of another method"):
-        find_methods(["direct_again"])
 
 
-def _module(name):
-    return dedent(f'''
-        from typing import ClassVar
-        from arag.evaluation.method import Method
+LOUD = '''
+from typing import ClassVar
+from arag.evaluation.method import Method
 
-        class Loud(Method):
-            """Says the question loudly."""
+class Loud(Method):
+    """Says the question loudly."""
 
-            name: ClassVar[str] = "{name}"
-            title: ClassVar[str] = "Loud"
+    name: ClassVar[str] = "loud"
+    title: ClassVar[str] = "Loud"
 
-            def answer(self, question, session, prepared):
-                session.note("Words", question.split())
-                return session.read(question, session.search_keywords(question.strip("?").split()))
+    def answer(self, question, session, prepared):
+        session.note("Words", question.split())
+        return session.read(question, session.search_keywords(question.strip("?").split()))
 
-        METHODS = [Loud]
-    ''')
+METHODS = [Loud]
+'''
 
 
 def test_a_module_in_the_current_folder_adds_a_method_whose_run_has_a_page(small_index, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("loud_methods.py").write_text(_module("loud"))
+    Path("loud_methods.py").write_text(LOUD)
     method = make_method(find_methods(["loud_methods"])["loud"], {})
     lab = make_lab(small_index, script("Teutberga's father [boso:0].\nAnswer: Boso"), tmp_path / "calls")
     answer, session = ask(method, lab, "Who was Boso?")
@@ -287,13 +283,8 @@ def test_any_graph_is_a_method(small_index, tmp_path):
         name: ClassVar[str] = "echo"
         title: ClassVar[str] = "Echo"
 
-        def make(self, lab):
-            class Graph:
-                def invoke(self, state):
-                    ((_, question),) = state["messages"]
-                    return {"messages": [HumanMessage(question), AIMessage("So")], "answer": "So"}
-
-            return Graph()
+        def prepare(self, session):
+            return RunnableLambda(lambda state: {"messages": [HumanMessage("So?"), AIMessage("So")], "answer": "So"})
 
     answer, session = ask(Echo(), make_lab(small_index, str, tmp_path), "So?")
     assert (answer, session.trace, session.calls) == (Answer("So"), [], [])

@@ -13,11 +13,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError
-from arag.evaluation.failures import ITERATIVE, Failure
 from arag.evaluation.plan import MethodFacts, Plan
-from arag.evaluation.report.frame import load_runs
-from arag.evaluation.report.pages import failures_page, write_report
-from arag.evaluation.report.paper import find_dataset, paper_results
+from arag.evaluation.report.frame import find_dataset, load_runs, paper_results
+from arag.evaluation.report.pages import write_report
 from arag.evaluation.report.tables import (
     CONTAIN_ACC,
     COST,
@@ -180,7 +178,7 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
     assert re.search("300 tokens retrieved.*200 of them evidence", (folder / "out" / pages[0]).read_text())
     rows = files[3].read_text().splitlines()
     assert [row.split(",")[3] for row in rows] == ["method", "naive-rag", "arag", "arag"]
-    assert "Not all of 3 questions have been asked (Naive RAG 1, A-RAG (Full) 2)" in files[1].read_text()
+    assert "Not asked yet: Naive RAG 2, A-RAG (Full) 1." in files[1].read_text()
     links = re.findall(r'(?:href|src)="([^"#]+\.html)', files[0].read_text())
     assert links
     assert all((folder / "out" / link).exists() for link in links)
@@ -209,7 +207,7 @@ def test_steps_and_efforts_are_drawn_beside_each_other(write_run):
         "Over steps: MuSiQue, gpt-5-mini",
         "Over effort: MuSiQue, gpt-5-mini",
     ]
-    assert "| Method | MuSiQue, gpt-5-mini, max-5: Contain-Acc |" in markdown.read_text()
+    assert f"| Method | MuSiQue, gpt-5-mini, {folders[0]}: Contain-Acc |" in markdown.read_text()
 
 
 def test_runs_of_two_datasets_stand_side_by_side_with_the_papers_figures(write_run):
@@ -249,24 +247,16 @@ def test_hostile_texts_are_shown_as_they_are_and_load_and_run_nothing(write_run)
     assert "'=cmd<script>" in files[3].read_text()  # a spreadsheet would run it
 
 
-def test_wrong_answers_are_drawn_by_cause_and_listed_with_their_pages(write_run):
-    records = [record(n, right=False) for n in range(3)]
-    folder = write_run({"arag": records, "direct": [record(3)]})
-    causes = ["corpus missing", "wrong strategy", ""]
-    failures = [
-        Failure("arag", ITERATIVE, wrong, cause=cause, decided_by="record" if cause else "")
-        for wrong, cause in zip(records, causes, strict=True)
-    ]
-    write_report([folder], folder)
-    page = failures_page(folder, failures)
+def test_wrong_answers_are_drawn_by_cause(write_run):
+    folder = write_run({"arag": [record(n, right=n > 3) for n in range(5)]})
+    causes = ["corpus missing", "wrong strategy", "", "model gave up", "model gave up"]
+    rows = "".join(f"arag,q{number},{cause}\n" for number, cause in enumerate(causes))
+    (folder / "failures.csv").write_text(f"method,question_id,cause\n{rows}")
+    page = write_report([folder], folder)[0].read_text()
     labels = set(re.findall(r">([^<>]+)</text>", page))
     assert {"corpus missing", "reasoning chain error", "wrong strategy", "undecided", "A-RAG (Full)"} <= labels
-    links = re.findall(r'<a href="([^"]+)"', page)
-    assert links == ["report.html", "questions/1.html", "questions/2.html", "questions/3.html"]
-    assert "2 by record, 1 by nobody yet" in page
-    (folder / "failures.html").write_text(page)
-    assert 'href="failures.html"' in write_report([folder], folder, pages=False)[0].read_text()
-    assert "No method that searches has wrong answers." in failures_page(folder, [])
+    assert "wrong: wrong strategy" in (folder / "questions" / "2.html").read_text()
+    assert "model gave up" not in (folder / "questions" / "5.html").read_text()  # it is right after all
 
 
 def test_a_run_without_records_is_refused(write_run):

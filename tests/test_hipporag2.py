@@ -188,7 +188,7 @@ def test_what_a_question_takes(small_index, tmp_path):
     facts = [line.partition(". ")[2] for line in filter_call[1].text.splitlines() if line[:1].isdigit()]
     assert len(facts) == 5
     assert lines(session, "Nearest facts")[0] == f"{facts[0]} (1.000)"
-    assert lines(session, "Facts kept") == [f"{facts[0]} (1.000)", "1 of 2 numbers are not of the list"]
+    assert lines(session, "Facts kept") == [f"{facts[0]} (1.000)"]
     subject, _, target = facts[0].split(" | ")
     assert {line.partition(":")[0] for line in lines(session, "Entities where")} == {subject, target}
 
@@ -199,18 +199,11 @@ def test_what_a_question_takes(small_index, tmp_path):
     assert shown == "\n\n".join(f"[{chunk_id}]\n{small_index.get(chunk_id).text}" for chunk_id in record["chunk_ids"])
 
 
-@pytest.mark.parametrize(
-    ("reply", "note"),
-    [
-        ("I cannot.", "no usable reply"),
-        ({"keep": []}, "none"),
-        ({"keep": [0, 17]}, "2 of 2 numbers are not of the list"),
-    ],
-)
-def test_without_a_kept_fact_chunks_are_ranked_by_similarity(small_index, tmp_path, reply, note):
+@pytest.mark.parametrize("reply", ["I cannot.", {"keep": []}, {"keep": [0, 17]}])
+def test_without_a_kept_fact_chunks_are_ranked_by_similarity(small_index, tmp_path, reply):
     lab = make_lab(small_index, expert(filter_reply=reply), tmp_path, top_k=2)
     answer, session = ask(HippoRAG2(), lab, QUESTION)
-    assert note in lines(session, "Facts kept")
+    assert lines(session, "Facts kept") == ["none"]
     assert lines(session, "Entities where") == ["none: the chunks are ranked by similarity alone"]
     assert session.trace[0]["chunk_ids"] == nearest(small_index, 2)
     assert answer.text == "Boso the Elder"
@@ -221,11 +214,9 @@ def test_without_facts_there_is_no_filter_call(small_index, tmp_path):
     _, session = ask(HippoRAG2(), lab, QUESTION)
     assert len(session.calls) == 1
     assert session.trace[0]["chunk_ids"] == nearest(small_index, 2)
-    assert lines(session, "Graph")[0].startswith("0 facts about 0 entities")
 
 
 def test_a_scope_has_its_own_graph(small_index, tmp_path):
     scoped = small_index.limited_to(Scope(documents=["boso", "teutberga"]))
     _, session = ask(HippoRAG2(), make_lab(scoped, expert(), tmp_path), QUESTION)
     assert {*session.trace[0]["chunk_ids"]} == {"boso:0", "teutberga:0"}
-    assert lines(session, "Graph")[0] == "3 facts about 4 entities in 2 chunks"

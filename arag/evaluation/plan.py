@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
-import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import to_jsonable_python
 
 from arag.errors import InputError
 from arag.evaluation.cache import without_secrets
@@ -55,7 +53,7 @@ class MethodFacts(BaseModel):
 class Plan(BaseModel):
     """The configuration of a run. It is shown in reports, and keeps no secrets of models' names and options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     questions: str
     index: str
@@ -65,7 +63,6 @@ class Plan(BaseModel):
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    scope: dict[str, Any] | None = None
     contents: dict[str, Any] | None = None
     """What identifies the index; None until it is made."""
     methods: dict[str, MethodFacts] = {}
@@ -78,7 +75,7 @@ class Plan(BaseModel):
 
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
-    settings = json.loads(json.dumps(method.model_dump(), default=_plain))
+    settings = method.model_dump(mode="json")
     module = sys.modules[type(method).__module__]
     if not module.__name__.startswith("arag."):
         with suppress(OSError, TypeError):  # its source is not there, as in a notebook
@@ -90,17 +87,16 @@ def describe_method(method: Method) -> MethodFacts:
     )
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as what JSON has; a set in the same order in every process."""
-    return sorted(value, key=repr) if isinstance(value, set | frozenset) else to_jsonable_python(value)
-
-
-def merge_plan(folder: Path, plan: Plan) -> Plan:
-    """Return a plan with what a run in its folder has already. A judge and methods may be added.
+def open_run(folder: Path, plan: Plan) -> None:
+    """Create a run folder, or go on with the run there, to which a judge and methods may be added.
 
     Raises:
         InputError: The folder holds records of another plan.
     """
+    _write_plan(folder, lambda: _merge_plan(folder, plan))
+
+
+def _merge_plan(folder: Path, plan: Plan) -> Plan:
     if not (folder / _RUN_FILE).exists():
         return plan
     known = load_plan(folder)
@@ -122,19 +118,9 @@ def merge_plan(folder: Path, plan: Plan) -> Plan:
 
 
 def _comparable(plan: Plan) -> dict[str, Any]:
-    """Return what two plans must share, by the names of messages; what one of them lacks is not compared."""
-    fields = plan.model_dump(exclude={"methods", "asked", "version", "date"})
-    known = {name: value for name, value in fields.items() if value is not None or name == "scope"}
-    return known | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
-
-
-def open_run(folder: Path, plan: Plan) -> None:
-    """Create a run folder, or go on with the run there, see `merge_plan`.
-
-    Raises:
-        InputError: The folder holds records of another plan.
-    """
-    _write_plan(folder, lambda: merge_plan(folder, plan))
+    """Return what two plans must share, by name; what one of them lacks is not compared."""
+    fields = plan.model_dump(exclude={"methods", "asked", "version", "date"}, exclude_none=True)
+    return fields | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
 
 
 def add_preparation(folder: Path, method: str, preparation: Preparation) -> None:

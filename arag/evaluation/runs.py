@@ -10,13 +10,13 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path, PurePosixPath
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeGuard
 
 from filelock import FileLock, Timeout
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
-from arag.errors import InputError, StorageError, without_credentials
+from arag.errors import InputError, without_credentials
 from arag.evaluation.cache import BudgetError, is_replayed
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judge, Judgement
@@ -107,20 +107,13 @@ class RecordFile:
                 yield record
 
     def append(self, record: Record) -> None:
-        """Write a record durably.
-
-        Raises:
-            StorageError: It cannot be written; the file has the same records as before.
-        """
+        """Write a record durably."""
         # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
-        try:
-            with self.file.open("ab") as out:
-                out.write(line)
-                out.flush()
-                os.fsync(out.fileno())
-        except OSError as error:
-            raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
+        with self.file.open("ab") as out:
+            out.write(line)
+            out.flush()
+            os.fsync(out.fileno())
 
     def drop_half_line(self) -> None:
         """Cut off half a line at the end, so that the next record begins a new one."""
@@ -146,13 +139,7 @@ def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Prepar
         What the method's `answer` gets, and what the work takes.
     """
     session = Session(lab, model)
-    lock = FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock"))
-    try:
-        held_lock = lock.acquire(timeout=1)
-    except Timeout:
-        lab.announce(f"Another process prepares {method.title} or a method like it: waiting for it to finish")
-        held_lock = lock.acquire()
-    with held_lock:
+    with FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock")):  # two processes would both pay
         prepared = method.prepare(session)
     return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls))
 
@@ -166,16 +153,14 @@ def answer_questions(
     judge: Judge | None = None,
     on_record: Callable[[Record], None] = lambda _: None,
 ) -> None:
-    """Answer the questions that have no answer yet, and judge the answers that have no verdict.
+    """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
     A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
     run.
 
     Raises:
-        InputError: Another process works on the same method, a question has changed since it was answered, or
-            questions fail one after another.
+        InputError: Another process works on the same method, or questions fail one after another.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
-        StorageError: A record cannot be written.
     """
     try:
         lock = FileLock(file.file.with_suffix(".lock")).acquire(timeout=0)
@@ -185,18 +170,11 @@ def answer_questions(
         ) from None
     with lock:
         file.drop_half_line()
-        records = file.read()
-        for question in questions:
-            known = records.get(question.id)
-            if known is not None and (known["question"], known["answer"]) != (question.text, question.answer):
-                raise InputError(
-                    f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
-                    "folder with --out"
-                )
+        records, judged = file.read(), judge is not None
         pool = ThreadPoolExecutor(lab.at_once)
         work = [
             pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id), judge)
-            for question in list_open(questions, records, judged=judge is not None)
+            for question in list_open(questions, records, judged=judged)
         ]
         failures = 0
         try:
@@ -204,7 +182,7 @@ def answer_questions(
                 record = done.result()
                 file.append(record)
                 on_record(record)
-                failures = failures + 1 if _is_open(record, judged=judge is not None) else 0
+                failures = failures + 1 if record["error"] or (judged and not _has_verdict(record)) else 0
                 if failures == MAX_FAILURES:
                     reason = record["error"] or (record["judgement"] and record["judgement"]["reason"])
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
@@ -215,20 +193,26 @@ def answer_questions(
 
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
     """Return the questions that have no answer, or, with a judge, no verdict."""
-    return [question for question in questions if _is_open(records.get(question.id), judged=judged)]
+    known = [(question, records.get(question.id)) for question in questions]
+    return [q for q, record in known if not _is_answered(q, record) or (judged and not _has_verdict(record))]
 
 
-def _is_open(record: Record | None, *, judged: bool) -> bool:
+def _is_answered(question: Question, record: Record | None) -> TypeGuard[Record]:
+    """Return whether a record has an answer to a question, which may have changed since."""
     if record is None or record["error"] is not None:
-        return True
-    return judged and (record["judgement"] is None or record["judgement"]["correct"] is None)
+        return False
+    return (record["question"], record["answer"]) == (question.text, question.answer)
+
+
+def _has_verdict(record: Record) -> bool:
+    return record["judgement"] is not None and record["judgement"]["correct"] is not None
 
 
 def _answer_and_judge(
     method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
 ) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
-    if record is None or record["error"] is not None:
+    if not _is_answered(question, record):
         session, began = Session(lab), time.perf_counter()
         try:
             answer = method.answer(question.text, session, prepared)

@@ -125,7 +125,6 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
         (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
-        (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
         (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'"),
         (run_of("--set", "direct.x=1"), 1, "give METHOD.NAME=VALUE for one of the methods arag"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
@@ -231,7 +230,7 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert arag(*command, "--out", "r2")[0] == 0  # another run asks the questions anew, and nothing of the index
         assert len(server.requests) == before + 5
     for run in ("r1", "r2"):
-        assert load_plan(folder / run).methods["preparing"].preparation.usage["model_calls"] == 3
+        assert load_plan(folder / run).methods["preparing"].preparation["model_calls"] == 3
 
 
 def test_options_of_the_model_reach_it_and_are_a_part_of_the_plan(arag, folder):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import spacy
 from pydantic import ValidationError
 
 from arag.errors import InputError
@@ -93,14 +92,6 @@ def test_names_are_found_and_numbers_are_not():
     assert find(texts) == [["Barack Obama", "Honolulu"], [], [], ["France", "Europe"]]
     with pytest.raises(InputError, match="'no_such' is not installed: run `python -m spacy download no_such`"):
         Entities("no_such")
-
-
-def test_line_breaks_around_a_name_are_not_a_part_of_it(monkeypatch):
-    rules = spacy.blank("en")
-    place = [{"IS_SPACE": True}, {"ORTH": "Arles"}, {"IS_SPACE": True}]
-    rules.add_pipe("entity_ruler", "ner").add_patterns([{"label": "PLACE", "pattern": place}])
-    monkeypatch.setattr(spacy, "load", lambda *_, **__: rules)
-    assert find(["He was a count.\n\nArles\n\nThe end."]) == [["Arles"]]
 
 
 # --- the method ---

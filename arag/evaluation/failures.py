@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, create_model
+import pandas as pd
+from pydantic import create_model
 
 from arag.errors import InputError
 from arag.evaluation.method import Session
@@ -157,16 +158,11 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
 
 
-class _Diagnosis(BaseModel):
-    reason: str
-    cause: str
-
-
 def diagnose(failure: Failure, session: Session) -> Failure:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
-    only: dict[str, Any] = {"cause": (Literal[tuple(causes)], ...)}
-    form = create_model("Diagnosis", __base__=_Diagnosis, **only)
+    one_of_them: Any = Literal[tuple(causes)]
+    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(one_of_them, ...))
     listed = "\n".join(f"- {name}: {meaning}" for name, meaning in causes.items())
     one_of = " or ".join(f'"{name}"' for name in causes)
     task = (
@@ -199,13 +195,9 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
 
 def write_failures(failures: Iterable[Failure], folder: Path) -> None:
     """Write the wrong answers of a run as a CSV, where a person may fill in or correct `cause`."""
-    rows = [{name: csv_cell(value) for name, value in failure.describe().items()} for failure in failures]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0] if rows else ())
-    writer.writeheader()
-    writer.writerows(rows)
+    rows = pd.DataFrame([failure.describe() for failure in failures]).map(csv_cell)
     with written_whole(folder / FAILURES_FILE) as out:
-        out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
+        out.write(rows.to_csv(index=False).encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
 
 
 def csv_cell(text: str) -> str:

@@ -147,7 +147,7 @@ class Session:
 
     Attributes:
         lab: What it shares with the other sessions.
-        model: The model; by default the lab's.
+        model: The model, if it is not the lab's.
         calls: The model calls, in order.
         trace: The retrievals, in order.
         notes: What was found and decided, in order.
@@ -157,7 +157,7 @@ class Session:
     """
 
     lab: Lab
-    model: BaseChatModel = field(default=None, repr=False)  # type: ignore[assignment]
+    model: BaseChatModel | None = field(default=None, repr=False)
     calls: list[ModelCall] = field(default_factory=list)
     trace: list[ToolRecord] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -165,14 +165,10 @@ class Session:
     replayed: bool = False
     unusable: int = 0
 
-    def __post_init__(self) -> None:
-        """Ask the lab's model unless another one is named."""
-        self.model = self.model or self.lab.model
-
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
-        reply = self.model.invoke(list(messages), **options)
+        reply = (self.model or self.lab.model).invoke(list(messages), **options)
         seconds = time.perf_counter() - began
         self.replayed |= is_replayed(reply)
         self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": seconds})

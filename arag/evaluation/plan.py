@@ -6,20 +6,20 @@ import datetime as dt
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from arag.errors import InputError
 from arag.evaluation.cache import without_secrets
 from arag.files import written_whole
 from arag.graph import DEFAULT_MAX_STEPS
-from arag.models.usage import Usage
+from arag.models.prices import cost
+from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.tools import Presentation
 
 if TYPE_CHECKING:
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 RECORDS = "records"
 _RUN_FILE = "run.json"
-
-
-class Preparation(BaseModel):
-    """What a method's work before the first question takes, whether or not this run has paid for it."""
-
-    usage: Usage
-    cost: float | None
-    """US dollars; None if a model's price is unknown."""
 
 
 class MethodFacts(BaseModel):
@@ -47,7 +39,9 @@ class MethodFacts(BaseModel):
     autonomous: bool | None
     iterative: bool | None
     interleaved: bool | None
-    preparation: Preparation | None = None
+    preparation: Usage | None = None
+    """What the work before the first question takes, whether or not this run has paid for it."""
+    preparation_cost: float | None = None
 
 
 class Plan(BaseModel):
@@ -78,8 +72,7 @@ def describe_method(method: Method) -> MethodFacts:
     settings = method.model_dump(mode="json")
     module = sys.modules[type(method).__module__]
     if not module.__name__.startswith("arag."):
-        with suppress(OSError, TypeError):  # its source is not there, as in a notebook
-            settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
+        settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return MethodFacts(
         description=(method.__doc__ or "").strip().partition("\n")[0],
         settings=settings,
@@ -123,12 +116,13 @@ def _comparable(plan: Plan) -> dict[str, Any]:
     return fields | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
 
 
-def add_preparation(folder: Path, method: str, preparation: Preparation) -> None:
+def add_preparation(folder: Path, method: str, calls: Sequence[ModelCall]) -> None:
     """Add to the plan of a run what a method's work before the first question takes."""
 
     def add() -> Plan:
         plan = load_plan(folder)
-        plan.methods[method].preparation = preparation
+        plan.methods[method].preparation = total(calls)
+        plan.methods[method].preparation_cost = cost(calls)
         return plan
 
     _write_plan(folder, add)
@@ -148,13 +142,10 @@ def load_plan(folder: Path) -> Plan:
     """Return the plan of a run.
 
     Raises:
-        InputError: There is no run in the folder, or its file is damaged.
+        InputError: There is no run in the folder.
     """
     file = folder / _RUN_FILE
     try:
         return Plan.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"there is no run in {folder}: start one with `arag eval run --out {folder}`") from None
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"{file} is not a run's file: {'; '.join(faults)}") from error

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, TypeGuard
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
@@ -21,7 +21,7 @@ from arag.evaluation.cache import BudgetError, is_replayed
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judge, Judgement
 from arag.evaluation.method import Answer, Lab, Method, Note, Session
-from arag.evaluation.plan import RECORDS, Preparation
+from arag.evaluation.plan import RECORDS
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
 from arag.graph.state import Citation, ToolRecord
@@ -101,8 +101,7 @@ class RecordFile:
             for line in lines:
                 try:
                     record: Record = json.loads(line)
-                    record["question_id"]
-                except (ValueError, KeyError, TypeError):  # half a line, left by a kill, or something else
+                except ValueError:  # half a line, left by a kill
                     continue
                 yield record
 
@@ -132,16 +131,16 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
     return {file.stem: RecordFile(file).read() for file in sorted((folder / RECORDS).glob("*.jsonl"))}
 
 
-def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Preparation]:
+def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, list[ModelCall]]:
     """Do a method's work before the first question, with a model whose calls are kept for all runs.
 
     Returns:
-        What the method's `answer` gets, and what the work takes.
+        What the method's `answer` gets, and the calls that the work takes.
     """
     session = Session(lab, model)
     with FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock")):  # two processes would both pay
         prepared = method.prepare(session)
-    return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls))
+    return prepared, session.calls
 
 
 def answer_questions(
@@ -159,16 +158,10 @@ def answer_questions(
     run.
 
     Raises:
-        InputError: Another process works on the same method, or questions fail one after another.
+        InputError: Questions fail one after another.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
     """
-    try:
-        lock = FileLock(file.file.with_suffix(".lock")).acquire(timeout=0)
-    except Timeout:
-        raise InputError(
-            f"another process is writing to {file.file}: wait for it, or give another folder with --out"
-        ) from None
-    with lock:
+    with FileLock(file.file.with_suffix(".lock"), timeout=0):  # raises a Timeout if another process is writing there
         file.drop_half_line()
         records, judged = file.read(), judge is not None
         pool = ThreadPoolExecutor(lab.at_once)
@@ -194,10 +187,10 @@ def answer_questions(
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
     """Return the questions that have no answer, or, with a judge, no verdict."""
     known = [(question, records.get(question.id)) for question in questions]
-    return [q for q, record in known if not _is_answered(q, record) or (judged and not _has_verdict(record))]
+    return [q for q, record in known if not _is_answered(record, q) or (judged and not _has_verdict(record))]
 
 
-def _is_answered(question: Question, record: Record | None) -> TypeGuard[Record]:
+def _is_answered(record: Record | None, question: Question) -> TypeGuard[Record]:
     """Return whether a record has an answer to a question, which may have changed since."""
     if record is None or record["error"] is not None:
         return False
@@ -212,7 +205,7 @@ def _answer_and_judge(
     method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
 ) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
-    if not _is_answered(question, record):
+    if not _is_answered(record, question):
         session, began = Session(lab), time.perf_counter()
         try:
             answer = method.answer(question.text, session, prepared)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.running import load_judge, preparing, show_written, write_report
+from arag.evaluation.cli.running import load_patient, preparing, show_written, write_report
 from arag.options import IndexOption, JsonOption
 from arag.terminal import FAILED, out, print_json
 
@@ -32,7 +32,7 @@ def report(
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the results of a run: report.html with plots, tables and questions, report.md and report.csv for a paper.
+    """Report the results of a run: report.html with plots, tables and questions, and report.csv.
 
     For several runs, one table has the accuracy of all methods (paper, Table 1); runs that differ in steps or effort
     are drawn as a course (paper, Figure 4).
@@ -59,13 +59,7 @@ def failures(
     shows them. Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks again.
     """
     from arag.evaluation.cache import CallCache, Store
-    from arag.evaluation.failures import (
-        FAILURES_FILE,
-        diagnose,
-        find_failures,
-        read_failures,
-        write_failures,
-    )
+    from arag.evaluation.failures import FAILURES_FILE, diagnose, find_failures, read_failures, write_failures
     from arag.evaluation.method import Lab, Session
     from arag.evaluation.plan import load_plan
     from arag.evaluation.runs import load_records
@@ -79,10 +73,10 @@ def failures(
         for place, failure in enumerate(wrong):
             row = known.get((failure.method, failure.record["question_id"]))
             if row and row["cause"]:
-                wrong[place] = replace(failure, **{name: row[name] for name in ("cause", "decided_by", "why")})
+                wrong[place] = replace(failure, cause=row["cause"], decided_by=row["decided_by"], why=row["why"])
         if judge is not None:
             store = Store(folder)
-            model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
+            model = load_patient(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, progress=show))
                 wrong = session.side_by_side(

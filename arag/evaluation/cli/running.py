@@ -101,7 +101,7 @@ def run(
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
     from arag.evaluation.cache import CallCache, Store, store_folder
-    from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
+    from arag.evaluation.corpora import describe_contents, locate_gold, make_index
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab
@@ -115,7 +115,7 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_judge(judge) if judge else None
+    judge_model = load_patient(judge) if judge else None
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
     for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
@@ -141,8 +141,9 @@ def run(
     ledger, kept, summaries = Store(target), Store(store_folder(index.location)), []
     with open_index(index) as searched:
         asked = locate_gold(every[:limit], searched)
-        if (warning := missing_gold(asked, searched)) is not None:
-            warn(f"Warning: {warning}")
+        gold = [document for question in asked for document in question.gold_documents]
+        if gold and not any(map(searched.document, gold)):
+            warn(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
         for place, plan in plans.items():
             cache = CallCache(Store(place), ledger, max_cost)
             lab = Lab(
@@ -160,7 +161,9 @@ def run(
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place, judging))
                 if not as_json:
-                    out.print(styled((each.name, "bold"), f" {_describe(summaries[-1])}"))
+                    summary = summaries[-1]
+                    answered = f" {summary['answered']:,} of {len(asked):,} answered, {_describe(summary)}"
+                    out.print(styled((each.name, "bold"), answered))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     try:
@@ -185,8 +188,8 @@ def _run(
     try:
         if list_open(questions, file.read(), judged=judged):
             with preparing(method.name) as lab.progress:
-                prepared, effort = prepare(method, lab, model)
-                add_preparation(folder, method.name, effort)
+                prepared, calls = prepare(method, lab, model)
+                add_preparation(folder, method.name, calls)
             with _answering(method.name, questions, file.read()) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
@@ -209,15 +212,6 @@ def load_patient(name: str, **options: Any) -> BaseChatModel:
     model = load_model(name, **options)
     can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
     return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
-
-
-def load_judge(name: str) -> BaseChatModel:
-    """Return a judge's model."""
-    from arag.models.chat import EXTRACTIVE
-
-    if name == EXTRACTIVE:
-        raise InputError("the built-in extractive model cannot judge: give a language model, as provider:model")
-    return load_patient(name)
 
 
 def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:
@@ -259,8 +253,7 @@ def write_report(folders: Sequence[Path], target: Path, **options: Any) -> list[
         from arag.evaluation.report import pages
     except ImportError as error:
         raise InputError(f"a report needs {error.name}: pip install 'langgraph-arag[eval]'") from error
-    with progress(MofNCompleteColumn()) as bar:
-        return pages.write_report(folders, target, track=bar.track, **options)
+    return pages.write_report(folders, target, **options)
 
 
 # --- what is printed ---
@@ -293,7 +286,7 @@ def _answering(
             records[record["question_id"]] = record
             if not bar.disable:
                 summary = _summarise(questions, records)
-                bar.update(task, completed=summary["answered"], figures=_describe_figures(summary))
+                bar.update(task, completed=summary["answered"], figures=_describe(summary))
 
         yield show
 
@@ -321,10 +314,6 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
 
 
 def _describe(summary: Mapping[str, Any]) -> str:
-    return f"{summary['answered']:,} of {summary['questions']:,} answered, {_describe_figures(summary)}"
-
-
-def _describe_figures(summary: Mapping[str, Any]) -> str:
     accuracies = {"LLM-Acc": summary["correct"], "Contain-Acc": summary["contain"]}
     parts = [f"{name} {share:.1%}" for name, share in accuracies.items() if share is not None]
     return ", ".join([*parts, "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"])

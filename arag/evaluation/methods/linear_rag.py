@@ -13,7 +13,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from arag.errors import InputError
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, minmax, pagerank
 from arag.retrieval.index import Index
-
-if TYPE_CHECKING:
-    import spacy.tokens
 
 _PASSAGE_WEIGHT = 0.05  # of passages beside entities, where walks start
 _CHUNKS_AT_ONCE = 64  # whose entities are found and kept together
@@ -76,13 +73,7 @@ class Entities:
         """Return the places of each text's entities, except numbers, in order."""
         with self._lock:
             docs = list(self._pipeline.pipe(texts))
-        return [[_place(e) for e in doc.ents if e.label_ not in _NUMBERS and e.text.strip()] for doc in docs]
-
-
-def _place(entity: spacy.tokens.Span) -> Span:
-    """Return an entity's place without the line breaks around it, which are tokens to spaCy."""
-    start, text = entity.start_char, entity.text
-    return start + len(text) - len(text.lstrip()), start + len(text.rstrip())
+        return [[(e.start_char, e.end_char) for e in doc.ents if e.label_ not in _NUMBERS] for doc in docs]
 
 
 # --- the graph ---

@@ -38,19 +38,26 @@ _FIGURES = ["steps", "seconds", "retrieved_tokens", "evidence_tokens"]
 _TOKENS = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """A run, whose name tells it apart from the other runs of a report."""
 
     name: str
     folder: Path
     plan: Plan
-    dataset: str | None
-    """The paper's dataset; None for others."""
     models: list[str]
     """The models that answered, as their providers report them."""
-    subject: str
-    """Its dataset and models, in words."""
+
+    @property
+    def dataset(self) -> str | None:
+        """The paper's dataset; None for others."""
+        return find_dataset(self.plan.questions)
+
+    @property
+    def subject(self) -> str:
+        """Its dataset and models, in words."""
+        dataset = self.dataset or name_dataset(Path(self.plan.questions))
+        return f"{dataset}, {', '.join(self.models) or self.plan.model}"
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
@@ -89,16 +96,11 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     rows = [row for number, folder in enumerate(folders) for row in _read_rows(folder, number, plans[number])]
     frame = pd.DataFrame(rows)
     models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
-    datasets = [find_dataset(plan.questions) for plan in plans]
-    subjects = [
-        f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}"
-        for plan, dataset, answered in zip(plans, datasets, models, strict=True)
-    ]
-    names = [
-        subject if subjects.count(subject) == 1 else f"{subject}, {folder}"
-        for subject, folder in zip(subjects, folders, strict=True)
-    ]
-    frame["run"] = frame["run"].map(dict(enumerate(names)))
+    runs = list(map(Run, map(str, folders), folders, plans, models))
+    subjects = [run.subject for run in runs]
+    for run, subject in zip(runs, subjects, strict=True):
+        run.name = subject if subjects.count(subject) == 1 else f"{subject}, {run.folder}"
+    frame["run"] = frame["run"].map({number: run.name for number, run in enumerate(runs)})
 
     is_failed = frame["error"].notna()
     is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
@@ -114,7 +116,7 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
     frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
     frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return list(map(Run, names, folders, plans, datasets, models, subjects)), frame
+    return runs, frame
 
 
 def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:

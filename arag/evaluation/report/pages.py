@@ -1,38 +1,29 @@
-"""A report as files: a page with plots and tables, pages of questions and of their runs, Markdown and CSV."""
+"""A report as files: a page with plots and tables, pages of questions and of their runs, and a CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
 from markupsafe import Markup
+from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, csv_cell
+from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
-from arag.evaluation.report.tables import (
-    INTERVALS,
-    csv_rows,
-    headline,
-    overview_tables,
-    run_tables,
-    to_markdown,
-)
+from arag.evaluation.report.tables import INTERVALS, csv_rows, headline, overview_tables, run_tables
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
 from arag.page import render, trace_page
 from arag.retrieval.text import count
+from arag.terminal import progress
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_CSV = [
-    *("question_id", "question", "answer", "method", "prediction", "correct", "contain", "contain_with_aliases"),
-    *("exact_match", "f1", "retrieved_tokens", "evidence_tokens", "steps", "seconds", "cost", "error"),
-]
 
 
 class _Figure(NamedTuple):
@@ -41,25 +32,17 @@ class _Figure(NamedTuple):
     svg: Markup
 
 
-def write_report(
-    folders: Sequence[Path],
-    out: Path,
-    *,
-    pages: bool = True,
-    baseline: str | None = None,
-    track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda pages, _: pages,
-) -> list[Path]:
-    """Write a report of one or more runs: `report.html`, `report.md`, `report.csv`, and for one run `questions.csv`.
+def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, baseline: str | None = None) -> list[Path]:
+    """Write a report of one or more runs: `report.html` and `report.csv`.
 
     Args:
         folders: The runs' folders.
         out: The folder to write to; it is created.
         pages: Whether to write a page for each question of one run, and for each method's way to its answer.
         baseline: The method that the others of one run are compared with. Default: the first in the paper's order.
-        track: Passes on these pages, of which it gets the number, and shows how many are written.
 
     Returns:
-        The files, without the pages of questions.
+        The two files.
 
     Raises:
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
@@ -69,35 +52,28 @@ def write_report(
     if baseline is not None and baseline not in known:
         raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(known)}")
     is_one = len(runs) == 1
-    tables = run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame)
     questions = _list_questions(frame) if is_one else []
-    title, warnings = _title(runs, frame), _warn(runs, frame)
-    facts = runs[0].describe() if is_one else {}
     page = render(
         "evaluation/report/report.html",
-        title=title,
-        facts=facts,
-        warnings=warnings,
+        title=_title(runs, frame),
+        facts=runs[0].describe() if is_one else {},
+        warnings=_warn(runs, frame),
         figures=list(_draw(runs, frame)),
-        tables=tables,
+        tables=run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame),
         methods=list(frame["title"].unique()),
         questions=questions,
         headline=headline(frame).title,
         has_pages=pages,
     )
-    parts = [*warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
-    parts += [part for table in tables for part in (f"## {table.title}", to_markdown(table.rows), *table.notes)]
-    markdown = "\n\n".join(part.strip() for part in [f"# {title}", *parts] if part) + "\n"
-    files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(frame).to_csv(index=False)}
-    if is_one:
-        cells = frame[_CSV].map(lambda value: csv_cell(value) if isinstance(value, str) else value)
-        files["questions.csv"] = cells.to_csv(index=False)
     if is_one and pages:
-        for name, text in track(_question_pages(runs[0], frame, questions), len(questions) + len(frame)):
-            _write(out / "questions" / name, text)
-    for name, text in files.items():
-        _write(out / name, text)
-    return [out / name for name in files]
+        with progress(MofNCompleteColumn()) as bar:
+            made = _question_pages(runs[0], frame, questions)
+            for name, text in bar.track(made, len(questions) + len(frame), description="Pages"):
+                _write(out / "questions" / name, text)
+    files = {out / "report.html": page, out / "report.csv": csv_rows(frame).to_csv(index=False)}
+    for file, text in files.items():
+        _write(file, text)
+    return list(files)
 
 
 def _write(file: Path, text: str) -> None:
@@ -111,10 +87,8 @@ def _write(file: Path, text: str) -> None:
 def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if len(runs) > 1:
         return "Methods by dataset and model"
-    answered, asked = frame["question_id"].nunique(), runs[0].plan.asked
-    of = f"{answered:,} of " if answered < asked else ""
-    methods = count(frame["method"].nunique(), "method")
-    return f"{runs[0].dataset or 'Results'}: {methods}, {of}{count(max(answered, asked), 'question')}"
+    methods, questions = count(frame["method"].nunique(), "method"), count(frame["question_id"].nunique(), "question")
+    return f"{runs[0].dataset or 'Results'}: {methods}, {questions}"
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:

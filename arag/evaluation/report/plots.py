@@ -48,7 +48,7 @@ def plane(frame: pd.DataFrame, measure: Measure) -> Markup:
         label = f"{measure.title}, percent"
         axes.set(xlabel="retrieved tokens a question", ylabel=label, xlim=(0, None), ylim=(0, 101))
 
-    return _draw(3.8, paint, beside=True)
+    return _draw(3.8, paint)
 
 
 def stacks(counts: pd.DataFrame, label: str) -> Markup:
@@ -60,7 +60,7 @@ def stacks(counts: pd.DataFrame, label: str) -> Markup:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.invert_yaxis()
 
-    return _draw(1.0 + 0.42 * len(counts), paint)
+    return _draw(1.4 + 0.42 * len(counts), paint)
 
 
 def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> Markup:
@@ -75,7 +75,7 @@ def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Me
             axes.errorbar([value for value, _ in settings], means, yerr=errors, fmt="o-", capsize=3, label=title)
         axes.set(ylabel=f"{measure.title}, percent", xlabel=label, ylim=(0, 101))
 
-    return _draw(3.4, paint, beside=True)
+    return _draw(3.4, paint)
 
 
 def _percent(intervals: Sequence[Interval]) -> tuple[Any, Any]:
@@ -84,13 +84,12 @@ def _percent(intervals: Sequence[Interval]) -> tuple[Any, Any]:
     return means, [means - lows, highs - means]
 
 
-def _draw(height: float, paint: Callable[[Axes], None], *, beside: bool = False) -> Markup:
-    """Return a figure as SVG that stands in a page; its legend is above, or beside it."""
+def _draw(height: float, paint: Callable[[Axes], None]) -> Markup:
+    """Return a figure as SVG that stands in a page."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         paint(figure.subplots())
-        place: dict[str, Any] = {"loc": "outside right upper"} if beside else {"loc": "outside upper left", "ncols": 4}
-        figure.legend(frameon=False, **place)
+        figure.legend(frameon=False, loc="outside right upper")
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     return Markup("<svg" + out.getvalue().partition("<svg")[2])  # noqa: S704 - of our own

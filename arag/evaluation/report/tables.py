@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -71,6 +71,12 @@ COSTS = (
     COST,
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
+_FORMS: dict[str, Callable[[float], str]] = {
+    "dollars": format_dollars,
+    "tokens": "{:,.0f}".format,
+    "number": "{:,.2f}".format,
+    "seconds": "{:,.2f}".format,
+}
 _REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
 
 
@@ -128,18 +134,11 @@ def _bootstrap(values: pd.Series) -> tuple[float, float]:
 
 def show(measure: Measure, figure: Interval) -> str:
     """Return a mean with its interval, if it has any width, as a text; shares in percent."""
-    mean, low, high = (_show(measure, value) for value in figure)
+    form = _FORMS.get(measure.unit, lambda share: f"{100 * share:.1f}")
+    mean, low, high = map(form, figure)
     if np.isnan(figure.mean):
         return NONE
     return mean if figure.low == figure.high else f"{mean} [{low}, {high}]"
-
-
-def _show(measure: Measure, value: float) -> str:
-    if measure.unit == "dollars":
-        return format_dollars(value)
-    if measure.unit in {"yes or no", "share"}:
-        return f"{100 * value:.1f}"
-    return f"{value:,.0f}" if measure.unit == "tokens" else f"{value:,.2f}"
 
 
 def headline(frame: pd.DataFrame) -> Measure:
@@ -247,13 +246,13 @@ def _preparations(run: Run) -> Table:
     rows = [
         {
             "Method": facts.title,
-            "Model calls": f"{work.usage['model_calls']:,}",
-            "Input tokens": f"{work.usage['input_tokens']:,}",
-            "Output tokens": f"{work.usage['output_tokens']:,}",
-            "Cost": NONE if work.cost is None else format_dollars(work.cost),
+            "Model calls": f"{work['model_calls']:,}",
+            "Input tokens": f"{work['input_tokens']:,}",
+            "Output tokens": f"{work['output_tokens']:,}",
+            "Cost": NONE if facts.preparation_cost is None else format_dollars(facts.preparation_cost),
         }
         for facts in run.plan.methods.values()
-        if (work := facts.preparation) and work.usage["model_calls"]
+        if (work := facts.preparation) and work["model_calls"]
     ]
     note = "What the work before the first question costs in all, whether or not this run has paid for it."
     return Table("Index-time work", pd.DataFrame(rows), [note])
@@ -290,10 +289,3 @@ def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
             row |= {measure.name: figure.mean, f"{measure.name}_low": figure.low, f"{measure.name}_high": figure.high}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def to_markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown."""
-    rows = [table.columns, ["---"] * len(table.columns), *table.itertuples(index=False)]
-    escaped = ([str(cell).replace("|", "\\|") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)

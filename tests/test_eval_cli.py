@@ -233,17 +233,6 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert load_plan(folder / run).methods["preparing"].preparation["model_calls"] == 3
 
 
-def test_options_of_the_model_reach_it_and_are_a_part_of_the_plan(arag, folder):
-    with serve(Replies()) as server:
-        more = ["--model-option", "seed=7", "--model-option", "service_tier=a=b", "--reasoning-effort", "low"]
-        assert arag(*run_of(*by_server(server, *more), "--limit", 1))[0] == 0
-        request = server.requests[0]
-        assert (request["seed"], request["service_tier"], request["reasoning_effort"]) == (7, "a=b", "low")
-        code, _, err = arag(*run_of(*by_server(server), "--limit", 1))
-    assert code == 1
-    assert "model_options was {" in err
-
-
 def test_models_of_experiments_wait_out_rate_limits(arag, folder, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with serve(Replies(instead={0: Failure(429, headers={"retry-after-ms": "1"})})) as server:

@@ -1,7 +1,6 @@
 """What each method sends to the model and keeps, how sessions keep account, and how another method is added."""
 
 import re
-import threading
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +16,6 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
 from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.runs import make_record
-from arag.graph.prompts import NO_ANSWER
 from arag.page import trace_page
 from lab import ask, make_lab, script
 from scripted import call
@@ -75,27 +73,6 @@ def test_prompts_and_tools_name_only_the_tools_that_exist(name, run):
         assert tools_of(options) == TOOLS[name]
         text = messages[0].text + str(options["tools"])
         assert all((tool in text) == (tool in TOOLS[name]) for tool in TOOLS["arag"])
-
-
-def test_a_step_limit_forces_an_answer_without_tools(run):
-    answer, session, model = run("arag", KEYWORDS, ANSWER, max_steps=1)
-    assert (answer.stop_reason, tools_of(model.options[1])) == ("max_steps", [])
-    record = make_record(Question("q", QUESTION, "Boso"), session, answer, 1.0)
-    assert (record["steps"], record["usage"]["model_calls"]) == (1, 2)
-    answer, *_ = run("arag-naive", MEANING, *[""] * 5, max_steps=1)
-    assert answer.text == NO_ANSWER
-
-
-def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypatch):
-    def embed(*_):
-        raise AssertionError("a vector was asked for")
-
-    monkeypatch.setattr(small_index.embedder, "embed_query", embed)
-    read = call("chunk_read", "1", chunk_ids=["annals:0", "annals:1"])
-    _, session, model = run("arag-without-semantic", KEYWORDS, read, ANSWER)
-    assert "about" not in str(model.options[0]["tools"])
-    assert [entry["error"] for entry in session.trace] == [None, None]
-    assert session.trace[1]["new_chunks"] == ["annals:0", "annals:1"]
 
 
 def test_options_of_a_run_reach_the_agent(run):
@@ -182,21 +159,6 @@ def test_equal_things_are_asked_about_once_and_replies_keep_their_order(session)
     assert len(one.calls) == 3
     assert [made["step"] for made in one.calls] == [1, 2, 3]
     assert re.match(r"Loud words: 3 model calls, \d+ input tokens$", announced[0])
-
-
-def test_after_an_error_side_by_side_no_more_calls_are_made(session):
-    def play(messages):
-        if messages[-1].text == "2":
-            return ValueError("away")
-        waiting.wait(0.01)
-        return "x"
-
-    waiting = threading.Event()
-
-    one = session(play, at_once=1)
-    with pytest.raises(ValueError, match="away"):
-        one.ask_all("S", [str(n) for n in range(1_000)])
-    assert len(one.lab.model.calls) < 500
 
 
 def test_a_chunk_that_two_searches_find_is_read_once(session, small_index):

@@ -137,19 +137,6 @@ def test_whatever_the_method_a_kill_costs_no_more_than_the_calls_under_way(name,
     assert len(asked) - len(set(asked)) <= 4 * 3 * 3  # at each kill three questions, each with three calls
 
 
-def test_half_a_line_is_written_again(small_index, folder):
-    with serve(Replies()) as server:
-        answer(small_index, server, questions(3), folder)
-        file = folder / "arag.jsonl"
-        lines = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(lines[0] + lines[1] + lines[2][:500])
-        assert len(RecordFile(file).read()) == 2
-        answer(small_index, server, questions(3), folder)
-        assert len(server.requests) == 3 * STEPS
-    assert [json.loads(line)["question_id"] for line in file.read_text().splitlines()] == ids(folder)
-    assert sorted(ids(folder)) == ["q0", "q1", "q2"]
-
-
 def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -213,20 +200,6 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
 
 
 # --- failures and judges ---
-
-
-def test_a_failed_question_is_asked_again_by_the_next_run(small_index, folder):
-    failure = Failure(429, message="slow down, says http://user:secret@host/v1")
-    with serve(Replies(instead={4: failure})) as server:
-        failed = answer(small_index, server, questions(2), folder, at_once=1)["q1"]
-        assert "429" in failed["error"]
-        assert "http://***@host/v1" in failed["error"]
-        assert "Traceback" in failed["traceback"]
-        assert "secret" not in json.dumps(failed)
-        assert (failed["prediction"], failed["contain"]) == ("", False)
-        records = answer(small_index, server, questions(2), folder)
-        assert [record["error"] for record in records.values()] == [None, None]
-        assert len(server.requests) == 2 * STEPS + 1  # what was done before the failure is not done again
 
 
 def test_ten_failures_in_a_row_end_a_run(small_index, folder):

@@ -34,7 +34,6 @@ from arag.evaluation.methods.graphrag.knowledge import (
     build_context,
     chunk_text,
     entity_row,
-    make_row,
     rank_chunks,
     rank_relationships,
     rank_reports,
@@ -177,11 +176,6 @@ def test_only_the_largest_component_has_communities(merged):
 # --- tables ---
 
 
-def test_rows_are_single_lines_whatever_they_hold():
-    assert make_row(1, "A|B", 'say "so"', "two\nlines  here") == '1|"A|B"|"say ""so"""|two lines here\n'
-    assert make_row("中文", "") == "中文|\n"
-
-
 def test_a_community_is_shown_by_relationships_with_their_entities(graph):
     entities = {entity.title: entity for entity in graph.entities}
     inner = [each for each in graph.relationships if each.source != "GUS"]
@@ -198,10 +192,7 @@ def test_a_community_is_shown_by_relationships_with_their_entities(graph):
         part = tables(titles, ordered[:number])
         exact = sum(map(count_tokens, part))
         assert make_tables(graph, inner, exact) == "".join(part)
-        fewer = make_tables(graph, inner, exact - 1)
-        assert fewer.count("\n") < "".join(part).count("\n") or number == 1
-    first = "".join(tables(ends[:2], ordered[:1]))
-    assert make_tables(graph, inner, 1) == first  # something to report on, however little fits
+    assert make_tables(graph, inner, 1) == make_tables(graph, inner[:1])  # something, however little fits
 
 
 # --- local search ---
@@ -442,14 +433,11 @@ def test_the_context_of_local_search(lab_of, ask_of):
     parts = ["Reports\n\n# BEN and CLEO", "Entities\nid|entity|", "\nRelationships\nid|source|", "\nSources\n\n["]
     places = [prompt.index(part) for part in parts]
     assert places == sorted(places)
-    assert set(retrieved["chunk_ids"]) == {"harbour:0", "market:0", "mill:0"}
     assert retrieved["retrieved_tokens"] == sum(chunk.tokens for chunk in lab_of(reader).chunks)
     tables = prompt[places[0] : prompt.index("\nSources\n\n[")]
     assert (tables_record["tool"], tables_record["chunk_ids"]) == ("graph_context", [])
     assert tables_record["retrieved_tokens"] == pytest.approx(count_tokens(tables), abs=2)
-    assert sorted(notes["Entities selected"]) == [f"{name} (PERSON)" for name in "ADA BEN CLEO DORA GUS HAL".split()]
     assert notes["Communities used"] == ["BEN and CLEO and ADA and DORA (level 0, rated 4)"]
-    assert "BEN -> CLEO: Ben knows Cleo." in notes["Relationships"]
 
 
 def test_entities_are_selected_by_similarity(ask_of, monkeypatch):

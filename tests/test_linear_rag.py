@@ -14,7 +14,6 @@ from arag.errors import InputError
 from arag.evaluation.methods import linear_rag
 from arag.evaluation.methods.linear_rag import Entities, EntityGraph, LinearRAG, rate_passages, spread
 from arag.ingest.pipeline import ingest
-from arag.models.extractive import ExtractiveModel
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from lab import ask, make_lab
 from role_model import lines
@@ -179,10 +178,3 @@ def test_without_entities_the_most_similar_passages_are_taken(lab, monkeypatch, 
     _, session = run(lab, question)
     assert retrieved(session) == by_similarity(lab, question)
     assert f"none in the {where}" in lines(session, "Entities")[0]
-
-
-def test_the_extractive_model_answers(lab):
-    assert not LinearRAG.needs_model
-    lab.model = ExtractiveModel()
-    answer, _ = run(lab, "Who built Vellin Light?")
-    assert "Anselka Varrowby" in answer.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag.evaluation.methods.ma_rag import MARAG
-from role_model import UNUSABLE, answer_with, lines
+from role_model import EMPTY, answer_with, lines
 from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures"]
@@ -115,12 +115,6 @@ def test_a_failed_step_ends_the_plan(run):
     assert lines(session, "Step 1")[-1] == "Rating: 0 of 10, not found"
 
 
-def test_an_empty_plan_is_the_question(run):
-    _, session, play = run({**ONE_STEP, PLANNING: {"analysis": "", "steps": [" "]}})
-    assert lines(session, "Plan") == [QUESTION]
-    assert play.made.count(DEFINING) == 1
-
-
 @pytest.mark.parametrize(("success", "reason"), [(True, "max_steps"), (False, "answered")])
 def test_a_long_plan_is_cut(run, success, reason):
     plan = {"analysis": "", "steps": [f"Step {number}." for number in range(20)]}
@@ -129,9 +123,8 @@ def test_a_long_plan_is_cut(run, success, reason):
     assert (len(lines(session, "Plan")), answer.stop_reason) == (8, reason)  # a failed step ends it before its cap
 
 
-@UNUSABLE
-def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_out(run, unusable):
-    roles = {**ONE_STEP, PLANNING: 3 * [unusable], DEFINING: 3 * [unusable], NOTING: unusable}
+def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_out(run):
+    roles = {**ONE_STEP, PLANNING: 3 * [EMPTY], DEFINING: 3 * [EMPTY], NOTING: EMPTY}
     _, session, play = run(roles)
     assert lines(session, "Plan") == [QUESTION]
     assert session.trace[0]["arguments"]["query"] == QUESTION
@@ -139,10 +132,9 @@ def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_o
     assert not any(f"{chunk_id}: [" in play.of(ANSWERING)[0] for chunk_id in session.trace[0]["chunk_ids"])
 
 
-@UNUSABLE
-def test_an_unusable_answer_is_a_failure_and_without_a_summary_the_last_answer_counts(run, unusable):
-    answer, _, play = run({**ONE_STEP, ANSWERING: 3 * [unusable]})
+def test_an_unusable_answer_is_a_failure_and_without_a_summary_the_last_answer_counts(run):
+    answer, _, play = run({**ONE_STEP, ANSWERING: 3 * [EMPTY]})
     assert "Failed" in play.of(SUMMARISING)[0]
     assert answer.text == "Boso the Elder"
-    answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [unusable]})
+    answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [EMPTY]})
     assert answer.text == "Teutberga"

@@ -35,6 +35,5 @@ def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
 
 def test_after_three_attempts_an_answer_is_unjudged_and_not_wrong(small_index, tmp_path):
     verdict, calls = judge(small_index, tmp_path, "Perhaps.")
-    assert (verdict["correct"], len(calls)) == (None, 3)
-    assert verdict["reason"] == "three replies of the judge were no verdict"
-    assert verdict["cost"] > 0
+    assert (verdict["correct"], verdict["reason"]) == (None, "three replies of the judge were no verdict")
+    assert len(calls) == 3

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import random
 import signal
 import time
@@ -137,6 +136,16 @@ def test_whatever_the_method_a_kill_costs_no_more_than_the_calls_under_way(name,
     assert len(asked) - len(set(asked)) <= 4 * 3 * 3  # at each kill three questions, each with three calls
 
 
+def test_half_a_line_is_written_again(small_index, folder):
+    with serve(Replies()) as server:
+        answer(small_index, server, questions(2), folder)
+        file = folder / "arag.jsonl"
+        file.write_bytes(file.read_bytes()[:-500])
+        assert len(answer(small_index, server, questions(2), folder)) == 2
+        assert len(server.requests) == 2 * STEPS
+    assert sorted(ids(folder)) == ["q0", "q1"]
+
+
 def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -161,17 +170,6 @@ def test_two_processes_do_not_write_one_file(small_index, folder):
         process.join()
     with serve(Replies()) as server:  # a kill leaves no lock
         assert len(answer(small_index, server, questions(3), folder)) == 3
-
-
-def test_ctrl_c_keeps_what_is_done(small_index, folder):
-    with serve(Replies(seconds=0.2)) as server:
-        process = start(server, small_index, folder, at_once=2)
-        wait_until(lambda: len(ids(folder)) >= 2, process)
-        os.kill(process.pid, signal.SIGINT)
-        process.join(120)
-        assert process.exitcode == 1
-        assert len(answer(small_index, server, questions(12), folder)) == 12
-    assert len(ids(folder)) == 12
 
 
 @pytest.mark.parametrize("name", all_methods())

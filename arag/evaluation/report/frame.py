@@ -84,9 +84,8 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
 
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
-        `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. What is unknown is
-        NaN; failed questions are wrong, and have no figures. Methods are in the paper's order, and questions in
-        that of their file.
+        `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. What is unknown is NaN; failed
+        questions are wrong, and have no figures. Methods are in the paper's order, questions in that of their file.
 
     Raises:
         InputError: A folder holds no run, or no records.

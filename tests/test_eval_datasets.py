@@ -169,11 +169,8 @@ def test_a_byte_order_mark_and_line_separators_in_strings(write):
 
 BAD = {
     "no JSON": ("What is this?", r"neither a JSON list nor JSON lines: Expecting value near 'What is"),
-    "an empty list": ("[]", r"holds no questions"),
-    "numbers": ("[1, 2]", r"question 1 is not a JSON object"),
     "the second line": (lines(AUTHORS) + "{", r"Expecting property name .* near '\{'"),
     "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': Field required; needed are `id`, `question`"),
-    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': "),
     "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': "),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
     "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),

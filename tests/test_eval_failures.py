@@ -140,11 +140,6 @@ def test_a_judge_sees_the_search_and_names_one_of_the_causes(small_index, record
     assert "Gold of which a snippet was seen: 50%; read in full: 50%" in user.text
 
 
-def test_without_a_usable_diagnosis_a_failure_stays_undecided(small_index, record, tmp_path):
-    failure = one(small_index, record(SEARCH, "Hucbert."))
-    assert diagnose(failure, Session(make_lab(small_index, lambda _: "?", tmp_path / "judge"))).cause == ""
-
-
 # --- the command ---
 
 

@@ -98,14 +98,6 @@ def test_roles_see_what_they_need(small_index, run):
     assert all(text in summary for text in expected)
 
 
-@pytest.mark.parametrize(("rating", "clamped"), [(11, 10), (-1, 0)])
-def test_a_rating_out_of_range_is_not_asked_for_again(run, rating, clamped):
-    summary = {**ONE_STEP[SUMMARISING], "score": rating}
-    _, session, play = run({**ONE_STEP, ANSWERING: found("Teutberga", rating), SUMMARISING: summary})
-    assert (play.made.count(ANSWERING), play.made.count(SUMMARISING)) == (1, 1)
-    assert lines(session, "Step 1")[-1] == lines(session, "Summary")[0] == f"Rating: {clamped:g} of 10"
-
-
 def test_a_failed_step_ends_the_plan(run):
     roles = {**TWO_HOPS, DEFINING: TASKS[:1], ANSWERING: [found("", 0, success=False)], COMBINING: []}
     answer, session, play = run(roles)

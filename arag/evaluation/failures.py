@@ -196,8 +196,9 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
 def write_failures(failures: Iterable[Failure], folder: Path) -> None:
     """Write the wrong answers of a run as a CSV, where a person may fill in or correct `cause`."""
     rows = pd.DataFrame([failure.describe() for failure in failures]).map(csv_cell)
+    text = rows.to_csv(index=False, lineterminator="\r\n")  # quotes what has either
     with written_whole(folder / FAILURES_FILE) as out:
-        out.write(rows.to_csv(index=False).encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
+        out.write(text.encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
 
 
 def csv_cell(text: str) -> str:
@@ -219,5 +220,5 @@ def read_failures(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
         delimiter = max(",;\t", key=text.partition("\n")[0].count)
         rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
         return {(row["method"], row["question_id"]): {**row, "cause": row["cause"].strip().lower()} for row in rows}
-    except (UnicodeDecodeError, KeyError) as error:
+    except (UnicodeDecodeError, KeyError, AttributeError) as error:
         raise InputError(f"{file} is not a CSV in UTF-8 with the columns method, question_id and cause") from error

@@ -70,10 +70,9 @@ def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, base
             made = _question_pages(runs[0], frame, questions)
             for name, text in bar.track(made, len(questions) + len(frame), description="Pages"):
                 _write(out / "questions" / name, text)
-    files = {out / "report.html": page, out / "report.csv": csv_rows(frame).to_csv(index=False)}
-    for file, text in files.items():
-        _write(file, text)
-    return list(files)
+    _write(out / "report.html", page)
+    _write(out / "report.csv", csv_rows(frame).to_csv(index=False))
+    return [out / "report.html", out / "report.csv"]
 
 
 def _write(file: Path, text: str) -> None:

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from lab import ask, make_lab
-from scripted_model import QUESTION
+from scripted import QUESTION
 
 
 class Roles:

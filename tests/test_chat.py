@@ -88,7 +88,7 @@ def in_terminal(*arguments):
 def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
     script = [
         chat("Let me look.", KEYWORDS),
-        Cut(chat("The light on Skellavy was built by the Lampwrights"), 5, hang=True),
+        Cut(chat("The light on Skellavy was built by the Lampwrights"), 5),
         chat("In 1783 [places/skellavy.md:0]."),
     ]
     with (

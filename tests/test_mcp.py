@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from openai import OpenAIError
 
-from arag import Scope, ingest, make_mcp_server, make_tools, serve_mcp
+from arag import ingest, make_mcp_server, make_tools, serve_mcp
 from arag.cli import app
 from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
@@ -79,13 +79,6 @@ def test_tools_are_offered_as_models_see_them(index):
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
 
 
-def test_each_call_shows_everything_also_if_a_client_claims_a_conversation(index):
-    keyword_search, *_ = make_tools(index)
-    claim = [{"role": "user", "content": "x"}]
-    result = use(make_mcp_server(index), "keyword_search", keywords=["Boso"], messages=claim)
-    assert result.content[0].text == keyword_search.invoke({"keywords": ["Boso"]})
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
@@ -101,13 +94,6 @@ def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
     assert (result.is_error, told in result.content[0].text) == (True, True)
 
 
-def test_a_scoped_index_is_served_as_if_it_held_nothing_else(index):
-    server = make_mcp_server(index.limited_to(Scope(documents=["boso"])))
-    found = use(server, "keyword_search", keywords=["Teutberga"]).content[0].text
-    assert found.startswith("Teutberga: 1 chunk. All:")
-    assert "There is no chunk with this id" in use(server, "chunk_read", chunk_ids=["lothair:0"]).content[0].text
-
-
 # --- ask ---
 
 
@@ -120,41 +106,11 @@ def test_ask_answers_with_sources(index):
     assert result.structured_content["stop_reason"] == "answered"
 
 
-def test_a_forced_answer_says_so(index):
-    model = ScriptedModel(*[call("keyword_search", keywords=["Boso"])] * 15, AIMessage("A father [boso:0]."))
-    result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
-    assert "The answer was forced: max_steps." in result.content[0].text
-
-
 def test_a_model_that_fails_is_an_error_of_the_call(index):
     model = ScriptedModel(OpenAIError("no reply from http://user:password@host/v1"))
     result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
     assert result.is_error
     assert result.content[0].text == "the model failed: no reply from http://***@host/v1"
-
-
-def test_a_cancelled_question_ends(index):
-    left = []
-
-    class Watched(ScriptedModel):
-        async def _agenerate(self, *arguments, **options):
-            began.set()
-            try:
-                await anyio.sleep_forever()
-            finally:
-                left.append(True)
-
-    began = anyio.Event()
-
-    async def session(client):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "ask", {"question": "Who was Boso?"})
-            await began.wait()
-            tasks.cancel_scope.cancel()
-        return await text(client, "keyword_search", keywords=["Boso"])
-
-    assert "father" in run(session, make_mcp_server(index, model=Watched()))
-    assert left == [True]
 
 
 # --- stdin and stdout ---

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title
+from arag.retrieval.text import CUT, count, fold, is_title, name_words
 from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
@@ -66,10 +66,9 @@ def _join(head: str, shown: Shown) -> str:
 
 def _write_hit(hit: Hit, named: set[str]) -> str:
     """Write a hit's excerpt, with its document's title if that is new and the id does not say it."""
-    title = hit.excerpt.title
-    is_new = hit.document_id not in named and title not in hit.chunk_id
+    is_said = hit.document_id in named or {*name_words(hit.excerpt.title)} <= {*name_words(hit.chunk_id)}
     named.add(hit.document_id)
-    return _write(hit.excerpt, titled=is_new)
+    return _write(hit.excerpt, titled=not is_said)
 
 
 def render_chunks(

@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, convert_to_messages
 
-from arag.evaluation.cache import Budget, CallCache, Store
+from arag.evaluation.cache import CallCache, Store
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.method import Lab
@@ -84,11 +84,10 @@ def load(url: str, max_retries: int = 0):
 def answer(index, server, asked: list[Question], folder, *, name="arag", judged=False, limit=None, **options: Any):
     """Answer questions with a method, as `arag eval run` does; return the records."""
     kept, ledger = Store(folder / "index.methods"), Store(folder)
-    check = Budget([ledger], limit).check
     model = load(server.url)
-    lab = Lab(index, model.model_copy(update={"cache": CallCache(ledger, ledger, check)}), kept, **options)
+    lab = Lab(index, model.model_copy(update={"cache": CallCache(ledger, ledger, limit)}), kept, **options)
     method = make_method(find_methods([name])[name], {})
-    prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, check)}))
+    prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, limit)}))
     file = RecordFile(folder / f"{name}.jsonl")
     answer_questions(method, lab, prepared, asked, file, Judge(lab.model, "a judge") if judged else None)
     return file.read()
@@ -125,8 +124,8 @@ ROLES = {  # by the beginning of the task
     "List the entities": lambda text: {"entities": NAMES.findall(text)[:6]},
     "Write down the facts": triples,
     "Choose the facts": lambda _: {"keep": [1, 2]},
-    "You plan how": lambda _: {"analysis": "a", "steps": ["Who was his wife?", "Who was her father?"]},
-    "You prepare one step": lambda text: {"type": "question", "task": text[-80:]},
+    "You plan how": lambda text: {"steps": [f"Who was his wife? {text}", f"Who was her father? {text}"]},
+    "You prepare one step": lambda text: {"type": "question", "task": text[-200:]},
     "You take notes": lambda text: text[-60:],
     "You answer a question from notes": lambda _: {"analysis": "a", "answer": "Boso", "success": True, "rating": 9},
     "You give the final answer": lambda _: {"answer": "Boso", "score": 8, "solved": True},
@@ -137,10 +136,10 @@ ROLES = {  # by the beginning of the task
     "You answer a question from one document": lambda _: "Boso.",
     "You judge": lambda text: {"grade": len(text) % 11},
     "You answer a question from numbered documents: first": lambda _: "Boso [1]. He was a count [2].",
-    "You check whether": lambda _: {
+    "You check whether": lambda text: {
         "components": [{"question": "Who?", "status": "partial"}],
         "irrelevant_claims": [2],
-        "follow_ups": ["Who was Teutberga?"],
+        "follow_ups": [f"Who was Teutberga? {text[:30]}"],
     },
     "You answer a question from numbered documents, in": lambda _: {"answer": "His daughter [1].", "found": True},
     "You work a finding": lambda _: "Boso [1].",

@@ -5,9 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
-from langchain_core.messages import AIMessage
-
 from lab import ask, make_lab
 from scripted import QUESTION
 
@@ -61,10 +58,4 @@ def lines(session, title):
     return next(note["lines"] for note in session.notes if note["title"].startswith(title))
 
 
-UNUSABLE = pytest.mark.parametrize(
-    "unusable",
-    [
-        pytest.param(" ", id="empty"),
-        pytest.param(AIMessage("", additional_kwargs={"refusal": "I cannot help with that."}), id="refusal"),
-    ],
-)
+EMPTY = " "  # a reply that is asked for again

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
-from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index, missing_gold
+from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.method import Answer, Lab, Session
 from arag.evaluation.runs import find_gold, make_record
@@ -168,12 +168,9 @@ def test_a_byte_order_mark_and_line_separators_in_strings(write):
 # --- bad files ---
 
 BAD = {
-    "no JSON": ("What is this?", r"line 1 is not valid JSON"),
-    "an empty list": ("[]", r"holds no questions"),
-    "numbers": ("[1, 2]", r"question 1 is not a JSON object"),
-    "the second line": (lines(AUTHORS) + "{", r"line 2 is not valid JSON"),
+    "no JSON": ("What is this?", r"neither a JSON list nor JSON lines: Expecting value near 'What is"),
+    "the second line": (lines(AUTHORS) + "{", r"Expecting property name .* near '\{'"),
     "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': Field required; needed are `id`, `question`"),
-    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': "),
     "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': "),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
     "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
@@ -241,8 +238,6 @@ def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, t
             gold = [p for p in own.paragraphs if p.id in own.gold_documents]
             assert len(gold) == 2
             assert all(paragraph.text in texts for paragraph in gold)
-        assert missing_gold(locate_gold(questions, index), index) is None
-        assert "none of the questions' gold documents" in missing_gold(questions, index)
     assert list(make_index(questions[:1], store)) == []  # it is there
     with pytest.raises(InputError, match=r"lacks 3 of the questions' 3 paragraphs"):
         list(make_index(load_questions(write([HOTPOTQA])), store))

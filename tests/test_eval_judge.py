@@ -22,10 +22,6 @@ def test_the_judge_sees_question_gold_and_prediction_as_data(small_index, tmp_pa
     assert "(empty)" in judge(small_index, tmp_path / "2", NO, prediction="")[1][0][1].text
 
 
-def test_a_verdict_may_stand_in_a_code_block_after_other_text(small_index, tmp_path):
-    assert judge(small_index, tmp_path, f"Let me see.\n```json\n{NO}\n```")[0]["correct"] is False
-
-
 @pytest.mark.parametrize("reply", ["", '{"reason": "So.", "correct": "yes"}', '{"reason": "So'])
 def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
     verdict, calls = judge(small_index, tmp_path, reply, YES)
@@ -37,6 +33,5 @@ def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
 
 def test_after_three_attempts_an_answer_is_unjudged_and_not_wrong(small_index, tmp_path):
     verdict, calls = judge(small_index, tmp_path, "Perhaps.")
-    assert (verdict["correct"], len(calls)) == (None, 3)
-    assert verdict["reason"] == "three replies of the judge were no verdict"
-    assert verdict["cost"] > 0
+    assert (verdict["correct"], verdict["reason"]) == (None, "three replies of the judge were no verdict")
+    assert len(calls) == 3

@@ -1,13 +1,12 @@
 """What each method sends to the model and keeps, how sessions keep account, and how another method is added."""
 
 import re
-import threading
 from pathlib import Path
-from textwrap import dedent
 from typing import ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, OnErrorOmit
 
 from arag.errors import InputError
@@ -17,7 +16,6 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
 from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.runs import make_record
-from arag.graph.prompts import NO_ANSWER
 from arag.page import trace_page
 from lab import ask, make_lab, script
 from scripted import QUESTION, call
@@ -74,27 +72,6 @@ def test_prompts_and_tools_name_only_the_tools_that_exist(name, run):
         assert all((tool in text) == (tool in TOOLS[name]) for tool in TOOLS["arag"])
 
 
-def test_a_step_limit_forces_an_answer_without_tools(run):
-    answer, session, model = run("arag", KEYWORDS, ANSWER, max_steps=1)
-    assert (answer.stop_reason, tools_of(model.options[1])) == ("max_steps", [])
-    record = make_record(Question("q", QUESTION, "Boso"), session, answer, 1.0)
-    assert (record["steps"], record["usage"]["model_calls"]) == (1, 2)
-    answer, *_ = run("arag-naive", MEANING, *[""] * 5, max_steps=1)
-    assert answer.text == NO_ANSWER
-
-
-def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypatch):
-    def embed(*_):
-        raise AssertionError("a vector was asked for")
-
-    monkeypatch.setattr(small_index.embedder, "embed_query", embed)
-    read = call("chunk_read", "1", chunk_ids=["annals:0", "annals:1"])
-    _, session, model = run("arag-without-semantic", KEYWORDS, read, ANSWER)
-    assert "about" not in str(model.options[0]["tools"])
-    assert [entry["error"] for entry in session.trace] == [None, None]
-    assert session.trace[1]["new_chunks"] == ["annals:0", "annals:1"]
-
-
 def test_options_of_a_run_reach_the_agent(run):
     search = call("semantic_search", "1", query="Who was a count or a king?")
     _, session, model = run("arag", search, ANSWER, top_k=2, presentation="paper")
@@ -132,7 +109,7 @@ def test_direct_answers_see_no_corpus(run):
 def test_an_empty_reply_is_an_empty_answer_and_is_not_kept(run, tmp_path):
     answer, session, _ = run("naive-rag", "")
     assert (answer.text, session.calls[0]["empty"]) == ("", True)
-    assert len(Store(tmp_path / "naive-rag").payments()) == 1  # but it was paid for
+    assert Store(tmp_path / "naive-rag").spent()[0] > 0  # but it was paid for
     assert run("naive-rag", ANSWER)[0].text == ANSWER
 
 
@@ -181,21 +158,6 @@ def test_equal_things_are_asked_about_once_and_replies_keep_their_order(session)
     assert re.match(r"Loud words: 3 model calls, \d+ input tokens$", announced[0])
 
 
-def test_after_an_error_side_by_side_no_more_calls_are_made(session):
-    def play(messages):
-        if messages[-1].text == "2":
-            return ValueError("away")
-        waiting.wait(0.01)
-        return "x"
-
-    waiting = threading.Event()
-
-    one = session(play, at_once=1)
-    with pytest.raises(ValueError, match="away"):
-        one.ask_all("S", [str(n) for n in range(1_000)])
-    assert len(one.lab.model.calls) < 500
-
-
 def test_a_chunk_that_two_searches_find_is_read_once(session, small_index):
     one = session(script("Boso, says [boso:0].\nAnswer: Boso"))
     answer = one.read("Who?", [small_index.get(name) for name in ("boso:0", "lothair:0", "boso:0")])
@@ -239,33 +201,29 @@ def test_an_unknown_method_is_answered_with_the_valid_ones(tmp_path, monkeypatch
     Path("no_methods_here.py").write_text("X = 1")
     with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):
         find_methods(["no_methods_here"])
-    Path("direct_again.py").write_text(_module("direct"))
-    with pytest.raises(InputError, match=r"'direct' of direct_again has the name of another method"):
-        find_methods(["direct_again"])
 
 
-def _module(name):
-    return dedent(f'''
-        from typing import ClassVar
-        from arag.evaluation.method import Method
+LOUD = '''
+from typing import ClassVar
+from arag.evaluation.method import Method
 
-        class Loud(Method):
-            """Says the question loudly."""
+class Loud(Method):
+    """Says the question loudly."""
 
-            name: ClassVar[str] = "{name}"
-            title: ClassVar[str] = "Loud"
+    name: ClassVar[str] = "loud"
+    title: ClassVar[str] = "Loud"
 
-            def answer(self, question, session, prepared):
-                session.note("Words", question.split())
-                return session.read(question, session.search_keywords(question.strip("?").split()))
+    def answer(self, question, session, prepared):
+        session.note("Words", question.split())
+        return session.read(question, session.search_keywords(question.strip("?").split()))
 
-        METHODS = [Loud]
-    ''')
+METHODS = [Loud]
+'''
 
 
 def test_a_module_in_the_current_folder_adds_a_method_whose_run_has_a_page(small_index, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("loud_methods.py").write_text(_module("loud"))
+    Path("loud_methods.py").write_text(LOUD)
     method = make_method(find_methods(["loud_methods"])["loud"], {})
     lab = make_lab(small_index, script("Teutberga's father [boso:0].\nAnswer: Boso"), tmp_path / "calls")
     answer, session = ask(method, lab, "Who was Boso?")
@@ -284,13 +242,8 @@ def test_any_graph_is_a_method(small_index, tmp_path):
         name: ClassVar[str] = "echo"
         title: ClassVar[str] = "Echo"
 
-        def make(self, lab):
-            class Graph:
-                def invoke(self, state):
-                    ((_, question),) = state["messages"]
-                    return {"messages": [HumanMessage(question), AIMessage("So")], "answer": "So"}
-
-            return Graph()
+        def prepare(self, session):
+            return RunnableLambda(lambda state: {"messages": [HumanMessage("So?"), AIMessage("So")], "answer": "So"})
 
     answer, session = ask(Echo(), make_lab(small_index, str, tmp_path), "So?")
     assert (answer, session.trace, session.calls) == (Answer("So"), [], [])

@@ -13,11 +13,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError
-from arag.evaluation.failures import ITERATIVE, Failure
 from arag.evaluation.plan import MethodFacts, Plan
-from arag.evaluation.report.frame import load_runs
-from arag.evaluation.report.pages import failures_page, write_report
-from arag.evaluation.report.paper import find_dataset, paper_results
+from arag.evaluation.report.frame import find_dataset, load_runs, paper_results
+from arag.evaluation.report.pages import write_report
 from arag.evaluation.report.tables import (
     CONTAIN_ACC,
     COST,
@@ -25,6 +23,7 @@ from arag.evaluation.report.tables import (
     RETRIEVED,
     SECONDS,
     interval,
+    overview_tables,
     paired,
     run_tables,
 )
@@ -123,7 +122,7 @@ def test_failed_questions_are_wrong_and_answers_without_a_verdict_are_left_out(w
     assert figures(folder, LLM_ACC)["arag"].mean == pytest.approx(1 / 3)
     assert figures(folder, CONTAIN_ACC)["arag"].mean == pytest.approx(3 / 4)
     assert figures(folder, RETRIEVED)["arag"].mean == 300  # of the answered ones
-    text = (write_report([folder], folder, pages=False)[1]).read_text()
+    text = write_report([folder], folder, pages=False)[0].read_text()
     assert "Failed, and counted as wrong: A-RAG (Full) 1." in text
     assert "Answers without a verdict, which LLM-Acc leaves out: 1." in text
 
@@ -168,7 +167,6 @@ def test_our_figures_stand_beside_table_1(write_run):
 def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
     folder = write_run({"arag": [record(1), record(2, error="Down: no")], "naive-rag": [record(1)]}, asked=3)
     files = write_report([folder], folder / "out")
-    assert [file.name for file in files] == ["report.html", "report.md", "report.csv", "questions.csv"]
     pages = sorted(str(file.relative_to(folder / "out")) for file in (folder / "out").rglob("questions/**/*.html"))
     assert pages == [
         "questions/1.html",
@@ -178,9 +176,9 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
         "questions/2/arag.html",
     ]
     assert re.search("300 tokens retrieved.*200 of them evidence", (folder / "out" / pages[0]).read_text())
-    rows = files[3].read_text().splitlines()
-    assert [row.split(",")[3] for row in rows] == ["method", "naive-rag", "arag", "arag"]
-    assert "Not all of 3 questions have been asked (Naive RAG 1, A-RAG (Full) 2)" in files[1].read_text()
+    assert "Not asked yet: Naive RAG 2, A-RAG (Full) 1." in files[0].read_text()
+    rows = pd.read_csv(files[1])[["method", "questions", "failed"]].to_numpy().tolist()
+    assert rows == [["naive-rag", 1, 0], ["arag", 2, 1]]
     links = re.findall(r'(?:href|src)="([^"#]+\.html)', files[0].read_text())
     assert links
     assert all((folder / "out" / link).exists() for link in links)
@@ -204,12 +202,12 @@ def test_steps_and_efforts_are_drawn_beside_each_other(write_run):
         )
         for name, (steps, effort) in variants.items()
     ]
-    page, markdown, _ = write_report(folders, folders[0] / "out")
-    assert re.findall(r'<h2 id="figure-\d">([^<]+)', page.read_text()) == [
+    page = write_report(folders, folders[0] / "out")[0].read_text()
+    assert re.findall(r'<h2 id="figure-\d">([^<]+)', page) == [
         "Over steps: MuSiQue, gpt-5-mini",
         "Over effort: MuSiQue, gpt-5-mini",
     ]
-    assert "| Method | MuSiQue, gpt-5-mini, max-5: Contain-Acc |" in markdown.read_text()
+    assert f"MuSiQue, gpt-5-mini, {folders[0]}: Contain-Acc" in page
 
 
 def test_runs_of_two_datasets_stand_side_by_side_with_the_papers_figures(write_run):
@@ -217,9 +215,11 @@ def test_runs_of_two_datasets_stand_side_by_side_with_the_papers_figures(write_r
         write_run({"arag": [record(1)]}, "one", questions="musique/questions.json"),
         write_run({"naive-rag": [record(1, right=False)]}, "two", questions="hotpotqa/questions.json"),
     ]
-    text = write_report(folders, folders[0] / "out")[1].read_text()
-    assert "MuSiQue: Contain-Acc (paper, GPT-5-mini)" in text
-    assert re.search(r"\| Naive RAG \| – \| 48\.7 \| 0\.0 \[0\.0, [\d.]+\] \| 79\.5 \|", text)
+    accuracy = overview_tables(*load_runs(folders))[0].rows.set_index("Method")
+    assert "MuSiQue: Contain-Acc (paper, GPT-5-mini)" in accuracy
+    cells = list(accuracy.loc["Naive RAG"])
+    assert cells[:2] + cells[3:] == ["–", "48.7", "79.5"]
+    assert cells[2].startswith("0.0 [0.0, ")
 
 
 class _Tags(HTMLParser):
@@ -234,39 +234,25 @@ class _Tags(HTMLParser):
 def test_hostile_texts_are_shown_as_they_are_and_load_and_run_nothing(write_run):
     hostile = record(1, question=HOSTILE, answer=HOSTILE, prediction="=cmd" + HOSTILE, stop_reason=HOSTILE)
     folder = write_run({"arag": [hostile]}, model="openai:my|model")
-    files = write_report([folder], folder / "out")
+    write_report([folder], folder / "out")
     for file in (folder / "out").rglob("*.html"):
         parser = _Tags()
         parser.feed(file.read_text())
         assert not {"script", "object", "embed", "link", "img"} & {tag for tag, _ in parser.tags}
         addresses = [attrs.get(name, "") for _, attrs in parser.tags for name in ("href", "src", "action")]
         assert not [address for address in addresses if re.match(r"(?i)[a-z]+:", address)]
-    for line in files[1].read_text().splitlines():  # every row of a table has all its cells
-        if line.startswith("| Method"):
-            cells = len(re.findall(r"(?<!\\)\|", line))
-        elif line.startswith("|"):
-            assert len(re.findall(r"(?<!\\)\|", line)) == cells
-    assert "'=cmd<script>" in files[3].read_text()  # a spreadsheet would run it
 
 
-def test_wrong_answers_are_drawn_by_cause_and_listed_with_their_pages(write_run):
-    records = [record(n, right=False) for n in range(3)]
-    folder = write_run({"arag": records, "direct": [record(3)]})
-    causes = ["corpus missing", "wrong strategy", ""]
-    failures = [
-        Failure("arag", ITERATIVE, wrong, cause=cause, decided_by="record" if cause else "")
-        for wrong, cause in zip(records, causes, strict=True)
-    ]
-    write_report([folder], folder)
-    page = failures_page(folder, failures)
+def test_wrong_answers_are_drawn_by_cause(write_run):
+    folder = write_run({"arag": [record(n, right=n > 3) for n in range(5)]})
+    causes = ["corpus missing", "wrong strategy", "", "model gave up", "model gave up"]
+    rows = "".join(f"arag,q{number},{cause}\n" for number, cause in enumerate(causes))
+    (folder / "failures.csv").write_text(f"method,question_id,cause\n{rows}")
+    page = write_report([folder], folder)[0].read_text()
     labels = set(re.findall(r">([^<>]+)</text>", page))
     assert {"corpus missing", "reasoning chain error", "wrong strategy", "undecided", "A-RAG (Full)"} <= labels
-    links = re.findall(r'<a href="([^"]+)"', page)
-    assert links == ["report.html", "questions/1.html", "questions/2.html", "questions/3.html"]
-    assert "2 by record, 1 by nobody yet" in page
-    (folder / "failures.html").write_text(page)
-    assert 'href="failures.html"' in write_report([folder], folder, pages=False)[0].read_text()
-    assert "No method that searches has wrong answers." in failures_page(folder, [])
+    assert "wrong: wrong strategy" in (folder / "questions" / "2.html").read_text()
+    assert "model gave up" not in (folder / "questions" / "5.html").read_text()  # it is right after all
 
 
 def test_a_run_without_records_is_refused(write_run):

@@ -2,24 +2,25 @@
 
 import errno
 import json
-import os
 import random
 import signal
 import time
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError
 from arag.evaluation import runs
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Answer, Lab, Method, Session
+from arag.evaluation.method import Answer, Lab, Session
 from arag.evaluation.methods import all_methods, make_method
-from arag.evaluation.plan import Plan, describe_method, load_plan, open_run
+from arag.evaluation.plan import Plan, load_plan, open_run
 from arag.evaluation.runs import RecordFile, answer_questions, make_record, prepare, record_file
 from arag.models.chat import load_model
 from arag.models.prices import cost
+from arag.models.usage import total
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies, answer, play, questions, reply_in_role
 from fakes import HashEmbeddings
@@ -109,9 +110,8 @@ def kill_and_finish(server, index, folder, *, name, kills, count, chance, step):
     assert sorted(ids(folder, name)) == sorted(f"q{n}" for n in range(count))
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_goes_on_and_asks_only_what_was_under_way_again(small_index, folder, kills):
-    count = 4 * kills
+def test_a_run_that_is_killed_goes_on_and_asks_only_what_was_under_way_again(small_index, folder):
+    kills, count = 2, 8
     with serve(Replies(seconds=0.02)) as server:
         kill_and_finish(
             server, small_index, folder, name="arag", kills=kills, count=count, chance=random.Random(17), step=10
@@ -124,50 +124,24 @@ def test_a_run_that_is_killed_goes_on_and_asks_only_what_was_under_way_again(sma
 @pytest.mark.slow
 @pytest.mark.parametrize("name", all_methods())
 def test_whatever_the_method_a_kill_costs_no_more_than_the_calls_under_way(name, small_index, folder):
-    most = now = 0
-
     def respond(_, request):
-        nonlocal most, now
-        now += 1
-        most = max(most, now)
         time.sleep(0.02)
-        now -= 1
         return reply_in_role(request)
 
     with serve(respond) as server:
         kill_and_finish(server, small_index, folder, name=name, kills=4, count=12, chance=random.Random(name), step=40)
         asked = [json.dumps([request["messages"], request.get("tools")]) for request in server.requests]
-    again = len(asked) - len(set(asked))
-    print(f"{name}: {len(asked)} calls, {again} of them again, at most {most} under way")  # noqa: T201
-    assert again <= 4 * most
-
-
-def test_equal_calls_at_once_are_paid_once(small_index, folder):
-    asked = []
-
-    def play(messages):
-        asked.append(messages[-1].text)
-        time.sleep(0.05)
-        return "a reply"
-
-    lab = make_lab(small_index, play, folder, at_once=8)
-    session = Session(lab)
-    replies = session.side_by_side(lambda own, n: own.ask("You reply.", f"Part {n % 2}"), range(8))
-    assert (replies, sorted(asked)) == (["a reply"] * 8, ["Part 0", "Part 1"])
-    assert len(session.calls) == 8  # each is counted where it was asked
+    assert len(asked) - len(set(asked)) <= 4 * 3 * 3  # at each kill three questions, each with three calls
 
 
 def test_half_a_line_is_written_again(small_index, folder):
     with serve(Replies()) as server:
-        answer(small_index, server, questions(3), folder)
+        answer(small_index, server, questions(2), folder)
         file = folder / "arag.jsonl"
-        lines = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(lines[0] + lines[1] + lines[2][:500])
-        assert len(RecordFile(file).read()) == 2
-        answer(small_index, server, questions(3), folder)
-        assert len(server.requests) == 3 * STEPS
-    assert [json.loads(line)["question_id"] for line in file.read_text().splitlines()] == ids(folder)
-    assert sorted(ids(folder)) == ["q0", "q1", "q2"]
+        file.write_bytes(file.read_bytes()[:-500])
+        assert len(answer(small_index, server, questions(2), folder)) == 2
+        assert len(server.requests) == 2 * STEPS
+    assert sorted(ids(folder)) == ["q0", "q1"]
 
 
 def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkeypatch):
@@ -177,7 +151,7 @@ def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkey
     with serve(Replies()) as server:
         answer(small_index, server, questions(2), folder)
         monkeypatch.setattr(runs.os, "fsync", full)
-        with pytest.raises(StorageError, match=r"cannot be written to .*: No space left on device"):
+        with pytest.raises(OSError, match="No space left on device"):
             answer(small_index, server, questions(4), folder)
         monkeypatch.undo()
         assert len(answer(small_index, server, questions(4), folder)) == 4
@@ -188,23 +162,12 @@ def test_two_processes_do_not_write_one_file(small_index, folder):
     with serve(Replies(seconds=0.3)) as server:
         process = start(server, small_index, folder, count=3, at_once=1)
         wait_until(lambda: server.requests, process)
-        with pytest.raises(InputError, match="another process is writing to"):
+        with pytest.raises(Timeout):
             answer(small_index, server, questions(3), folder)
         process.kill()
         process.join()
     with serve(Replies()) as server:  # a kill leaves no lock
         assert len(answer(small_index, server, questions(3), folder)) == 3
-
-
-def test_ctrl_c_keeps_what_is_done(small_index, folder):
-    with serve(Replies(seconds=0.2)) as server:
-        process = start(server, small_index, folder, at_once=2)
-        wait_until(lambda: len(ids(folder)) >= 2, process)
-        os.kill(process.pid, signal.SIGINT)
-        process.join(120)
-        assert process.exitcode == 1
-        assert len(answer(small_index, server, questions(12), folder)) == 12
-    assert len(ids(folder)) == 12
 
 
 @pytest.mark.parametrize("name", all_methods())
@@ -220,7 +183,7 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
         file.file.unlink()
         shares = ("prediction", "error", "retrieved_tokens", "notes", "usage", "gold_seen", "exact_match")
         seconds = [records[each.id]["seconds"] for each in asked]
-        return [[records[each.id][share] for share in shares] for each in asked], preparation, seconds
+        return [[records[each.id][share] for share in shares] for each in asked], total(preparation), seconds
 
     first, paid, _ = answers()
     calls = len(lab.model.calls)
@@ -229,25 +192,10 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
     assert [error for _, error, *_ in first] == [None, None]
     assert again == first
     assert seconds == [None, None]  # the time of a replayed question says nothing
-    assert (len(lab.model.calls), free.usage, free.cost) == (calls, paid.usage, paid.cost)
-    assert len(lab.store.payments()) == calls
+    assert (len(lab.model.calls), free) == (calls, paid)
 
 
 # --- failures and judges ---
-
-
-def test_a_failed_question_is_asked_again_by_the_next_run(small_index, folder):
-    failure = Failure(429, message="slow down, says http://user:secret@host/v1")
-    with serve(Replies(instead={4: failure})) as server:
-        failed = answer(small_index, server, questions(2), folder, at_once=1)["q1"]
-        assert "429" in failed["error"]
-        assert "http://***@host/v1" in failed["error"]
-        assert "Traceback" in failed["traceback"]
-        assert "secret" not in json.dumps(failed)
-        assert (failed["prediction"], failed["contain"]) == ("", False)
-        records = answer(small_index, server, questions(2), folder)
-        assert [record["error"] for record in records.values()] == [None, None]
-        assert len(server.requests) == 2 * STEPS + 1  # what was done before the failure is not done again
 
 
 def test_ten_failures_in_a_row_end_a_run(small_index, folder):
@@ -276,26 +224,14 @@ def test_an_answer_without_a_verdict_is_unjudged_and_judged_by_the_next_run(smal
     assert record["judgement"]["correct"] is True
 
 
-def test_questions_that_have_changed_are_refused(small_index, folder):
+def test_a_question_that_has_changed_is_scored_again_by_the_replies_that_are_there(small_index, folder):
     with serve(Replies()) as server:
         answer(small_index, server, questions(1), folder)
-        changed = [Question("q0", questions(1)[0].text, "Hugh")]
-        with pytest.raises(InputError, match="'q0' or its gold answer has changed"):
-            answer(small_index, server, changed, folder)
+        (record,) = answer(small_index, server, [Question("q0", questions(1)[0].text, "Hugh")], folder).values()
+    assert (record["answer"], record["contain"], len(server.requests)) == ("Hugh", False, STEPS)
 
 
 # --- money ---
-
-
-def test_no_call_is_made_once_the_money_is_spent(small_index, folder):
-    with serve(Replies()) as server:
-        (record,) = answer(small_index, server, questions(1), folder).values()
-        price = record["cost"] / STEPS
-        with pytest.raises(BudgetError, match=r"--max-cost is reached"):  # what was spent before counts
-            answer(small_index, server, questions(5), folder, at_once=1, limit=7.5 * price)
-        assert (len(server.requests), ids(folder)) == (8, ["q0", "q1"])
-        assert len(answer(small_index, server, questions(5), folder, limit=100 * price)) == 5
-        assert len(server.requests) == 5 * STEPS
 
 
 def test_a_limit_needs_a_price(small_index, folder):
@@ -330,14 +266,6 @@ def test_a_judge_and_methods_may_come_later_but_not_change(tmp_path):
     assert (both.judge, sorted(both.methods), both.asked) == ("openai:j", ["a", "b"], 10)
     with pytest.raises(InputError, match=r"a.x was 1, now 2"):
         open_run(tmp_path, plan(methods={"a": {**FACTS, "settings": {"x": 2}}}))
-
-
-def test_a_set_among_a_methods_settings_has_one_order():
-    class Sets(Method):
-        name, title = "sets", "Sets"
-        words: frozenset[str] = frozenset(f"word {n}" for n in range(50))
-
-    assert describe_method(Sets()).settings["words"] == sorted(f"word {n}" for n in range(50))
 
 
 # --- secrets ---

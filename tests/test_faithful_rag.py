@@ -7,7 +7,7 @@ import pytest
 
 from arag.evaluation.methods.faithful_rag import FaithfulRAG, choose_groups, cut_context, group_sentences
 from fakes import hash_vector
-from role_model import UNUSABLE, answer_with, lines
+from role_model import EMPTY, answer_with, lines
 from scripted import DOCUMENTS, QUESTION
 
 NEEDED, BACKGROUND, TAKEN_APART = "list the facts that one must know", "write the background", "take a passage apart"
@@ -47,12 +47,6 @@ def test_groups_have_at_most_twenty_words():
     assert [len(group.split()) for group in groups] == [20, 1, 25, 20, 7]
     assert " ".join(groups) == " ".join(sentences)
     assert group_sentences([]) == []
-
-
-def test_chinese_and_japanese_characters_are_words():
-    for text, count in [("第17窟 lit by iPhone手", 7), ("灯台は「海岸」にある。", 8), ("등대는 1746년에 지어졌다.", 3)]:
-        assert len(group_sentences([text, text], most_words=2 * count)) == 1
-        assert len(group_sentences([text, text], most_words=2 * count - 1)) == 2
 
 
 def test_markup_and_brackets_are_dropped():
@@ -103,23 +97,20 @@ def test_the_last_call_has_the_nearest_sentences_as_facts(small_index, run):
     assert lines(session, "Facts in it") == STATEMENTS
 
 
-@UNUSABLE
-def test_without_facts_the_context_is_left(run, unusable):
-    _, _, play = run(needed={"facts": []}, taken_apart=unusable)
+def test_without_facts_the_context_is_left(run):
+    _, _, play = run(needed={"facts": []}, taken_apart=EMPTY)
     assert play.made == [NEEDED, BACKGROUND, *3 * [TAKEN_APART], ANSWERING]
     assert "<facts" not in play.of(ANSWERING)[0]
 
 
-@UNUSABLE
-def test_without_a_background_nothing_is_taken_apart(run, unusable):
-    _, _, play = run(needed="no JSON", background=unusable)
+def test_without_a_background_nothing_is_taken_apart(run):
+    _, _, play = run(needed="no JSON", background=EMPTY)
     assert play.made == [*3 * [NEEDED], *3 * [BACKGROUND], ANSWERING]
     assert "None." in play.of(BACKGROUND)[0]
 
 
-@UNUSABLE
-def test_an_unusable_answer_is_empty_and_one_of_another_form_is_the_text(run, unusable):
-    answer, _, play = run(answer=unusable)
+def test_an_unusable_answer_is_empty_and_one_of_another_form_is_the_text(run):
+    answer, _, play = run(answer=EMPTY)
     assert (play.made.count(ANSWERING), answer.text) == (3, "")
     answer, _, play = run(answer="It was Boso the Elder.")
     assert (play.made.count(ANSWERING), answer.text) == (1, "It was Boso the Elder.")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods import hipporag2
 from arag.evaluation.methods.hipporag2 import (
     HippoRAG2,
     Triples,
@@ -22,7 +21,6 @@ from arag.evaluation.methods.hipporag2 import (
 )
 from arag.evaluation.methods.shared import minmax, pagerank
 from arag.models.extractive import read_forced_question
-from arag.retrieval.scope import Scope
 from fakes import hash_vector
 from lab import ask, make_lab
 from role_model import lines
@@ -78,18 +76,6 @@ def test_a_synonym_takes_the_place_of_the_facts_in_its_direction():
     assert {*synonyms} == {(0, 1), (1, 0)}  # a character is two letters
 
 
-def test_an_entity_has_at_most_its_101_nearest_synonyms(monkeypatch):
-    monkeypatch.setattr(hipporag2, "_COSINES_AT_ONCE", 600)  # three rows at a time
-    random = np.random.default_rng(0)
-    vectors = unit(np.vstack([random.normal(size=(60, 4)), random.normal(size=(140, 4)) * 0.02 + [1, 0, 0, 0]]))
-    entities = [f"e{n:03}" for n in range(200)]
-    synonyms = find_synonyms(entities, vectors)
-    cosines = (vectors @ vectors.T).tolist()
-    for n in range(200):
-        near = sorted((-cosine, m) for m, cosine in enumerate(cosines[n]) if m != n and cosine >= 0.8)[:101]
-        assert [other for one, other in synonyms if one == n] == [m for _, m in near]
-
-
 def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
     kept = [(("a", "r", "b"), 1.0), (("c", "r", "a"), 0.2), (("d", "r", "e"), 0.1), (("f", "r", "f"), 0.0)]
     weights = weigh_entities(kept, {"a": 2, "b": 4, "c": 1, "d": 1, "e": 1, "f": 1})
@@ -106,8 +92,8 @@ def test_entities_are_compared_in_ascii_or_in_the_letters_of_their_script():
 
 
 def test_triples_that_are_none_are_left_out():
-    replies = [["A", "r", "B"], ["A", "r"], ["A", "r", "B", "C"], "A r B", None, {"s": 1}, ["A", "r", "B"]]
-    replies += [["?", "r", "B"], ["a", "r", "b."], [1815, "r", "B"], ["A", "r", None], [["A"], "r", "B"]]
+    replies = [["A", "r", "B"], ["A", "r"], "A r B", ["A", "r", "B"], ["?", "r", "B"], ["a", "r", "b."]]
+    replies += [[1815, "r", "B"], ["A", "r", None]]
     triples = read(replies)
     # Triples that differ only before they are put in normal form are two occurrences of one fact.
     assert triples == [("a", "r", "b"), ("a", "r", "b"), ("1815", "r", "b")]
@@ -158,7 +144,7 @@ def nearest(index, k):
 # --- the work before the first question ---
 
 
-def test_each_chunk_takes_two_calls_and_only_once(lab):
+def test_each_chunk_takes_two_calls(lab):
     chunks = len(lab.chunks)
     session = Session(lab)
     HippoRAG2().prepare(session)
@@ -166,11 +152,6 @@ def test_each_chunk_takes_two_calls_and_only_once(lab):
     assert [messages[0].text[:5] for messages in lab.model.calls] == ["List "] * chunks + ["Write"] * chunks
     triples = next(messages for messages in lab.model.calls[chunks:] if "Boso the Elder was" in messages[-1].text)
     assert '["Arles", "Boso the Elder"]' in triples[-1].text
-
-    again = Session(lab)
-    HippoRAG2().prepare(again)
-    assert len(lab.model.calls) == 2 * chunks
-    assert len(again.calls) == 2 * chunks  # of which the index consists
 
 
 # --- a question ---
@@ -186,7 +167,7 @@ def test_what_a_question_takes(small_index, tmp_path):
     facts = [line.partition(". ")[2] for line in filter_call[1].text.splitlines() if line[:1].isdigit()]
     assert len(facts) == 5
     assert lines(session, "Nearest facts")[0] == f"{facts[0]} (1.000)"
-    assert lines(session, "Facts kept") == [f"{facts[0]} (1.000)", "1 of 2 numbers are not of the list"]
+    assert lines(session, "Facts kept") == [f"{facts[0]} (1.000)"]
     subject, _, target = facts[0].split(" | ")
     assert {line.partition(":")[0] for line in lines(session, "Entities where")} == {subject, target}
 
@@ -197,33 +178,11 @@ def test_what_a_question_takes(small_index, tmp_path):
     assert shown == "\n\n".join(f"[{chunk_id}]\n{small_index.get(chunk_id).text}" for chunk_id in record["chunk_ids"])
 
 
-@pytest.mark.parametrize(
-    ("reply", "note"),
-    [
-        ("I cannot.", "no usable reply"),
-        ({"keep": []}, "none"),
-        ({"keep": [0, 17]}, "2 of 2 numbers are not of the list"),
-    ],
-)
-def test_without_a_kept_fact_chunks_are_ranked_by_similarity(small_index, tmp_path, reply, note):
+@pytest.mark.parametrize("reply", ["I cannot.", {"keep": []}, {"keep": [0, 17]}])
+def test_without_a_kept_fact_chunks_are_ranked_by_similarity(small_index, tmp_path, reply):
     lab = make_lab(small_index, expert(filter_reply=reply), tmp_path, top_k=2)
     answer, session = ask(HippoRAG2(), lab, QUESTION)
-    assert note in lines(session, "Facts kept")
+    assert lines(session, "Facts kept") == ["none"]
     assert lines(session, "Entities where") == ["none: the chunks are ranked by similarity alone"]
     assert session.trace[0]["chunk_ids"] == nearest(small_index, 2)
     assert answer.text == "Boso the Elder"
-
-
-def test_without_facts_there_is_no_filter_call(small_index, tmp_path):
-    lab = make_lab(small_index, expert(said={}), tmp_path, top_k=2)
-    _, session = ask(HippoRAG2(), lab, QUESTION)
-    assert len(session.calls) == 1
-    assert session.trace[0]["chunk_ids"] == nearest(small_index, 2)
-    assert lines(session, "Graph")[0].startswith("0 facts about 0 entities")
-
-
-def test_a_scope_has_its_own_graph(small_index, tmp_path):
-    scoped = small_index.limited_to(Scope(documents=["boso", "teutberga"]))
-    _, session = ask(HippoRAG2(), make_lab(scoped, expert(), tmp_path), QUESTION)
-    assert {*session.trace[0]["chunk_ids"]} == {"boso:0", "teutberga:0"}
-    assert lines(session, "Graph")[0] == "3 facts about 4 entities in 2 chunks"

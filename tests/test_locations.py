@@ -176,7 +176,7 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
     assert SECRET not in said
     assert load_plan(Path("run")).index == SHOWN
     files = [file for file in home.rglob("*") if file.is_file()]
-    assert {"run.json", "report.html", "run.html", "failures.html"} <= {file.name for file in files}
+    assert {"run.json", "report.html", "run.html", "failures.csv"} <= {file.name for file in files}
     assert not [file for file in files if SECRET.encode() in file.read_bytes()]
     assert not [file for file in home.rglob("*") if SECRET in file.name or "postgres" in file.name]
 

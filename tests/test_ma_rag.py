@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag.evaluation.methods.ma_rag import MARAG
-from role_model import UNUSABLE, answer_with, lines
+from role_model import EMPTY, answer_with, lines
 from scripted import QUESTION
 
 PLANNING, DEFINING, NOTING, SUMMARISING = (
@@ -81,10 +81,10 @@ def test_roles_see_what_they_need(small_index, run):
     assert "Answer: Boso the Elder" in third
     assert not any(text in third for text in ("Rating", TASKS[0]["task"]))  # only steps and answers
     for place, record in enumerate(session.trace):
-        shown = play.of(NOTING)[place * K : (place + 1) * K]  # in any order: these calls are made side by side
-        for chunk_id in record["chunk_ids"]:
-            assert sum(small_index.get(chunk_id).text in text for text in shown) == 1
-        assert all(TASKS[place]["task"] in text and QUESTION not in text for text in shown)
+        shown = "".join(play.of(NOTING)[place * K : (place + 1) * K])
+        assert all(shown.count(small_index.get(chunk_id).text) == 1 for chunk_id in record["chunk_ids"])
+        assert shown.count(TASKS[place]["task"]) == K
+        assert QUESTION not in shown
     answered, _ = play.of(ANSWERING)
     assert all(f"{chunk_id}: [It names " in answered for chunk_id in session.trace[0]["chunk_ids"])
     assert TASKS[0]["task"] in answered
@@ -96,14 +96,6 @@ def test_roles_see_what_they_need(small_index, run):
     assert all(text in summary for text in expected)
 
 
-@pytest.mark.parametrize(("rating", "clamped"), [(11, 10), (-1, 0)])
-def test_a_rating_out_of_range_is_not_asked_for_again(run, rating, clamped):
-    summary = {**ONE_STEP[SUMMARISING], "score": rating}
-    _, session, play = run({**ONE_STEP, ANSWERING: found("Teutberga", rating), SUMMARISING: summary})
-    assert (play.made.count(ANSWERING), play.made.count(SUMMARISING)) == (1, 1)
-    assert lines(session, "Step 1")[-1] == lines(session, "Summary")[0] == f"Rating: {clamped:g} of 10"
-
-
 def test_a_failed_step_ends_the_plan(run):
     roles = {**TWO_HOPS, DEFINING: TASKS[:1], ANSWERING: [found("", 0, success=False)], COMBINING: []}
     answer, session, play = run(roles)
@@ -111,12 +103,6 @@ def test_a_failed_step_ends_the_plan(run):
     assert "Failed" in play.of(SUMMARISING)[0]
     assert answer.stop_reason == "answered"
     assert lines(session, "Step 1")[-1] == "Rating: 0 of 10, not found"
-
-
-def test_an_empty_plan_is_the_question(run):
-    _, session, play = run({**ONE_STEP, PLANNING: {"analysis": "", "steps": [" "]}})
-    assert lines(session, "Plan") == [QUESTION]
-    assert play.made.count(DEFINING) == 1
 
 
 @pytest.mark.parametrize(("success", "reason"), [(True, "max_steps"), (False, "answered")])
@@ -127,9 +113,8 @@ def test_a_long_plan_is_cut(run, success, reason):
     assert (len(lines(session, "Plan")), answer.stop_reason) == (8, reason)  # a failed step ends it before its cap
 
 
-@UNUSABLE
-def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_out(run, unusable):
-    roles = {**ONE_STEP, PLANNING: 3 * [unusable], DEFINING: 3 * [unusable], NOTING: unusable}
+def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_out(run):
+    roles = {**ONE_STEP, PLANNING: 3 * [EMPTY], DEFINING: 3 * [EMPTY], NOTING: EMPTY}
     _, session, play = run(roles)
     assert lines(session, "Plan") == [QUESTION]
     assert session.trace[0]["arguments"]["query"] == QUESTION
@@ -137,10 +122,9 @@ def test_unusable_plans_and_tasks_are_the_question_and_unusable_notes_are_left_o
     assert not any(f"{chunk_id}: [" in play.of(ANSWERING)[0] for chunk_id in session.trace[0]["chunk_ids"])
 
 
-@UNUSABLE
-def test_an_unusable_answer_is_a_failure_and_without_a_summary_the_last_answer_counts(run, unusable):
-    answer, _, play = run({**ONE_STEP, ANSWERING: 3 * [unusable]})
+def test_an_unusable_answer_is_a_failure_and_without_a_summary_the_last_answer_counts(run):
+    answer, _, play = run({**ONE_STEP, ANSWERING: 3 * [EMPTY]})
     assert "Failed" in play.of(SUMMARISING)[0]
     assert answer.text == "Boso the Elder"
-    answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [unusable]})
+    answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [EMPTY]})
     assert answer.text == "Teutberga"

@@ -105,7 +105,7 @@ def test_commands_of_experiments(arag, place, monkeypatch):
     monkeypatch.chdir(corpus.parent)
     monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
     arag("ingest", corpus, "--index", index)
-    asked = [{"id": f"{n} {HOSTILE}", "question": f"Who {n}? {HOSTILE}", "answer": HOSTILE} for n in range(2)]
+    asked = [{"id": f"{n} {HOSTILE}", "question": f"Who {n}? {HOSTILE}", "answer": f"Not {HOSTILE}"} for n in range(2)]
     questions = corpus.parent / f"{NAME}.json"
     questions.write_text(json.dumps(asked))
 

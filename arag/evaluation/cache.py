@@ -20,13 +20,13 @@ from platformdirs import user_data_path
 
 from arag.errors import InputError, StorageError, without_credentials
 from arag.models.prices import cost
-from arag.models.usage import ModelCall, model_call
+from arag.models.usage import model_call
 
 _TABLES = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS payments (call TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS paid (model TEXT NOT NULL, dollars REAL);
 """
 # Keys of a message that a reply from the cache has otherwise than the one that was paid for.
 _NOT_SENT = {"id", "usage_metadata", "response_metadata", "artifact"}
@@ -81,16 +81,17 @@ class Store:
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", rows)
 
-    def pay(self, call: ModelCall) -> None:
-        """Note a model call that was paid for."""
+    def pay(self, model: str, dollars: float | None) -> None:
+        """Note a model call that was paid for, and its price if it is known."""
         with self._transaction() as connection:
-            connection.execute("INSERT INTO payments VALUES (?)", [json.dumps(call)])
+            connection.execute("INSERT INTO paid VALUES (?, ?)", [model, dollars])
 
-    def payments(self, after: int = 0) -> list[ModelCall]:
-        """Return the model calls that were paid for, in order, without the first ones."""
+    def spent(self) -> tuple[float, str | None]:
+        """Return the dollars that all calls have cost, and the name of a model whose price is unknown."""
         with self._transaction() as connection:
-            rows = connection.execute("SELECT call FROM payments WHERE rowid > ? ORDER BY rowid", [after])
-            return [json.loads(call) for (call,) in rows]
+            query = "SELECT total(dollars), max(CASE WHEN dollars IS NULL THEN model END) FROM paid"
+            dollars, unknown = connection.execute(query).fetchone()
+            return dollars, unknown
 
     def each(
         self,
@@ -133,62 +134,42 @@ class BudgetError(InputError):
     """What may be spent is used up, or a price is unknown."""
 
 
-class Budget:
-    """A limit in US dollars for everything that its ledgers note, in this run and in earlier ones; None for none.
-
-    Calls that are under way when it is reached are finished, and paid.
-    """
-
-    def __init__(self, ledgers: Sequence[Store], limit: float | None = None) -> None:
-        self._limit = limit
-        self._counted = dict.fromkeys(ledgers, 0)
-        self._spent = 0.0
-        self._lock = threading.Lock()
-
-    def check(self) -> None:
-        """Check that another call may be paid for.
-
-        Raises:
-            BudgetError: The limit is reached, or the price of a model is unknown.
-        """
-        if self._limit is None:
-            return
-        with self._lock:
-            for ledger in self._counted:
-                for call in ledger.payments(after=self._counted[ledger]):
-                    price = cost([call])
-                    if price is None:
-                        raise BudgetError(
-                            f"--max-cost cannot be enforced: the price of {call['model'] or 'a model without a name'} "
-                            "is unknown, or its provider reports no tokens"
-                        )
-                    self._spent += price
-                    self._counted[ledger] += 1
-        if self._spent >= self._limit:
-            raise BudgetError(
-                f"--max-cost is reached: ${self._spent:.2f} are spent. With a higher limit, the next run goes on"
-            )
-
-
 class CallCache(BaseCache):
     """LangChain's cache of model calls, in a store. A call's key is all that is sent, with the model's options.
 
-    Empty replies are not kept: they are asked for again. `ledger` notes what was paid, by default with the replies.
-    `before_call` is called before a call that is to be paid; it may raise.
+    Empty replies are not kept: they are asked for again.
+
+    Args:
+        replies: Where replies are kept.
+        ledger: Where it is noted what was paid; by default with the replies.
+        max_cost: The US dollars that the ledger's calls may cost, those of earlier runs included. Calls that are under
+            way when they are spent are finished, and paid.
     """
 
-    def __init__(
-        self, replies: Store, ledger: Store | None = None, before_call: Callable[[], None] = lambda: None
-    ) -> None:
-        self._replies, self._ledger, self._before_call = replies, ledger or replies, before_call
+    def __init__(self, replies: Store, ledger: Store | None = None, max_cost: float | None = None) -> None:
+        self._replies, self._ledger, self._max_cost = replies, ledger or replies, max_cost
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the reply to a prompt, or None."""
+        """Return the reply to a prompt, or None if it is to be paid for.
+
+        Raises:
+            BudgetError: The money is spent, or the price of a model is unknown.
+        """
         message = self._replies.get(_call_key(prompt, llm_string))
-        if message is None:
-            self._before_call()
-            return None
-        return [ChatGeneration(message=AIMessage.model_validate(message))]
+        if message is not None:
+            return [ChatGeneration(message=AIMessage.model_validate(message))]
+        if self._max_cost is not None:
+            spent, unknown = self._ledger.spent()
+            if unknown is not None:
+                raise BudgetError(
+                    f"--max-cost cannot be enforced: the price of {unknown or 'a model without a name'} is unknown, or "
+                    "its provider reports no tokens"
+                )
+            if spent >= self._max_cost:
+                raise BudgetError(
+                    f"--max-cost is reached: ${spent:.2f} are spent. With a higher limit, the next run goes on"
+                )
+        return None
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply, before anybody sees it, and note its payment."""
@@ -196,7 +177,7 @@ class CallCache(BaseCache):
         call = model_call(message, step=0)
         if not call["empty"]:
             self._replies.put({_call_key(prompt, llm_string): message.model_dump()})
-        self._ledger.pay(call)
+        self._ledger.pay(call["model"], cost([call]))
 
     def clear(self, **_: Any) -> None:
         """Refuse."""

@@ -101,14 +101,6 @@ def locate_gold(questions: Sequence[Question], index: Index) -> list[Question]:
     return list(map(locate, questions))
 
 
-def missing_gold(questions: Sequence[Question], index: Index) -> str | None:
-    """Return a warning if an index holds none of the questions' gold documents."""
-    gold = [document for question in questions for document in question.gold_documents]
-    if gold and not any(index.document(document) for document in gold):
-        return f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"
-    return None
-
-
 def _find_paragraphs(index: Index) -> dict[str, str]:
     """Return the documents that paragraphs were joined into, by the paragraphs' ids."""
     return {

@@ -85,21 +85,18 @@ def name_dataset(questions: Path) -> str:
 
 def _values(file: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON list or of JSON lines, each with its place for messages."""
-    place = str(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
-        if text.lstrip().startswith("["):
-            yield from ((f"{file}, question {n}", value) for n, value in enumerate(json.loads(text), start=1))
-            return
         # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
-        for number, line in enumerate(text.split("\n"), start=1):
-            place = f"{file}, line {number}"
-            if line.strip():
-                yield place, json.loads(line)
+        lines = [text] if text.lstrip().startswith("[") else [line for line in text.split("\n") if line.strip()]
+        values = list(map(json.loads, lines))
+    except json.JSONDecodeError as error:
+        near = error.doc[max(error.pos - 40, 0) : error.pos + 40]
+        raise InputError(f"{file} is neither a JSON list nor JSON lines: {error.msg} near {near!r}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    except ValueError as error:
-        raise InputError(f"{place} is not valid JSON: {error}; give a JSON list, or one object a line") from error
+    for number, value in enumerate(values[0] if text.lstrip().startswith("[") else values, start=1):
+        yield f"{file}, question {number}", value
 
 
 def _listed(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Why answers are wrong, by the paper's taxonomies (Figure 5, Tables 6 to 8).
 
 The record of a question decides some causes: what the index lacks, what was seen and read, which limit was reached. A
-judge model or a person decides the rest.
+judge model or a person decides the rest; a cause that stands in the run's CSV stays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, create_model
+import pandas as pd
+from pydantic import create_model
 
 from arag.errors import InputError
 from arag.evaluation.method import Session
@@ -23,11 +24,10 @@ from arag.files import written_whole
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.retrieval.index import Index
 
-LABELS_FILE = "failures.csv"
+FAILURES_FILE = "failures.csv"
 DEEPER = 100  # chunks to search for a passage that was not among the top k
 
 _NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
-_MAX_PASSAGES = 12_000  # characters of all chunks that a judge is shown
 _FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
 
 
@@ -35,7 +35,6 @@ _FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets 
 class Taxonomy:
     """The possible causes of wrong answers for methods of one kind, and what a judge is told of them."""
 
-    title: str
     task: str
     causes: Mapping[str, str]
 
@@ -51,7 +50,6 @@ _JUDGE_ERROR = {"judge error": "the answer is right after all"}
 _MISSING = {"corpus missing": "the corpus does not hold the answer"}
 
 ITERATIVE = Taxonomy(
-    "Methods that search step by step",
     "An agent searched a corpus to answer a question, and its answer was found wrong. Say why, from the question, the "
     "gold answer, the agent's answer, its tool calls in order and the chunks that it read.",
     {
@@ -63,7 +61,6 @@ ITERATIVE = Taxonomy(
     },
 )
 ONE_SHOT = Taxonomy(
-    "Methods that retrieve once",
     "A model was given a question and the chunks of a corpus that were retrieved for it, and its answer was found "
     "wrong. Say why, from the question, the gold answer, the model's answer and the chunks.",
     {
@@ -80,7 +77,7 @@ ONE_SHOT = Taxonomy(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A wrong answer and its cause: what the record or a judge says (`decided_by`), and a person's label over it."""
+    """A wrong answer and its cause, if one is known, by the record, a judge or a person."""
 
     method: str
     taxonomy: Taxonomy
@@ -88,28 +85,25 @@ class Failure:
     cause: str = ""
     decided_by: str = ""
     why: str = ""
-    label: str = ""
-    note: str = ""
-
-    @property
-    def final(self) -> str:
-        """The cause that counts; empty if undecided."""
-        return self.label or self.cause
 
     def describe(self) -> dict[str, str]:
         """Return it as a row of the CSV: the decision, then what the record shows."""
         record, shares = self.record, (self.record["gold_seen"], self.record["gold_read"])
         calls = [f"{c['step']}. {c['tool']}({', '.join(map(str, c['arguments'].values()))})" for c in record["trace"]]
         seen, read = ("unknown" if share is None else f"{share:.0%}" for share in shares)
-        row = {"method": self.method, "question_id": record["question_id"], "label": self.label, "note": self.note}
-        row |= {"cause": self.cause, "decided_by": self.decided_by, "why": self.why, "question": record["question"]}
-        row |= {"answer": record["answer"], "prediction": record["prediction"]}
-        return row | {"gold_seen": seen, "gold_read": read, "searches": "\n".join(calls)}
-
-
-def first_level(cause: str) -> str:
-    """Return the first-level cause of Figure 5 that a cause belongs to."""
-    return CHAIN_ERROR if cause in CHAIN_CAUSES else cause
+        return {
+            "method": self.method,
+            "question_id": record["question_id"],
+            "cause": self.cause,
+            "decided_by": self.decided_by,
+            "why": self.why,
+            "question": record["question"],
+            "answer": record["answer"],
+            "prediction": record["prediction"],
+            "gold_seen": seen,
+            "gold_read": read,
+            "searches": "\n".join(calls),
+        }
 
 
 def _is_wrong(record: Record) -> bool:
@@ -120,10 +114,7 @@ def _is_wrong(record: Record) -> bool:
 
 
 def find_failures(method: str, iterative: bool | None, records: Sequence[Record], index: Index) -> list[Failure]:
-    """Return a method's wrong answers, with their causes if the records decide them; none if it does not search.
-
-    `index` is limited to the run's scope.
-    """
+    """Return a method's wrong answers, with their causes if the records decide them; none if it does not search."""
     if not any(record["trace"] for record in records) and iterative is False:
         return []
     taxonomy = ONE_SHOT if iterative is False else ITERATIVE
@@ -167,16 +158,11 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
 
 
-class _Diagnosis(BaseModel):
-    reason: str
-    cause: str
-
-
 def diagnose(failure: Failure, session: Session) -> Failure:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
-    only: dict[str, Any] = {"cause": (Literal[tuple(causes)], ...)}
-    form = create_model("Diagnosis", __base__=_Diagnosis, **only)
+    one_of_them: Any = Literal[tuple(causes)]
+    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(one_of_them, ...))
     listed = "\n".join(f"- {name}: {meaning}" for name, meaning in causes.items())
     one_of = " or ".join(f'"{name}"' for name in causes)
     task = (
@@ -185,7 +171,7 @@ def diagnose(failure: Failure, session: Session) -> Failure:
     )
     diagnosis: Any = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
     if diagnosis is None:
-        return replace(failure, why="three replies of the judge were no diagnosis")
+        return failure
     return replace(failure, cause=diagnosis.cause, decided_by="judge", why=diagnosis.reason)
 
 
@@ -203,27 +189,16 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
     gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:
-        text = _cut(chunk.text, _MAX_PASSAGES // len(chunks), record["answer"])
-        data = as_data("chunk", f"[{chunk.id}]\n{text}")
+        data = as_data("chunk", f"[{chunk.id}]\n{chunk.text}")
         yield f"With gold:\n{data}" if gold & find_sources(index, [chunk.id]) else data
 
 
-def _cut(text: str, longest: int, around: str) -> str:
-    """Return a text, cut to a length; the part around some words, if they occur in it."""
-    place = text.lower().find(around.lower())
-    begin = max(0, min(place - longest // 2, len(text) - longest))
-    return text[begin : begin + longest]
-
-
-def write_labels(failures: Iterable[Failure], file: Path) -> None:
-    """Write failures as a CSV, for a person to fill in `label` and `note`."""
-    rows = [{name: csv_cell(value) for name, value in failure.describe().items()} for failure in failures]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0] if rows else ())
-    writer.writeheader()
-    writer.writerows(rows)
-    with written_whole(file) as out:
-        out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
+def write_failures(failures: Iterable[Failure], folder: Path) -> None:
+    """Write the wrong answers of a run as a CSV, where a person may fill in or correct `cause`."""
+    rows = pd.DataFrame([failure.describe() for failure in failures]).map(csv_cell)
+    text = rows.to_csv(index=False, lineterminator="\r\n")  # quotes what has either
+    with written_whole(folder / FAILURES_FILE) as out:
+        out.write(text.encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
 
 
 def csv_cell(text: str) -> str:
@@ -231,27 +206,19 @@ def csv_cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:
-    """Return failures with the labels and notes of a CSV, as it was written or as a spreadsheet saved it.
+def read_failures(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the rows of a run's CSV by method and question, as it was written or as a spreadsheet saved it.
 
     Raises:
-        InputError: The file cannot be read or has no labels, or a label is not one of the method's causes.
+        InputError: It is not such a CSV.
     """
+    file = folder / FAILURES_FILE
+    if not file.exists():
+        return {}
     try:
         text = file.read_text("utf-8-sig")
         delimiter = max(",;\t", key=text.partition("\n")[0].count)
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
-        labels = {(row["method"], row["question_id"]): (row["label"].strip().lower(), row["note"]) for row in rows}
-    except (UnicodeDecodeError, csv.Error, KeyError, AttributeError) as error:
-        raise InputError(f"{file} is not a CSV in UTF-8 with the columns method, question_id, label, note") from error
-    labelled = []
-    for failure in failures:
-        question = failure.record["question_id"]
-        label, note = labels.get((failure.method, question), ("", ""))
-        if label and label not in failure.taxonomy.causes:
-            valid = ", ".join(failure.taxonomy.causes)
-            raise InputError(
-                f"{file}, {failure.method}, question {question!r}: {label!r} is not a cause; valid causes: {valid}"
-            )
-        labelled.append(replace(failure, label=label, note=note.removeprefix("'")))
-    return labelled
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return {(row["method"], row["question_id"]): {**row, "cause": row["cause"].strip().lower()} for row in rows}
+    except (UnicodeDecodeError, KeyError, AttributeError) as error:
+        raise InputError(f"{file} is not a CSV in UTF-8 with the columns method, question_id and cause") from error

@@ -7,7 +7,6 @@ disk, so a method needs no code of its own to go on after a kill: it is run agai
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,7 +116,6 @@ class Lab:
     at_once: int = 8
     progress: Callable[[str, int, int], None] = lambda *_: None
     announce: Callable[[str], None] = lambda *_: None
-    _locks: dict[int, threading.Lock] = field(default_factory=dict, repr=False)
 
     @cached_property
     def chunks(self) -> list[Chunk]:
@@ -142,10 +140,6 @@ class Lab:
         vectors = [np.frombuffer(value, dtype="<f4") for value in values]
         return np.stack(vectors).astype(np.float32) if vectors else np.empty((0, 0), dtype=np.float32)
 
-    def one_at_a_time(self, *what: Any) -> threading.Lock:
-        """Return the lock of something that is paid once: whoever does the same waits, and finds it in the cache."""
-        return self._locks.setdefault(hash(what), threading.Lock())
-
 
 @dataclass
 class Session:
@@ -153,7 +147,7 @@ class Session:
 
     Attributes:
         lab: What it shares with the other sessions.
-        model: The model; by default the lab's.
+        model: The model, if it is not the lab's.
         calls: The model calls, in order.
         trace: The retrievals, in order.
         notes: What was found and decided, in order.
@@ -163,27 +157,21 @@ class Session:
     """
 
     lab: Lab
-    model: BaseChatModel = field(default=None, repr=False)  # type: ignore[assignment]
+    model: BaseChatModel | None = field(default=None, repr=False)
     calls: list[ModelCall] = field(default_factory=list)
     trace: list[ToolRecord] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     messages: list[AnyMessage] = field(default_factory=list)
     replayed: bool = False
     unusable: int = 0
-    _last: float = field(default_factory=time.perf_counter, repr=False)
-
-    def __post_init__(self) -> None:
-        """Ask the lab's model unless another one is named."""
-        self.model = self.model or self.lab.model
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
-        with self.lab.one_at_a_time(*((message.type, message.text) for message in messages)):
-            reply = self.model.invoke(list(messages), **options)
-        self._last = time.perf_counter()
+        reply = (self.model or self.lab.model).invoke(list(messages), **options)
+        seconds = time.perf_counter() - began
         self.replayed |= is_replayed(reply)
-        self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": self._last - began})
+        self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": seconds})
         return reply
 
     @overload
@@ -280,7 +268,6 @@ class Session:
             self.calls += [{**call, "step": number} for number, call in enumerate(session.calls, len(self.calls) + 1)]
             self.replayed |= session.replayed
             self.unusable += session.unusable
-        self._last = time.perf_counter()
         return [result for _, result in finished]
 
     def retrieved(
@@ -304,7 +291,6 @@ class Session:
         known = {chunk_id for record in self.trace for chunk_id in record["chunk_ids"]}
         ids = [chunk.id for chunk in chunks]
         tokens = sum(chunk.tokens for chunk in chunks) if tokens is None else tokens
-        now = time.perf_counter()
         self.trace.append(
             ToolRecord(
                 step=len(self.calls) + 1,
@@ -314,11 +300,10 @@ class Session:
                 new_chunks=[chunk_id for chunk_id in ids if chunk_id not in known],
                 retrieved_tokens=tokens,
                 evidence_tokens=tokens,
-                seconds=now - self._last,
+                seconds=0.0,  # not measured
                 error=None,
             )
         )
-        self._last = now
 
     def search(self, question: str) -> list[Chunk]:
         """Return the chunks that `semantic_search` finds, whole; they count as retrieved."""

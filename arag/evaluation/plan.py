@@ -5,23 +5,21 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
-import json
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from arag.errors import InputError
 from arag.evaluation.cache import without_secrets
 from arag.files import written_whole
 from arag.graph import DEFAULT_MAX_STEPS
-from arag.models.usage import Usage
+from arag.models.prices import cost
+from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.tools import Presentation
 
 if TYPE_CHECKING:
@@ -29,14 +27,6 @@ if TYPE_CHECKING:
 
 RECORDS = "records"
 _RUN_FILE = "run.json"
-
-
-class Preparation(BaseModel):
-    """What a method's work before the first question takes, whether or not this run has paid for it."""
-
-    usage: Usage
-    cost: float | None
-    """US dollars; None if a model's price is unknown."""
 
 
 class MethodFacts(BaseModel):
@@ -49,13 +39,15 @@ class MethodFacts(BaseModel):
     autonomous: bool | None
     iterative: bool | None
     interleaved: bool | None
-    preparation: Preparation | None = None
+    preparation: Usage | None = None
+    """What the work before the first question takes, whether or not this run has paid for it."""
+    preparation_cost: float | None = None
 
 
 class Plan(BaseModel):
     """The configuration of a run. It is shown in reports, and keeps no secrets of models' names and options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     questions: str
     index: str
@@ -65,7 +57,6 @@ class Plan(BaseModel):
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    scope: dict[str, Any] | None = None
     contents: dict[str, Any] | None = None
     """What identifies the index; None until it is made."""
     methods: dict[str, MethodFacts] = {}
@@ -78,11 +69,10 @@ class Plan(BaseModel):
 
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
-    settings = json.loads(json.dumps(method.model_dump(), default=_plain))
+    settings = method.model_dump(mode="json")
     module = sys.modules[type(method).__module__]
     if not module.__name__.startswith("arag."):
-        with suppress(OSError, TypeError):  # its source is not there, as in a notebook
-            settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
+        settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return MethodFacts(
         description=(method.__doc__ or "").strip().partition("\n")[0],
         settings=settings,
@@ -90,17 +80,16 @@ def describe_method(method: Method) -> MethodFacts:
     )
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as what JSON has; a set in the same order in every process."""
-    return sorted(value, key=repr) if isinstance(value, set | frozenset) else to_jsonable_python(value)
-
-
-def merge_plan(folder: Path, plan: Plan) -> Plan:
-    """Return a plan with what a run in its folder has already. A judge and methods may be added.
+def open_run(folder: Path, plan: Plan) -> None:
+    """Create a run folder, or go on with the run there, to which a judge and methods may be added.
 
     Raises:
         InputError: The folder holds records of another plan.
     """
+    _write_plan(folder, lambda: _merge_plan(folder, plan))
+
+
+def _merge_plan(folder: Path, plan: Plan) -> Plan:
     if not (folder / _RUN_FILE).exists():
         return plan
     known = load_plan(folder)
@@ -122,27 +111,18 @@ def merge_plan(folder: Path, plan: Plan) -> Plan:
 
 
 def _comparable(plan: Plan) -> dict[str, Any]:
-    """Return what two plans must share, by the names of messages; what one of them lacks is not compared."""
-    fields = plan.model_dump(exclude={"methods", "asked", "version", "date"})
-    known = {name: value for name, value in fields.items() if value is not None or name == "scope"}
-    return known | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
+    """Return what two plans must share, by name; what one of them lacks is not compared."""
+    fields = plan.model_dump(exclude={"methods", "asked", "version", "date"}, exclude_none=True)
+    return fields | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
 
 
-def open_run(folder: Path, plan: Plan) -> None:
-    """Create a run folder, or go on with the run there, see `merge_plan`.
-
-    Raises:
-        InputError: The folder holds records of another plan.
-    """
-    _write_plan(folder, lambda: merge_plan(folder, plan))
-
-
-def add_preparation(folder: Path, method: str, preparation: Preparation) -> None:
+def add_preparation(folder: Path, method: str, calls: Sequence[ModelCall]) -> None:
     """Add to the plan of a run what a method's work before the first question takes."""
 
     def add() -> Plan:
         plan = load_plan(folder)
-        plan.methods[method].preparation = preparation
+        plan.methods[method].preparation = total(calls)
+        plan.methods[method].preparation_cost = cost(calls)
         return plan
 
     _write_plan(folder, add)
@@ -162,13 +142,10 @@ def load_plan(folder: Path) -> Plan:
     """Return the plan of a run.
 
     Raises:
-        InputError: There is no run in the folder, or its file is damaged.
+        InputError: There is no run in the folder.
     """
     file = folder / _RUN_FILE
     try:
         return Plan.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"there is no run in {folder}: start one with `arag eval run --out {folder}`") from None
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"{file} is not a run's file: {'; '.join(faults)}") from error

@@ -10,18 +10,18 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path, PurePosixPath
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeGuard
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
-from arag.errors import InputError, StorageError, without_credentials
+from arag.errors import InputError, without_credentials
 from arag.evaluation.cache import BudgetError, is_replayed
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judge, Judgement
 from arag.evaluation.method import Answer, Lab, Method, Note, Session
-from arag.evaluation.plan import RECORDS, Preparation
+from arag.evaluation.plan import RECORDS
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
 from arag.graph.state import Citation, ToolRecord
@@ -101,26 +101,18 @@ class RecordFile:
             for line in lines:
                 try:
                     record: Record = json.loads(line)
-                    record["question_id"]
-                except (ValueError, KeyError, TypeError):  # half a line, left by a kill, or something else
+                except ValueError:  # half a line, left by a kill
                     continue
                 yield record
 
     def append(self, record: Record) -> None:
-        """Write a record durably.
-
-        Raises:
-            StorageError: It cannot be written; the file has the same records as before.
-        """
+        """Write a record durably."""
         # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
-        try:
-            with self.file.open("ab") as out:
-                out.write(line)
-                out.flush()
-                os.fsync(out.fileno())
-        except OSError as error:
-            raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
+        with self.file.open("ab") as out:
+            out.write(line)
+            out.flush()
+            os.fsync(out.fileno())
 
     def drop_half_line(self) -> None:
         """Cut off half a line at the end, so that the next record begins a new one."""
@@ -139,22 +131,16 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
     return {file.stem: RecordFile(file).read() for file in sorted((folder / RECORDS).glob("*.jsonl"))}
 
 
-def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Preparation]:
+def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, list[ModelCall]]:
     """Do a method's work before the first question, with a model whose calls are kept for all runs.
 
     Returns:
-        What the method's `answer` gets, and what the work takes.
+        What the method's `answer` gets, and the calls that the work takes.
     """
     session = Session(lab, model)
-    lock = FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock"))
-    try:
-        held_lock = lock.acquire(timeout=1)
-    except Timeout:
-        lab.announce(f"Another process prepares {method.title} or a method like it: waiting for it to finish")
-        held_lock = lock.acquire()
-    with held_lock:
+    with FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock")):  # two processes would both pay
         prepared = method.prepare(session)
-    return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls))
+    return prepared, session.calls
 
 
 def answer_questions(
@@ -166,37 +152,22 @@ def answer_questions(
     judge: Judge | None = None,
     on_record: Callable[[Record], None] = lambda _: None,
 ) -> None:
-    """Answer the questions that have no answer yet, and judge the answers that have no verdict.
+    """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
     A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
     run.
 
     Raises:
-        InputError: Another process works on the same method, a question has changed since it was answered, or
-            questions fail one after another.
+        InputError: Questions fail one after another.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
-        StorageError: A record cannot be written.
     """
-    try:
-        lock = FileLock(file.file.with_suffix(".lock")).acquire(timeout=0)
-    except Timeout:
-        raise InputError(
-            f"another process is writing to {file.file}: wait for it, or give another folder with --out"
-        ) from None
-    with lock:
+    with FileLock(file.file.with_suffix(".lock"), timeout=0):  # raises a Timeout if another process is writing there
         file.drop_half_line()
-        records = file.read()
-        for question in questions:
-            known = records.get(question.id)
-            if known is not None and (known["question"], known["answer"]) != (question.text, question.answer):
-                raise InputError(
-                    f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
-                    "folder with --out"
-                )
+        records, judged = file.read(), judge is not None
         pool = ThreadPoolExecutor(lab.at_once)
         work = [
             pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id), judge)
-            for question in list_open(questions, records, judged=judge is not None)
+            for question in list_open(questions, records, judged=judged)
         ]
         failures = 0
         try:
@@ -204,7 +175,7 @@ def answer_questions(
                 record = done.result()
                 file.append(record)
                 on_record(record)
-                failures = failures + 1 if _is_open(record, judged=judge is not None) else 0
+                failures = failures + 1 if record["error"] or (judged and not _has_verdict(record)) else 0
                 if failures == MAX_FAILURES:
                     reason = record["error"] or (record["judgement"] and record["judgement"]["reason"])
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
@@ -215,20 +186,26 @@ def answer_questions(
 
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
     """Return the questions that have no answer, or, with a judge, no verdict."""
-    return [question for question in questions if _is_open(records.get(question.id), judged=judged)]
+    known = [(question, records.get(question.id)) for question in questions]
+    return [q for q, record in known if not _is_answered(record, q) or (judged and not _has_verdict(record))]
 
 
-def _is_open(record: Record | None, *, judged: bool) -> bool:
+def _is_answered(record: Record | None, question: Question) -> TypeGuard[Record]:
+    """Return whether a record has an answer to a question, which may have changed since."""
     if record is None or record["error"] is not None:
-        return True
-    return judged and (record["judgement"] is None or record["judgement"]["correct"] is None)
+        return False
+    return (record["question"], record["answer"]) == (question.text, question.answer)
+
+
+def _has_verdict(record: Record) -> bool:
+    return record["judgement"] is not None and record["judgement"]["correct"] is not None
 
 
 def _answer_and_judge(
     method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
 ) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
-    if record is None or record["error"] is not None:
+    if not _is_answered(record, question):
         session, began = Session(lab), time.perf_counter()
         try:
             answer = method.answer(question.text, session, prepared)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from arag.errors import InputError
-from arag.evaluation.cli.failing import failures
-from arag.evaluation.cli.reporting import report
+from arag.evaluation.cli.reporting import failures, report
 from arag.evaluation.cli.running import run
-from arag.terminal import out, warn
+from arag.terminal import out
 
 __all__ = ["eval_app"]
 
@@ -19,17 +17,12 @@ eval_app = typer.Typer(help="Compare methods on questions: the paper's experimen
 @eval_app.command()
 def methods() -> None:
     """List the methods that can be compared."""
-    from arag.evaluation.methods import GROUPS, all_methods, make_method
+    from arag.evaluation.methods import GROUPS, all_methods
     from arag.evaluation.plan import describe_method
 
     table = Table("name", "name in the paper", "description", box=None)
     for name, kind in all_methods().items():
-        try:
-            description = describe_method(make_method(kind, {})).description
-        except InputError as error:
-            warn(f"{name} cannot run: {error}")
-            description = ""
-        table.add_row(name, kind.title, description)
+        table.add_row(name, kind.title, describe_method(kind()).description)
     for group, names in GROUPS.items():
         table.add_row(group, "", ", ".join(names))
     out.print(table)

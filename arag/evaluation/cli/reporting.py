@@ -1,17 +1,21 @@
-"""`arag eval report`: the results of runs."""
+"""`arag eval report` and `arag eval failures`: the results of runs, and why answers are wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.options import JsonOption
-from arag.terminal import out, print_json, progress
+from arag.evaluation.cli.running import load_patient, preparing, show_written, write_report
+from arag.options import IndexOption, JsonOption
+from arag.terminal import FAILED, out, print_json
+
+if TYPE_CHECKING:
+    from arag.evaluation.failures import Failure
 
 
 def report(
@@ -28,41 +32,63 @@ def report(
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the results of a run: report.html with plots, tables and questions, report.md and report.csv for a paper.
+    """Report the results of a run: report.html with plots, tables and questions, and report.csv.
 
     For several runs, one table has the accuracy of all methods (paper, Table 1); runs that differ in steps or effort
     are drawn as a course (paper, Figure 4).
     """
     if target is None and len(folders) > 1:
         raise InputError("a report of several runs needs a folder: give one with --out")
-    with progress(MofNCompleteColumn()) as bar:
-        files = load_report().write_report(
-            folders,
-            target or folders[0],
-            pages=pages,
-            baseline=baseline,
-            track=lambda every, number: bar.track(every, number, description="Pages"),
-        )
+    files = write_report(folders, target or folders[0], pages=pages, baseline=baseline)
     if as_json:
         print_json({"files": [str(file) for file in files]})
     else:
         show_written(files)
 
 
-def load_report() -> Any:
-    """Return the module that writes reports.
+def failures(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
+    index: IndexOption,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
+    ] = None,
+) -> None:
+    """Find why methods that search answer wrongly (paper, Figure 5), and write it to DIR/failures.csv.
 
-    Raises:
-        InputError: The extra `eval` is not installed.
+    Records decide some causes, and a judge or you the others: causes that stand in that file stay. The report in DIR
+    shows them. Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks again.
     """
-    try:
-        from arag.evaluation.report import pages
-    except ImportError as error:
-        raise InputError(f"a report needs {error.name}: pip install 'langgraph-arag[eval]'") from error
-    return pages
+    from arag.evaluation.cache import CallCache, Store
+    from arag.evaluation.failures import FAILURES_FILE, diagnose, find_failures, read_failures, write_failures
+    from arag.evaluation.method import Lab, Session
+    from arag.evaluation.plan import load_plan
+    from arag.evaluation.runs import load_records
+    from arag.retrieval.index import open_index
 
-
-def show_written(files: Sequence[Path]) -> None:
-    """Print which files were written."""
-    for file in files:
-        out.print(f"Written: {file}")
+    plan, known = load_plan(folder), read_failures(folder)
+    wrong: list[Failure] = []
+    with open_index(index) as searched:
+        for name, records in load_records(folder).items():
+            wrong += find_failures(name, plan.methods[name].iterative, list(records.values()), searched)
+        for place, failure in enumerate(wrong):
+            row = known.get((failure.method, failure.record["question_id"]))
+            if row and row["cause"]:
+                wrong[place] = replace(failure, cause=row["cause"], decided_by=row["decided_by"], why=row["why"])
+        if judge is not None:
+            store = Store(folder)
+            model = load_patient(judge).model_copy(update={"cache": CallCache(store)})
+            with preparing("Judge") as show:
+                session = Session(Lab(searched, model, store, progress=show))
+                wrong = session.side_by_side(
+                    lambda own, failure: failure if failure.cause else diagnose(failure, own), wrong, "Diagnoses"
+                )
+    write_failures(wrong, folder)
+    counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
+    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        out.print(f"{name}: {cause}: {count:,}")
+    left = sum(1 for failure in wrong if not failure.cause)
+    todo = "; fill in `cause` there and run this again" if left else ""
+    out.print(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
+    show_written(write_report([folder], folder))
+    if judge is not None and left:
+        raise typer.Exit(FAILED)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
-from arag.errors import InputError
-from arag.evaluation.cli.progress import answering, describe, preparing, show_problems, summarise
-from arag.evaluation.cli.reporting import load_report, show_written
+from arag.errors import ARAGError, InputError
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.options import (
-    DocumentsOption,
     IndexOption,
     JsonOption,
     ModelOption,
     ModelOptionsOption,
     TopKOption,
-    WhereOption,
     read_model_options,
     read_pairs,
-    read_scope,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, err, out, print_json, warn
+from arag.terminal import FAILED, err, out, print_json, progress, styled, warn
 
 if TYPE_CHECKING:
     from langchain_core.caches import BaseCache
@@ -35,7 +33,9 @@ if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
     from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab, Method
+    from arag.evaluation.runs import Record
 
+_MAX_PROBLEMS = 3  # that are shown
 _RETRIES = 12  # of a model's client, over about a minute: rate limits are usual in experiments
 
 
@@ -44,9 +44,7 @@ def run(
     index: IndexOption,
     method: Annotated[
         list[str],
-        typer.Option(
-            "--method", help="A method, table1, ablation, or a module with METHODS; repeatable. See `methods`."
-        ),
+        typer.Option("--method", help="A method, table1, ablation, or a module with METHODS; repeatable."),
     ],
     model: ModelOption = None,
     judge: Annotated[
@@ -57,7 +55,7 @@ def run(
         typer.Option(
             "--reasoning-effort",
             metavar="EFFORT",
-            help="low, medium, high or another value that the model accepts; several make a run for each.",
+            help="low, medium, high, or what else the model accepts; several make a run for each.",
         ),
     ] = None,
     model_option: ModelOptionsOption = None,
@@ -67,23 +65,18 @@ def run(
     presentation: Annotated[
         Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
     ] = "compact",
-    where: WhereOption = None,
-    documents: DocumentsOption = None,
     max_steps: Annotated[
         list[int] | None,
         typer.Option(
             "--max-steps",
             min=1,
-            help=f"A-RAG's steps before an answer is forced, {DEFAULT_MAX_STEPS} by default; several make a run for "
-            "each.",
+            help=f"A-RAG's steps at most, {DEFAULT_MAX_STEPS} by default; several make a run for each.",
         ),
     ] = None,
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="Begin no model call once this many US dollars are spent, counting all methods, verdicts and earlier "
-            "runs in the same folder. Calls under way are finished and paid: a method makes up to --concurrency calls "
-            "at a time for a question."
+            help="Begin no model call once this many US dollars are spent, earlier runs in the same folder included."
         ),
     ] = None,
     setting: Annotated[
@@ -107,12 +100,12 @@ def run(
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
-    from arag.evaluation.cache import Budget, CallCache, Store, store_folder
-    from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
+    from arag.evaluation.cache import CallCache, Store, store_folder
+    from arag.evaluation.corpora import describe_contents, locate_gold, make_index
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab
-    from arag.evaluation.plan import Plan, describe_method, merge_plan, open_run
+    from arag.evaluation.plan import Plan, describe_method, open_run
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.retrieval.index import open_index
 
@@ -122,8 +115,7 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_judge(judge) if judge else None
-    scope = read_scope(where, documents)
+    judge_model = load_patient(judge) if judge else None
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
     for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
@@ -138,26 +130,22 @@ def run(
             top_k=top_k,
             presentation=presentation,
             max_steps=steps,
-            scope=None if scope is None else scope.model_dump(mode="json", exclude_none=True),
             methods={each.name: describe_method(each) for each in methods},
             asked=len(every[:limit]),
         )
-        merge_plan(target / name, plans[target / name])
     for line in make_index(every, index):
         err.print(line)
     contents = describe_contents(index)
     for place, plan in plans.items():  # which refuses another index, too
         open_run(place, plan.model_copy(update={"contents": contents}))
-    ledgers, kept = {place: Store(place) for place in plans}, Store(store_folder(index.location))
-    budget = Budget(list(ledgers.values()), max_cost)
-    summaries = []
-    with open_index(index) as whole:
-        asked = locate_gold(every[:limit], whole)
-        searched = whole if scope is None else whole.limited_to(scope)
-        if (warning := missing_gold(asked, searched)) is not None:
-            warn(f"Warning: {warning}")
+    ledger, kept, summaries = Store(target), Store(store_folder(index.location)), []
+    with open_index(index) as searched:
+        asked = locate_gold(every[:limit], searched)
+        gold = [document for question in asked for document in question.gold_documents]
+        if gold and not any(map(searched.document, gold)):
+            warn(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
         for place, plan in plans.items():
-            cache = CallCache(ledgers[place], ledgers[place], budget.check)
+            cache = CallCache(Store(place), ledger, max_cost)
             lab = Lab(
                 searched,
                 _cached(models[place], cache),
@@ -168,15 +156,21 @@ def run(
                 at_once=concurrency,
                 announce=err.print,
             )
-            preparing_model = _cached(models[place], CallCache(kept, ledgers[place], budget.check))
+            preparing_model = _cached(models[place], CallCache(kept, ledger, max_cost))
             judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge or "")
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place, judging))
                 if not as_json:
-                    out.print(describe(summaries[-1]))
+                    summary = summaries[-1]
+                    answered = f" {summary['answered']:,} of {len(asked):,} answered, {_describe(summary)}"
+                    out.print(styled((each.name, "bold"), answered))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
-    files = _write_report(list(plans), target)
+    try:
+        files = write_report(list(plans), target, pages=False)
+    except InputError as error:
+        warn(f"No report: {error}")
+        files = []
     if not as_json:
         show_written(files)
     if any(summary["error"] or not summary["complete"] for summary in summaries):
@@ -194,16 +188,16 @@ def _run(
     try:
         if list_open(questions, file.read(), judged=judged):
             with preparing(method.name) as lab.progress:
-                prepared, effort = prepare(method, lab, model)
-                add_preparation(folder, method.name, effort)
-            with answering(method.name, questions, file.read()) as show:
+                prepared, calls = prepare(method, lab, model)
+                add_preparation(folder, method.name, calls)
+            with _answering(method.name, questions, file.read()) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
     records = file.read()
-    show_problems(questions, records, error)
+    _show_problems(questions, records, error)
     complete = not list_open(questions, records, judged=judged)
-    summary = {"folder": str(folder), **summarise(method.name, questions, records)}
+    summary = {"folder": str(folder), "method": method.name, **_summarise(questions, records)}
     return {**summary, "complete": complete, "error": error and str(error)}
 
 
@@ -218,15 +212,6 @@ def load_patient(name: str, **options: Any) -> BaseChatModel:
     model = load_model(name, **options)
     can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
     return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
-
-
-def load_judge(name: str) -> BaseChatModel:
-    """Return a judge's model."""
-    from arag.models.chat import EXTRACTIVE
-
-    if name == EXTRACTIVE:
-        raise InputError("the built-in extractive model cannot judge: give a language model, as provider:model")
-    return load_patient(name)
 
 
 def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:
@@ -258,10 +243,100 @@ def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
     return [make_method(kind, settings[name]) for name, kind in kinds.items()]
 
 
-def _write_report(folders: Sequence[Path], target: Path) -> list[Path]:
-    """Write the report, without a page for each question; return its files."""
+def write_report(folders: Sequence[Path], target: Path, **options: Any) -> list[Path]:
+    """Write the report of runs; return its files.
+
+    Raises:
+        InputError: The extra `eval` is not installed, or see `pages.write_report`.
+    """
     try:
-        return list(load_report().write_report(folders, target, pages=False))
-    except InputError as error:
-        warn(f"No report: {error}")
-        return []
+        from arag.evaluation.report import pages
+    except ImportError as error:
+        raise InputError(f"a report needs {error.name}: pip install 'langgraph-arag[eval]'") from error
+    return pages.write_report(folders, target, **options)
+
+
+# --- what is printed ---
+
+
+@contextmanager
+def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Draw a bar for each part of the work before the first question; yield what `Lab.progress` is."""
+    with progress(MofNCompleteColumn(), transient=False) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bar.add_task(f"{name}: {title}", total=total)
+            bar.update(tasks[title], completed=done, total=total)
+
+        yield show
+
+
+@contextmanager
+def _answering(
+    name: str, questions: Sequence[Question], records: dict[str, Record]
+) -> Iterator[Callable[[Record], None]]:
+    """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
+    columns = MofNCompleteColumn(), TextColumn("{task.fields[figures]}", markup=False)
+    with progress(*columns, transient=False) as bar:
+        task = bar.add_task(name, total=len(questions), figures="")
+
+        def show(record: Record) -> None:
+            records[record["question_id"]] = record
+            if not bar.disable:
+                summary = _summarise(questions, records)
+                bar.update(task, completed=summary["answered"], figures=_describe(summary))
+
+        yield show
+
+
+def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> dict[str, Any]:
+    """Return a method's results so far.
+
+    Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
+    """
+    asked = [records[question.id] for question in questions if question.id in records]
+    answered = [record for record in asked if record["error"] is None]
+    judgements = [record["judgement"] for record in answered if record["judgement"] is not None]
+    verdicts = [judgement["correct"] for judgement in judgements if judgement["correct"] is not None]
+    failed = len(asked) - len(answered)
+    prices = [record["cost"] for record in asked] + [judgement["cost"] for judgement in judgements]
+    return {
+        "questions": len(questions),
+        "answered": len(answered),
+        "failed": failed,
+        "judged": len(verdicts),
+        "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
+        "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
+        "cost": None if None in prices else sum(price or 0 for price in prices),
+    }
+
+
+def _describe(summary: Mapping[str, Any]) -> str:
+    accuracies = {"LLM-Acc": summary["correct"], "Contain-Acc": summary["contain"]}
+    parts = [f"{name} {share:.1%}" for name, share in accuracies.items() if share is not None]
+    return ", ".join([*parts, "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"])
+
+
+def _show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
+    """Print which questions have no answer or no verdict, and why, and what ended the run, if anything did."""
+    asked = [records[question.id] for question in questions if question.id in records]
+    judged = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]
+    lines = [f"Failed: {record['question_id']}: {record['error']}" for record in asked if record["error"]]
+    lines += [f"Unjudged: {name}: {of['reason']}" for name, of in judged if of and of["correct"] is None]
+    for line in lines[:_MAX_PROBLEMS]:
+        warn(line)
+    if len(lines) > _MAX_PROBLEMS:
+        warn(f"{len(lines) - _MAX_PROBLEMS:,} more such questions are in the records.")
+    if error is not None:
+        missing = len(questions) - len(asked)
+        warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")
+        if not isinstance(error, ARAGError):
+            err.print("".join(traceback.format_exception(error)).rstrip())
+
+
+def show_written(files: Sequence[Path]) -> None:
+    """Print which files were written."""
+    for file in files:
+        out.print(f"Written: {file}")

@@ -35,18 +35,15 @@ def find_methods(names: Iterable[str]) -> dict[str, type[Method]]:
             `my_package.my_module`, also in the current folder.
 
     Raises:
-        InputError: There is no such method or module, or two methods have the same name.
+        InputError: There is no such method or module.
     """
     known = all_methods()
     methods: dict[str, type[Method]] = {}
     for name in names:
         if name in known or name in GROUPS:
             methods |= {each: known[each] for each in GROUPS.get(name, [name])}
-            continue
-        for method in _import_methods(name, [*known, *GROUPS]):
-            if method.name in known or method.name in methods:
-                raise InputError(f"the method {method.name!r} of {name} has the name of another method")
-            methods[method.name] = method
+        else:
+            methods |= {method.name: method for method in _import_methods(name, [*known, *GROUPS])}
     return methods
 
 
@@ -54,7 +51,7 @@ def make_method(kind: type[Method], settings: Mapping[str, Any]) -> Method:
     """Return a method with settings.
 
     Raises:
-        InputError: A setting does not exist, or has a value that is not valid, or the method lacks a package.
+        InputError: A setting does not exist, or has a value that is not valid.
     """
     from pydantic import ValidationError
 
@@ -62,8 +59,6 @@ def make_method(kind: type[Method], settings: Mapping[str, Any]) -> Method:
         return kind(**settings)
     except ValidationError as error:
         fault = error.errors()[0]
-        if isinstance(reason := fault.get("ctx", {}).get("error"), InputError):  # a package is missing
-            raise reason from None
         name = ".".join(map(str, fault["loc"]))
         if fault["type"] == "extra_forbidden":
             valid = ", ".join(kind.model_fields) or "it has none"

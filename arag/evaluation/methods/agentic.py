@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from arag.evaluation.method import Answer, Lab, Method, Session
+from arag.evaluation.method import Answer, Method, Session
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.paper_tools import ChunkRead
 from arag.retrieval.tools import RetrievalTool
 
 
 class GraphMethod(Method):
-    """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`."""
+    """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`.
+
+    `prepare` returns the compiled graph, which asks `session.lab.model` and searches `session.lab.index`.
+    """
 
     autonomous: ClassVar[bool | None] = True
     iterative: ClassVar[bool | None] = True
     interleaved: ClassVar[bool | None] = True
-
-    def make(self, lab: Lab) -> Any:
-        """Return the compiled graph, which asks `lab.model` and searches `lab.index`."""
-        raise NotImplementedError
-
-    def prepare(self, session: Session) -> Any:
-        """Make the graph, once for all questions."""
-        return self.make(session.lab)
 
     def answer(self, question: str, session: Session, prepared: Any) -> Answer:
         """Run the graph."""
@@ -42,8 +37,9 @@ class ARAG(GraphMethod):
     title: ClassVar[str] = "A-RAG (Full)"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search", "chunk_read")
 
-    def make(self, lab: Lab) -> Any:
+    def prepare(self, session: Session) -> Any:
         """Return the agent; what its first search loads is loaded before."""
+        lab = session.lab
         if "semantic_search" in self.tools:
             lab.index.embedder.load()
         return create_arag_agent(

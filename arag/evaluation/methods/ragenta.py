@@ -209,10 +209,8 @@ class RAGentA(Method):
 
     def answer(self, question: str, session: Session, prepared: Rankings) -> Answer:
         """Answer from the documents that pass the filter (agent 3), and work in what follow-up questions find."""
-        candidates = _search(question, session, prepared)
-        chunks = [chunk for chunk, _ in candidates]
+        chunks = _search(question, session, prepared)
         session.retrieved(chunks, question)
-        session.note("Candidates", [f"[{chunk.id}] {score:.3f}" for chunk, score in candidates])
         grades = _judge(question, chunks, session)
         documents = dict(enumerate([chunks[place] for place in keep(grades)], start=1))
         kept = list(documents)
@@ -220,7 +218,7 @@ class RAGentA(Method):
         draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents)}")
         draft, follow_ups = _check(question, draft, session)
         for follow_up in follow_ups[:_MAX_FOLLOW_UPS]:
-            chunks = [chunk for chunk, _ in _search(follow_up, session, prepared, documents.values())]
+            chunks = _search(follow_up, session, prepared, documents.values())
             session.retrieved(chunks, follow_up)
             new = dict(enumerate(chunks, start=len(documents) + 1))  # numbers are never used twice
             documents |= new
@@ -234,10 +232,8 @@ class RAGentA(Method):
         return Answer(text, [documents[number].id for number in cited], "max_steps" if is_cut else "answered")
 
 
-def _search(
-    question: str, session: Session, rankings: Rankings, excluded: Collection[Chunk] = ()
-) -> list[tuple[Chunk, float]]:
-    """Return the documents that both rankings find, with their scores, best first."""
+def _search(question: str, session: Session, rankings: Rankings, excluded: Collection[Chunk] = ()) -> list[Chunk]:
+    """Return the documents that both rankings find, best first."""
     (chunks, vectors, embedder), top_k = rankings.passages, session.lab.top_k
 
     def rank(scores: NDArray[Any]) -> Ranking:
@@ -246,7 +242,7 @@ def _search(
     dense = rank(vectors @ embedder.embed_query(question))
     sparse = [pair for pair in rank(rankings.words.scores(question)) if pair[1] > 0]
     used = {n for n, _ in [*dense, *sparse] if chunks[n] in excluded}
-    return [(chunks[n], score) for n, score in fuse(dense, sparse, top_k, used)]
+    return [chunks[n] for n, _ in fuse(dense, sparse, top_k, used)]
 
 
 def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[float | None]:

@@ -1,22 +1,36 @@
-"""The records of runs as one table: a row for each question and method."""
+"""The records of runs as one table: a row for each question and method; and the paper's results (Table 1)."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
+from importlib.resources import files
+from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
 
 from arag.errors import InputError
 from arag.evaluation.datasets import load_questions, name_dataset
+from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
-from arag.evaluation.report.paper import find_dataset, paper_results
 from arag.evaluation.runs import RecordFile
 from arag.models.prices import cost
 
+EXPERIMENT = (
+    "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1. Their embedder was Qwen3-Embedding-0.6B, and their judge "
+    "GPT-5-mini, which did not see the question. A-RAG's tools showed plain lists (`--presentation paper`). Corpus and "
+    "questions may differ."
+)
+_PAPERS_DATASETS = {  # by the words that names of files have for them
+    "musique": "MuSiQue",
+    **dict.fromkeys(("hotpotqa", "hotpot"), "HotpotQA"),
+    **dict.fromkeys(("2wikimultihopqa", "2wikimultihop", "2wiki"), "2WikiMultiHopQA"),
+    "medical": "GraphRAG-Bench Medical",
+    "novel": "GraphRAG-Bench Novel",
+}
 _TEXTS = ["question_id", "question", "answer", "aliases", "prediction", "error", "stop_reason"]
 _SCORES = ["contain", "contain_with_aliases", "exact_match", "f1"]
 _GOLD = ["gold_seen", "gold_read", "gold_cited"]
@@ -24,19 +38,26 @@ _FIGURES = ["steps", "seconds", "retrieved_tokens", "evidence_tokens"]
 _TOKENS = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """A run, whose name tells it apart from the other runs of a report."""
 
     name: str
     folder: Path
     plan: Plan
-    dataset: str | None
-    """The paper's dataset; None for others."""
     models: list[str]
     """The models that answered, as their providers report them."""
-    subject: str
-    """Its dataset and models, in words."""
+
+    @property
+    def dataset(self) -> str | None:
+        """The paper's dataset; None for others."""
+        return find_dataset(self.plan.questions)
+
+    @property
+    def subject(self) -> str:
+        """Its dataset and models, in words."""
+        dataset = self.dataset or name_dataset(Path(self.plan.questions))
+        return f"{dataset}, {', '.join(self.models) or self.plan.model}"
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
@@ -47,7 +68,6 @@ class Run:
             "Judge": plan.judge or "none",
             "Embedder": str(contents.get("embedder", "unknown")),
             "Index": ", ".join(f"{contents[key]:,} {key}" for key in ("documents", "chunks") if key in contents),
-            "Scope": str(plan.scope or ""),
             "Top k": str(plan.top_k),
             "Presentation": plan.presentation,
             "Max steps": str(plan.max_steps),
@@ -64,9 +84,8 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
 
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
-        `model_calls`, `unusable` (a share of them), `cost`, `tools` (calls by tool), `has_page`. What is unknown is
-        NaN; failed questions are wrong, and have no figures. Methods are in the paper's order, and questions in that
-        of their file.
+        `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. What is unknown is NaN; failed
+        questions are wrong, and have no figures. Methods are in the paper's order, questions in that of their file.
 
     Raises:
         InputError: A folder holds no run, or no records.
@@ -76,18 +95,11 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     rows = [row for number, folder in enumerate(folders) for row in _read_rows(folder, number, plans[number])]
     frame = pd.DataFrame(rows)
     models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
-    datasets = [find_dataset(plan.questions) for plan in plans]
-    subjects = [
-        f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}"
-        for plan, dataset, answered in zip(plans, datasets, models, strict=True)
-    ]
-    names = [
-        subject if subjects.count(subject) == 1 else f"{subject}, {folder.name}"
-        for subject, folder in zip(subjects, folders, strict=True)
-    ]
-    if len(set(names)) < len(names):
-        names = list(map(str, folders))
-    frame["run"] = frame["run"].map(dict(enumerate(names)))
+    runs = list(map(Run, map(str, folders), folders, plans, models))
+    subjects = [run.subject for run in runs]
+    for run, subject in zip(runs, subjects, strict=True):
+        run.name = subject if subjects.count(subject) == 1 else f"{subject}, {run.folder}"
+    frame["run"] = frame["run"].map({number: run.name for number, run in enumerate(runs)})
 
     is_failed = frame["error"].notna()
     is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
@@ -96,24 +108,27 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     frame.loc[is_failed & is_judged, "correct"] = 0.0
     figures = [*_FIGURES, *_TOKENS, "model_calls", "unusable", "cost"]
     frame[figures] = frame[figures].astype(float).mask(is_failed)
+    frame["cause"] = frame["cause"].where(frame["correct"].fillna(frame["contain"]) == 0)
 
     order = {title: place for place, title in enumerate(paper_results()["method"].unique())}
     frame["place"] = frame["title"].map(order).fillna(len(order))
     numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
     frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
     frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return list(map(Run, names, folders, plans, datasets, models, subjects)), frame
+    return runs, frame
 
 
 def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:
     """Yield a row for each question and method of a run."""
-    rows = {}
+    rows, failures = {}, read_failures(folder)
     for file in sorted((folder / RECORDS).glob("*.jsonl")):
         for record in RecordFile(file).each():
             calls, judgement = record["model_calls"], record["judgement"]
             # Every call takes tokens: without any, the provider reported none.
             is_reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
-            rows[file.stem, record["question_id"]] = {
+            key = file.stem, record["question_id"]
+            failure = failures.get(key)
+            rows[key] = {
                 "run": number,
                 "method": file.stem,
                 "title": plan.methods[file.stem].title,
@@ -124,8 +139,7 @@ def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]
                 "unusable": record.get("unusable", 0) / len(calls) if calls else None,
                 "cost": cost(calls),
                 "models": {call["model"] for call in calls if call["model"]},
-                "tools": Counter(entry["tool"] for entry in record["trace"] if not entry["error"]),
-                "has_page": bool(record["messages"]),
+                "cause": failure and (failure["cause"] or "undecided"),
             }
     if not rows:
         raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
@@ -138,3 +152,25 @@ def _list_questions(plan: Plan) -> list[str]:
         return [question.id for question in load_questions(Path(plan.questions))]
     except InputError:
         return []
+
+
+# --- the paper ---
+
+
+@cache
+def paper_results() -> pd.DataFrame:
+    """Return LLM-Acc and Contain-Acc in percent, a row for each dataset, model and method, in the paper's order."""
+    return pd.read_csv(str(files("arag.evaluation.report").joinpath("paper.csv")))
+
+
+def find_dataset(questions: str) -> str | None:
+    """Return the paper's dataset that the name of a questions file or of its folder shows, or None."""
+    file = PurePath(questions)
+    words = re.split(r"[^a-z0-9]+", f"{file.stem} {file.parent.name}".lower())
+    return next((_PAPERS_DATASETS[word] for word in words if word in _PAPERS_DATASETS), None)
+
+
+def find_model(models: Sequence[str]) -> str | None:
+    """Return the paper's model that all of these are, as their providers report them, or None."""
+    names = {re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model.lower()) for model in models}
+    return next((model for model in paper_results()["model"].unique() if names == {model.lower()}), None)

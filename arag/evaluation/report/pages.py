@@ -1,39 +1,29 @@
-"""A report as files: a page with plots and tables, pages of questions and of their runs, Markdown and CSV."""
+"""A report as files: a page with plots and tables, pages of questions and of their runs, and a CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
 from markupsafe import Markup
+from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, ITERATIVE, ONE_SHOT, Failure, csv_cell, first_level
+from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
-from arag.evaluation.report.paper import find_model
-from arag.evaluation.report.tables import (
-    INTERVALS,
-    csv_rows,
-    headline,
-    overview_tables,
-    run_tables,
-    to_markdown,
-)
+from arag.evaluation.report.tables import INTERVALS, csv_rows, headline, overview_tables, run_tables
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
 from arag.page import render, trace_page
 from arag.retrieval.text import count
+from arag.terminal import progress
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_CSV = [
-    *("question_id", "question", "answer", "method", "prediction", "correct", "contain", "contain_with_aliases"),
-    *("exact_match", "f1", "retrieved_tokens", "evidence_tokens", "steps", "seconds", "cost", "error"),
-]
 
 
 class _Figure(NamedTuple):
@@ -42,25 +32,17 @@ class _Figure(NamedTuple):
     svg: Markup
 
 
-def write_report(
-    folders: Sequence[Path],
-    out: Path,
-    *,
-    pages: bool = True,
-    baseline: str | None = None,
-    track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda pages, _: pages,
-) -> list[Path]:
-    """Write a report of one or more runs: `report.html`, `report.md`, `report.csv`, and for one run `questions.csv`.
+def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, baseline: str | None = None) -> list[Path]:
+    """Write a report of one or more runs: `report.html` and `report.csv`.
 
     Args:
         folders: The runs' folders.
         out: The folder to write to; it is created.
         pages: Whether to write a page for each question of one run, and for each method's way to its answer.
         baseline: The method that the others of one run are compared with. Default: the first in the paper's order.
-        track: Passes on these pages, of which it gets the number, and shows how many are written.
 
     Returns:
-        The files, without the pages of questions.
+        The two files.
 
     Raises:
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
@@ -70,73 +52,32 @@ def write_report(
     if baseline is not None and baseline not in known:
         raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(known)}")
     is_one = len(runs) == 1
-    tables = run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame)
     questions = _list_questions(frame) if is_one else []
-    title, warnings = _title(runs, frame), _warn(runs, frame)
-    facts = runs[0].describe() if is_one else {}
-    page = _render(
-        title=title,
-        facts=facts,
-        warnings=warnings,
-        figures=_draw(runs, frame),
-        tables=tables,
+    page = render(
+        "evaluation/report/report.html",
+        title=_title(runs, frame),
+        facts=runs[0].describe() if is_one else {},
+        warnings=_warn(runs, frame),
+        figures=list(_draw(runs, frame)),
+        tables=run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame),
         methods=list(frame["title"].unique()),
         questions=questions,
         headline=headline(frame).title,
         has_pages=pages,
-        failures="failures.html" if (out / "failures.html").exists() else "",
     )
-    parts = [*warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
-    parts += [part for table in tables for part in (f"## {table.title}", to_markdown(table.rows), *table.notes)]
-    markdown = "\n\n".join(part.strip() for part in [f"# {title}", *parts] if part) + "\n"
-    files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(frame).to_csv(index=False)}
-    if is_one:
-        cells = frame[_CSV].map(lambda value: csv_cell(value) if isinstance(value, str) else value)
-        files["questions.csv"] = cells.to_csv(index=False)
     if is_one and pages:
-        number = len(questions) + int(frame["has_page"].sum())
-        for name, text in track(_question_pages(runs[0], frame, questions), number):
-            _write(out / "questions" / name, text)
-    for name, text in files.items():
-        _write(out / name, text)
-    return [out / name for name in files]
+        with progress(MofNCompleteColumn()) as bar:
+            made = _question_pages(runs[0], frame, questions)
+            for name, text in bar.track(made, len(questions) + len(frame), description="Pages"):
+                _write(out / "questions" / name, text)
+    _write(out / "report.html", page)
+    _write(out / "report.csv", csv_rows(frame).to_csv(index=False))
+    return [out / "report.html", out / "report.csv"]
 
 
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8", errors="replace", newline="")
-
-
-def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
-    """Return a page for a run's folder with the wrong answers of each method by cause (paper, Figure 5), and a list."""
-    figures = []
-    rows = _list_failures(folder, failures)
-    for taxonomy in (ITERATIVE, ONE_SHOT):
-        causes = [(row["method"], row["cause"]) for row in rows if row["taxonomy"] == taxonomy.title]
-        first = [(method, first_level(cause)) for method, cause in causes]
-        second = [(method, cause) for method, cause in causes if first_level(cause) == CHAIN_ERROR]
-        levels = list(dict.fromkeys(map(first_level, taxonomy.causes)))
-        figures += _draw_causes(taxonomy.title, "Wrong answers of each method by cause.", first, levels)
-        figures += _draw_causes("Within reasoning chain errors", "Their second level.", second, list(CHAIN_CAUSES))
-    counts = pd.Series([row["decided_by"] or "nobody yet" for row in rows], dtype=str).value_counts()
-    return _render(
-        title="Why answers are wrong",
-        facts={
-            "Wrong answers": f"{len(rows):,}",
-            "Decided": ", ".join(f"{number:,} by {name}" for name, number in counts.items()) or "none",
-        },
-        warnings=[] if rows else ["No method that searches has wrong answers."],
-        figures=figures,
-        wrong=rows,
-        report="report.html" if (folder / "report.html").exists() else "",
-    )
-
-
-def _render(**values: Any) -> str:
-    """Render a page of results; what it does not have is empty."""
-    parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
-    parts |= dict.fromkeys(("headline", "report", "failures"), "")
-    return render("evaluation/report/report.html", **{**parts, "has_pages": False, **values})
 
 
 # --- what a report says ---
@@ -145,10 +86,8 @@ def _render(**values: Any) -> str:
 def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if len(runs) > 1:
         return "Methods by dataset and model"
-    answered, asked = frame["question_id"].nunique(), runs[0].plan.asked
-    of = f"{answered:,} of " if answered < asked else ""
-    methods = count(frame["method"].nunique(), "method")
-    return f"{runs[0].dataset or 'Results'}: {methods}, {of}{count(max(answered, asked), 'question')}"
+    methods, questions = count(frame["method"].nunique(), "method"), count(frame["question_id"].nunique(), "question")
+    return f"{runs[0].dataset or 'Results'}: {methods}, {questions}"
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
@@ -157,31 +96,28 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
         some = frame[frame["run"] == run.name]
         where = f"{run.name}: " if len(runs) > 1 else ""
         counts = some.groupby("title", sort=False)["error"].agg(["size", "count"])
-        counted = {
-            name: ", ".join(f"{title} {number:,}" for title, number in counts[name].items() if number)
-            for name in counts
-        }
-        if (counts["size"] < (asked := max(run.plan.asked, counts["size"].max()))).any():
-            of_each = counted["size"]
-            lines.append(f"{where}Not all of {asked:,} questions have been asked ({of_each}): run it again to go on.")
-        if failed := counted["count"]:
-            lines.append(f"{where}Failed, and counted as wrong: {failed}. The next run tries them again.")
+        counts["missing"] = max(run.plan.asked, counts["size"].max()) - counts["size"]
+        for column, text in (
+            ("missing", "Not asked yet: {}. Run it again to go on."),
+            ("count", "Failed, and counted as wrong: {}. The next run tries them again."),
+        ):
+            of_each = [f"{title} {number:,}" for title, number in counts[column].items() if number]
+            if of_each:
+                lines.append(f"{where}{text.format(', '.join(of_each))}")
         if some["correct"].notna().any() and (unjudged := int(some["correct"].isna().sum())):
             lines.append(f"{where}Answers without a verdict, which LLM-Acc leaves out: {unjudged:,}.")
     return lines
 
 
-def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
-    svgs: list[tuple[str, str, str]] = []
+def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
     if len(runs) == 1:
-        svgs.append(("Accuracy", INTERVALS, plots.accuracy(frame, runs[0].dataset, find_model(runs[0].models))))
         if frame["retrieved_tokens"].gt(0).any():
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
-            svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame))))
+            yield _Figure("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame)))
+        yield from _draw_causes(runs[0], frame)
     for title, label, course in _list_courses(runs):
         some = frame[frame["run"].isin([run for _, run in course])]
-        svgs.append((title, INTERVALS, plots.course(some, course, headline(some), label)))
-    return [_Figure(title, caption, Markup(svg)) for title, caption, svg in svgs]  # noqa: S704 - of our own
+        yield _Figure(title, INTERVALS, plots.course(some, course, headline(some), label))
 
 
 def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
@@ -197,13 +133,20 @@ def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[st
                 yield f"Over {varied}: {subject}", label, list(zip(values, course["run"], strict=True))
 
 
-def _draw_causes(title: str, caption: str, found: Sequence[tuple[str, str]], causes: Sequence[str]) -> list[_Figure]:
-    if not found:
-        return []
-    frame = pd.DataFrame(found, columns=["method", "cause"])
-    counts = pd.crosstab(frame["method"], frame["cause"].where(frame["cause"].isin(causes), "undecided"))
-    counts = counts[[cause for cause in (*causes, "undecided") if cause in counts]]
-    return [_Figure(title, caption, Markup(plots.stacks(counts, "wrong answers")))]  # noqa: S704 - of our own
+def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:
+    """Draw why answers are wrong (paper, Figure 5), for methods that search step by step and those that do not."""
+    wrong = frame.dropna(subset="cause")
+    is_one_shot = wrong["method"].isin([name for name, facts in run.plan.methods.items() if facts.iterative is False])
+    is_chain = wrong["cause"].isin([*CHAIN_CAUSES, CHAIN_ERROR])
+    first_level = wrong.assign(cause=wrong["cause"].mask(is_chain, CHAIN_ERROR))
+    for title, some in (
+        ("Why answers of methods that search step by step are wrong", first_level[~is_one_shot]),
+        ("Within reasoning chain errors", wrong[is_chain]),
+        ("Why answers of methods that retrieve once are wrong", first_level[is_one_shot]),
+    ):
+        if len(some):
+            counts = pd.crosstab(some["title"], some["cause"])
+            yield _Figure(title, "Wrong answers of each method by cause.", plots.stacks(counts, "wrong answers"))
 
 
 # --- questions ---
@@ -220,7 +163,7 @@ def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
         results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
         for result in results:
             result["sign"] = _SIGNS[result["kind"]]
-            result["page"] = f"{number}/{quote(result['method'])}.html" if result.get("has_page") else ""
+            result["page"] = f"{number}/{quote(result['method'])}.html" if "method" in result else ""
         kinds = {result["kind"] for result in results}
         question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
         shown = {"number": number, "results": results, "are_same": len(kinds) == 1, "is_solved": "right" in kinds}
@@ -228,37 +171,14 @@ def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return questions
 
 
-def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, str]]:
-    """Return the wrong answers for readers, in the order of the questions, each with its page if it has one."""
-    if not failures:
-        return []
-    (run,), frame = load_runs([folder])
-    numbers = {question["question_id"]: question["number"] for question in _list_questions(frame)}
-    rows = []
-    for failure in sorted(failures, key=lambda failure: (numbers[failure.record["question_id"]], failure.method)):
-        page = f"questions/{numbers[failure.record['question_id']]}.html"
-        rows.append(
-            {
-                **failure.describe(),
-                "taxonomy": failure.taxonomy.title,
-                "page": page if (folder / page).exists() else "",
-                "method": run.plan.methods[failure.method].title,
-                "cause": failure.final or "undecided",
-                "decided_by": "a person" if failure.label else failure.decided_by,
-            }
-        )
-    return rows
-
-
 def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the pages of runs and of questions with their names; a question's last record is the one that stays."""
     numbers = {question["question_id"]: question["number"] for question in questions}
     for method in frame["method"].unique():
         for record in record_file(run.folder, method).each():
-            if record["messages"]:
-                state = {**record, "answer": record["prediction"]}
-                page = trace_page(state, error=record["error"] or "", model=run.plan.model)
-                yield f"{numbers[record['question_id']]}/{method}.html", page
+            state = {**record, "answer": record["prediction"]}
+            page = trace_page(state, error=record["error"] or "", model=run.plan.model)
+            yield f"{numbers[record['question_id']]}/{method}.html", page
     for question in questions:
         values = {"question": question, "count": len(questions), "figures": _figures}
         yield f"{question['number']}.html", render("evaluation/report/question.html", **values)
@@ -276,5 +196,6 @@ def _figures(row: dict[str, Any]) -> list[str]:
         "gold_seen": "gold seen {:.0%}".format,
         "gold_read": "gold read {:.0%}".format,
         "stop_reason": lambda reason: reason.replace("_", " "),
+        "cause": "wrong: {}".format,
     }
     return [form(known[name]) for name, form in forms.items() if name in known]

@@ -10,12 +10,12 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from cycler import cycler
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from arag.evaluation.report.paper import paper_results
-from arag.evaluation.report.tables import CONTAIN_ACC, LLM_ACC, RETRIEVED, Interval, Measure, interval
+from arag.evaluation.report.tables import RETRIEVED, Interval, Measure, interval
 
 _COLORS = "#0f6a70 #d08a2e #6c5aa8 #b8506e #6f9440 #4a78b5 #8a8378 #9a4f24 #c2b23a #3f4650".split()  # for ten methods
 _STYLE: Any = {
@@ -34,30 +34,7 @@ _STYLE: Any = {
 _WIDTH = 7.2  # inches
 
 
-def accuracy(frame: pd.DataFrame, dataset: str | None, model: str | None) -> str:
-    """Draw the accuracy of each method with its intervals; diamonds are the paper's."""
-    titles = list(frame["title"].unique())
-    measures = [measure for measure in (LLM_ACC, CONTAIN_ACC) if frame[measure.name].notna().any()]
-    paper = paper_results()
-    theirs = paper[(paper["dataset"] == dataset) & (paper["model"] == model)].set_index("method").reindex(titles)
-
-    def paint(axes: Axes) -> None:
-        for number, measure in enumerate(measures):
-            places = np.arange(len(titles)) + 0.24 * number - 0.12 * (len(measures) - 1)
-            means, errors = _percent([interval(measure, frame[frame["title"] == title]) for title in titles])
-            color = f"C{number}"
-            axes.errorbar(means, places, xerr=errors, fmt="o", color=color, elinewidth=2, label=measure.title)
-            results = theirs["llm_acc" if measure is LLM_ACC else "contain_acc"]
-            if results.notna().any():
-                axes.plot(results, places, "D", mfc="none", mec=color, label=f"{measure.title}, paper")
-        axes.set(yticks=range(len(titles)), yticklabels=titles, xlim=(0, 101), xlabel="percent of the questions")
-        axes.grid(axis="y", visible=False)
-        axes.invert_yaxis()
-
-    return _draw(0.9 + 0.42 * len(titles), paint)
-
-
-def plane(frame: pd.DataFrame, measure: Measure) -> str:
+def plane(frame: pd.DataFrame, measure: Measure) -> Markup:
     """Draw accuracy against retrieved tokens, a point for each method with its intervals."""
 
     def paint(axes: Axes) -> None:
@@ -71,10 +48,10 @@ def plane(frame: pd.DataFrame, measure: Measure) -> str:
         label = f"{measure.title}, percent"
         axes.set(xlabel="retrieved tokens a question", ylabel=label, xlim=(0, None), ylim=(0, 101))
 
-    return _draw(3.8, paint, beside=True)
+    return _draw(3.8, paint)
 
 
-def stacks(counts: pd.DataFrame, label: str) -> str:
+def stacks(counts: pd.DataFrame, label: str) -> Markup:
     """Draw counts as a bar for each row (a method), with a part for each column (a kind of what the label says)."""
 
     def paint(axes: Axes) -> None:
@@ -83,10 +60,10 @@ def stacks(counts: pd.DataFrame, label: str) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.invert_yaxis()
 
-    return _draw(1.0 + 0.42 * len(counts), paint)
+    return _draw(1.4 + 0.42 * len(counts), paint)
 
 
-def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> str:
+def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> Markup:
     """Draw the accuracy of each method over a setting: steps, or the effort of reasoning (paper, Figure 4).
 
     `settings` are its values in order, each with its run's name; `label` is its name.
@@ -98,7 +75,7 @@ def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Me
             axes.errorbar([value for value, _ in settings], means, yerr=errors, fmt="o-", capsize=3, label=title)
         axes.set(ylabel=f"{measure.title}, percent", xlabel=label, ylim=(0, 101))
 
-    return _draw(3.4, paint, beside=True)
+    return _draw(3.4, paint)
 
 
 def _percent(intervals: Sequence[Interval]) -> tuple[Any, Any]:
@@ -107,13 +84,12 @@ def _percent(intervals: Sequence[Interval]) -> tuple[Any, Any]:
     return means, [means - lows, highs - means]
 
 
-def _draw(height: float, paint: Callable[[Axes], None], *, beside: bool = False) -> str:
-    """Return a figure as SVG that stands in a page; its legend is above, or beside it."""
+def _draw(height: float, paint: Callable[[Axes], None]) -> Markup:
+    """Return a figure as SVG that stands in a page."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         paint(figure.subplots())
-        place: dict[str, Any] = {"loc": "outside right upper"} if beside else {"loc": "outside upper left", "ncols": 4}
-        figure.legend(frameon=False, **place)
+        figure.legend(frameon=False, loc="outside right upper")
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    return "<svg" + out.getvalue().partition("<svg")[2]
+    return Markup("<svg" + out.getvalue().partition("<svg")[2])  # noqa: S704 - of our own

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from arag.evaluation.report.frame import Run
-from arag.evaluation.report.paper import EXPERIMENT, find_model, paper_results
+from arag.evaluation.report.frame import EXPERIMENT, Run, find_model, paper_results
 from arag.models.prices import format_dollars
 
 NONE = "–"
@@ -72,6 +71,12 @@ COSTS = (
     COST,
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
+_FORMS: dict[str, Callable[[float], str]] = {
+    "dollars": format_dollars,
+    "tokens": "{:,.0f}".format,
+    "number": "{:,.2f}".format,
+    "seconds": "{:,.2f}".format,
+}
 _REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
 
 
@@ -129,18 +134,11 @@ def _bootstrap(values: pd.Series) -> tuple[float, float]:
 
 def show(measure: Measure, figure: Interval) -> str:
     """Return a mean with its interval, if it has any width, as a text; shares in percent."""
-    mean, low, high = (_show(measure, value) for value in figure)
+    form = _FORMS.get(measure.unit, lambda share: f"{100 * share:.1f}")
+    mean, low, high = map(form, figure)
     if np.isnan(figure.mean):
         return NONE
     return mean if figure.low == figure.high else f"{mean} [{low}, {high}]"
-
-
-def _show(measure: Measure, value: float) -> str:
-    if measure.unit == "dollars":
-        return format_dollars(value)
-    if measure.unit in {"yes or no", "share"}:
-        return f"{100 * value:.1f}"
-    return f"{value:,.0f}" if measure.unit == "tokens" else f"{value:,.2f}"
 
 
 def headline(frame: pd.DataFrame) -> Measure:
@@ -148,11 +146,11 @@ def headline(frame: pd.DataFrame) -> Measure:
     return LLM_ACC if frame["correct"].notna().any() else CONTAIN_ACC
 
 
-def means(frame: pd.DataFrame, measures: Sequence[Measure], by: str = "title", head: str = "Method") -> pd.DataFrame:
+def means(frame: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
     """Return the means of measures, a row for each method; measures that no method has are left out."""
     table = pd.DataFrame(
-        {head: name} | {measure.title: show(measure, interval(measure, some)) for measure in measures}
-        for name, some in frame.groupby(by, sort=False)
+        {"Method": title} | {measure.title: show(measure, interval(measure, some)) for measure in measures}
+        for title, some in frame.groupby("title", sort=False)
     )
     return table.loc[:, (table != NONE).any()]
 
@@ -176,7 +174,6 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
         Table("Evidence and effort", means(frame, EFFORT), ["Over answered questions. Gold: documents or pages."]),
         Table("Tokens and cost a question", means(frame, COSTS), [_REPORTED]),
         _preparations(run),
-        Table("Calls by tool", count_tools(frame)),
         Table("Stop reasons", stops.rename_axis("Method").reset_index()),
         _methods(run, frame),
     ]
@@ -216,26 +213,25 @@ def _paper_accuracy(dataset: str | None) -> pd.DataFrame:
 
 
 def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
-    """Return the tables of several runs (paper, Table 1): methods by dataset and model, costs and settings."""
+    """Return the tables of several runs (paper, Table 1): methods by dataset and model, their efforts and settings."""
     accuracy: dict[str, pd.Series] = {}
-    costs: dict[str, pd.Series] = {}
+    efforts = []
     for run in runs:
-        ours = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC, COST)).set_index("Method")
+        some = frame[frame["run"] == run.name]
+        efforts.append(means(some, (COST, STEPS, RETRIEVED, EVIDENCE, SECONDS)).assign(Run=run.name))
+        ours = means(some, (LLM_ACC, CONTAIN_ACC)).set_index("Method")
         theirs, model = _paper_accuracy(run.dataset), find_model(run.models)
         for measure in (LLM_ACC, CONTAIN_ACC):
             if measure.title in ours:
                 accuracy[f"{run.name}: {measure.title}"] = ours[measure.title]
                 if (column := f"{measure.title} (paper, {model})") in theirs:
                     accuracy[f"{run.dataset}: {column}"] = theirs[column]
-        if COST.title in ours:
-            costs[run.name] = ours[COST.title]
     settings = [{"Run": run.name, **run.describe(), "Folder": str(run.folder)} for run in runs]
     rows = pd.DataFrame(accuracy)
     known = dict.fromkeys([*paper_results()["method"], *frame["title"]])
     tables = [
         Table("Accuracy", _with_gaps(rows.reindex([title for title in known if title in rows.index])), [INTERVALS]),
-        Table("Cost of a question", _with_gaps(pd.DataFrame(costs, index=frame["title"].unique()))),
-        Table("Steps and tokens", means(frame, (STEPS, RETRIEVED, EVIDENCE, SECONDS), by="run", head="Run")),
+        Table("Cost and effort of a question", pd.concat(efforts).set_index("Run").reset_index().fillna(NONE)),
         Table("Runs", pd.DataFrame(settings).fillna(NONE)),
     ]
     return [table for table in tables if len(table.rows.columns) > 1]
@@ -246,23 +242,17 @@ def _with_gaps(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(object).fillna(NONE).rename_axis("Method").reset_index()
 
 
-def count_tools(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each method called each tool without an error; methods without calls are left out."""
-    counts = pd.DataFrame(list(frame["tools"]), index=frame["title"]).groupby(level=0, sort=False).sum().astype(int)
-    return counts[counts.sum(axis=1) > 0].rename_axis("Method").reset_index()
-
-
 def _preparations(run: Run) -> Table:
     rows = [
         {
             "Method": facts.title,
-            "Model calls": f"{work.usage['model_calls']:,}",
-            "Input tokens": f"{work.usage['input_tokens']:,}",
-            "Output tokens": f"{work.usage['output_tokens']:,}",
-            "Cost": NONE if work.cost is None else format_dollars(work.cost),
+            "Model calls": f"{work['model_calls']:,}",
+            "Input tokens": f"{work['input_tokens']:,}",
+            "Output tokens": f"{work['output_tokens']:,}",
+            "Cost": NONE if facts.preparation_cost is None else format_dollars(facts.preparation_cost),
         }
         for facts in run.plan.methods.values()
-        if (work := facts.preparation) and work.usage["model_calls"]
+        if (work := facts.preparation) and work["model_calls"]
     ]
     note = "What the work before the first question costs in all, whether or not this run has paid for it."
     return Table("Index-time work", pd.DataFrame(rows), [note])
@@ -299,10 +289,3 @@ def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
             row |= {measure.name: figure.mean, f"{measure.name}_low": figure.low, f"{measure.name}_high": figure.high}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def to_markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown."""
-    rows = [table.columns, ["---"] * len(table.columns), *table.itertuples(index=False)]
-    escaped = ([str(cell).replace("|", "\\|") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)

@@ -6,8 +6,7 @@ Local search answers from what the graph and the corpus hold about the entities 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,7 @@ from pydantic import Field
 from arag.errors import InputError
 from arag.evaluation.method import Method, Session
 from arag.evaluation.methods.graphrag.building import build_graph
-from arag.evaluation.methods.graphrag.context import SOURCES, Context, build_context, chunk_text, fill
-from arag.evaluation.methods.graphrag.knowledge import Entity, KnowledgeGraph
-from arag.evaluation.methods.shared import Passages
+from arag.evaluation.methods.graphrag.knowledge import Entity, KnowledgeGraph, build_context
 from arag.graph.prompts import EXAMPLE_ID, as_data
 from arag.retrieval.tokens import count_tokens
 
@@ -35,11 +32,10 @@ it, name the sources that it rests on, each in square brackets, like
 
 
 class Knowledge(NamedTuple):
-    """What is made before the first question: the graph, its entities' vectors, the chunks where it has no entities."""
+    """What is made before the first question: the graph, and its entities' vectors."""
 
     graph: KnowledgeGraph
     vectors: NDArray[np.float32]
-    passages: Passages | None
 
 
 class GraphRAG(Method):
@@ -56,41 +52,31 @@ class GraphRAG(Method):
 
     max_tokens: int = Field(12_000, ge=1_000, description="Tokens of the context.")
 
-    def model_post_init(self, _: Any) -> None:
-        """Refuse to be chosen without the package that finds communities."""
-        if find_spec("graspologic_native") is None:
+    def prepare(self, session: Session) -> Knowledge:
+        """Build the graph, and embed its entities."""
+        if find_spec("graspologic_native") is None:  # it finds communities
             raise InputError(
                 "graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'"
             )
-
-    def prepare(self, session: Session) -> Knowledge:
-        """Build the graph, and embed its entities."""
         graph = build_graph(session)
         texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
-        vectors = session.lab.vectors(texts, "Entities embedded")
-        return Knowledge(graph, vectors, None if graph.entities else session.lab.passages())
+        return Knowledge(graph, session.lab.vectors(texts, "Entities embedded"))
 
     def answer(self, question: str, session: Session, prepared: Knowledge) -> str:
-        """Answer from the reports, rows and chunks that belong to the nearest entities; without any, from chunks."""
+        """Answer from the reports, rows and chunks that belong to the nearest entities."""
         index, graph, selected = session.lab.index, prepared.graph, list[Entity]()
-        if prepared.passages is None:
+        if graph.entities:
             similarities = prepared.vectors @ index.embedder.embed_query(question)
             selected = [graph.entities[n] for n in np.argsort(-similarities, kind="stable")[:_SELECTED]]
-            context = build_context(graph, selected, index.get, self.max_tokens)
-        else:
-            chunks, text = fill(SOURCES, prepared.passages.top(question, session.lab.top_k), chunk_text, inf)
-            context = Context([], [], [], chunks, "", text)
+        context = build_context(graph, selected, index.get, self.max_tokens)
         session.retrieved(context.chunks, question, entities=len(selected))
         session.retrieved([], question, tool="graph_context", tokens=count_tokens(context.tables))
-        counts = f"{len(graph.entities):,} entities, {len(graph.relationships):,} relationships"
-        session.note("Knowledge graph", [f"{counts}, {len(graph.reports):,} reports"])
         session.note("Entities selected", [f"{entity.title} ({entity.type})" for entity in selected])
         session.note(
             "Communities used",
             [f"{it.title} (level {it.community.level}, rated {it.rating:g})" for it in context.reports],
         )
         session.note("Relationships", [f"{it.source} -> {it.target}: {it.description}" for it in context.relationships])
-        session.note("Chunks", [chunk.id for chunk in context.chunks])
         data = (context.tables + context.sources).strip()
         return session.ask(_TASK, f"{question}\n\n{as_data('data', data or 'Nothing.')}")
 

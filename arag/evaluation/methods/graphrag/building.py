@@ -1,16 +1,22 @@
-"""Builds the knowledge graph of a corpus (Edge et al. 2024, section 3.1)."""
+"""Builds the knowledge graph of a corpus (Edge et al. 2024, section 3.1).
+
+The model reads entities and relationships in chunks, which are merged into one graph; it puts several descriptions into
+one, and reports on communities of closely related entities.
+"""
 
 from __future__ import annotations
 
+import html
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods.graphrag.communities import find_communities
-from arag.evaluation.methods.graphrag.extraction import extract, merge
 from arag.evaluation.methods.graphrag.knowledge import (
     ENTITIES,
     RELATIONSHIPS,
@@ -27,8 +33,41 @@ from arag.evaluation.methods.shared import Rating
 from arag.graph.prompts import as_data
 from arag.retrieval.tokens import count_tokens
 
+TASK = """You turn a text into a knowledge graph.
+
+1. List every entity in the text that is one of these types: organization, person, geo, event. Give its name as the
+text spells it out most fully, its type, and a description: all that the text says about what it is and does.
+2. List the relationships between these entities that the text states or clearly implies. Name both ends exactly as in
+your list of entities, say why they are related, and rate the strength of the relationship from 1 (mentioned together)
+to 10 (inseparable).
+
+Write in the language of the text, and say nothing that is not in it. Reply with one JSON object and nothing else:
+{"entities": [{"name": "...", "type": "...", "description": "..."}],
+"relationships": [{"source": "...", "target": "...", "description": "...", "strength": 1}]}
+A text without such entities gets two empty lists.
+
+For example, "Ada Venn has run the Tarn Ferry Company since 1911." holds two entities and one relationship:
+{"entities": [{"name": "Ada Venn", "type": "person", "description": "Has run the Tarn Ferry Company since 1911."},
+{"name": "Tarn Ferry Company", "type": "organization", "description": "Has been run by Ada Venn since 1911."}],
+"relationships": [{"source": "Ada Venn", "target": "Tarn Ferry Company", "description": "Ada Venn has run the company
+since 1911.", "strength": 9}]}"""
+
+AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
+of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
+
+Mention = tuple[str, str]
+"""The id of a chunk that names something, and how it describes it."""
+# Small models write null for what they do not know.
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+
 MAX_DESCRIPTIONS_TOKENS = 4_000  # in one call
 MAX_TABLES_TOKENS = 8_000  # of one community
+
+_MAX_MEMBERS = 10  # larger communities are divided further, on the next level
+_SEED = 0xDEADBEEF
 
 _DESCRIBE = """You are given descriptions of one entity, or of the relationship between two, from several passages.
 Write one description that holds all their facts, in the third person, with the names in it so that it can be
@@ -63,6 +102,94 @@ class CommunityReport(BaseModel):
     findings: list[_Finding]
 
 
+# --- reading ---
+
+
+class ChunkEntity(BaseModel):
+    """An entity as one chunk names it."""
+
+    name: str
+    type: _Text = ""
+    description: _Text = ""
+
+
+class ChunkRelationship(BaseModel):
+    """A relationship as one chunk names it; its ends are names of entities."""
+
+    source: str
+    target: str
+    description: _Text = ""
+    strength: FiniteFloat = 1
+
+
+class Extraction(BaseModel):
+    """The entities and relationships of one chunk. Those that are not valid are left out."""
+
+    entities: list[OnErrorOmit[ChunkEntity]]
+    relationships: list[OnErrorOmit[ChunkRelationship]] = []
+
+
+def extract(session: Session) -> list[tuple[str, Extraction]]:
+    """Let the model read each chunk twice; return what it found, with the chunks' ids."""
+    chunks = session.lab.chunks
+    texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
+    replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
+    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, replies, strict=True) if reply]
+    conversations: list[list[AnyMessage]] = [
+        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
+    ]
+    again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
+    both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
+    return [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
+
+
+def clean(text: str) -> str:
+    """Return a text without HTML escapes, control characters and surrounding white space."""
+    return _CONTROL.sub(" ", html.unescape(text)).strip()
+
+
+def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:
+    """Merge what was read in chunks, of which each may be there several times.
+
+    Names are compared in capitals. Of entities with one name and several types, the first type is kept. Relationships
+    are directed; those with an end that is not an entity are dropped.
+    """
+    types: dict[str, str] = {}
+    entities: dict[str, list[Mention]] = defaultdict(list)
+    pairs: dict[tuple[str, str], list[Mention]] = defaultdict(list)
+    weights: dict[tuple[str, str], float] = defaultdict(float)
+    for chunk_id, extraction in extractions:
+        for entity in extraction.entities:
+            title, kind = clean(entity.name).upper(), clean(entity.type).upper()
+            if title and types.setdefault(title, kind) == kind:
+                entities[title].append((chunk_id, clean(entity.description)))
+        for each in extraction.relationships:
+            ends = clean(each.source).upper(), clean(each.target).upper()
+            pairs[ends].append((chunk_id, clean(each.description)))
+            weights[ends] += min(max(each.strength, _MIN_STRENGTH), _MAX_STRENGTH)
+    known = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
+    degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in known} for end in pair)
+    return (
+        [
+            Entity(number, *_sum_up(mentions), title, types[title], degrees[title])
+            for number, (title, mentions) in enumerate(entities.items())
+        ],
+        [
+            Relationship(number, *_sum_up(mentions), *ends, weights[ends], sum(degrees[end] for end in ends))
+            for number, (ends, mentions) in enumerate(known.items())
+        ],
+    )
+
+
+def _sum_up(mentions: Sequence[Mention]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the different descriptions, sorted, and the chunks in order."""
+    descriptions = {description for _, description in mentions} - {""}
+    return tuple(sorted(descriptions)), tuple(dict.fromkeys(chunk_id for chunk_id, _ in mentions))
+
+
+# --- the graph ---
+
+
 def build_graph(session: Session) -> KnowledgeGraph:
     """Build the graph of a corpus."""
     entities, relationships = merge(extract(session))
@@ -95,6 +222,51 @@ def _summarise_one(session: Session, item: Item) -> Item:
             return item
         rest = rest[len(batch) - 1 :]
     return replace(item, descriptions=(summary,))
+
+
+def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
+    """Find the communities of the largest group of entities that relationships connect (Leiden; section 3.1.4).
+
+    Relationships count as undirected; of several between two entities, the last one's weight counts.
+    """
+    from graspologic_native import hierarchical_leiden
+
+    weights: dict[tuple[str, str], float] = {}
+    for each in relationships:
+        pair = min(each.source, each.target), max(each.source, each.target)
+        weights.pop(pair, None)  # it moves to the end, which decides between groups of one size
+        weights[pair] = each.weight
+    if not weights:
+        return []
+    largest = _find_largest_component(list(weights))
+    members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
+    for place in hierarchical_leiden(
+        edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
+        starting_communities=None,
+        resolution=1.0,
+        randomness=0.001,
+        iterations=1,
+        use_modularity=True,
+        max_cluster_size=_MAX_MEMBERS,
+        seed=_SEED,
+    ):
+        parent = -1 if place.parent_cluster is None else place.parent_cluster
+        members[place.level, place.cluster, parent].append(place.node)
+    return [
+        Community(number, level, parent, tuple(sorted(titles)))
+        for (level, number, parent), titles in sorted(members.items())
+    ]
+
+
+def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the largest connected component; of several, the one whose first node comes first in the pairs."""
+    component_of: dict[str, set[str]] = {}
+    for pair in pairs:
+        smaller, larger = sorted((component_of.setdefault(title, {title}) for title in pair), key=len)
+        if smaller is not larger:
+            larger |= smaller
+            component_of |= dict.fromkeys(smaller, larger)
+    return max((component_of[title] for title in [*(one for one, _ in pairs), *(other for _, other in pairs)]), key=len)
 
 
 def write_reports(session: Session, graph: KnowledgeGraph) -> list[Report]:

@@ -124,27 +124,14 @@ def test_values_and_arrays_go_both_ways(child):
         assert (result.dtype, result.shape) == (array.dtype, array.shape)
 
 
-def test_an_array_of_objects_is_refused_in_both_processes(child):
-    with pytest.raises(TypeError, match="arrays of Python objects"):
-        child.call("echo", np.array([print]), seconds=30)
-    with pytest.raises(RaisedInChildError, match="JSON serializable"):
-        child.call("echo", 1, np.ones(2), seconds=30)  # an array within a list
-
-
 @pytest.mark.parametrize(
-    ("call", "kind"),
-    [
-        (("fail", "no"), "LookupError"),
-        (("panic",), "PanicException"),
-        (("unserved",), "KeyError"),
-        (("os",), "KeyError"),
-    ],
+    ("call", "said"),
+    [(("fail", "no"), "no"), (("panic",), "index out of bounds"), (("unserved",), "unserved"), (("os",), "os")],
 )
-def test_an_error_has_its_types_name_and_the_process_goes_on_and_only_listed_functions_are_called(child, call, kind):
+def test_after_an_error_the_process_goes_on_and_only_listed_functions_are_called(child, call, said):
     before = child.call("process_id", seconds=30)
-    with pytest.raises(RaisedInChildError) as error:
+    with pytest.raises(RaisedInChildError, match=said):
         child.call(*call, seconds=30)
-    assert error.value.kind == kind
     assert child.call("process_id", seconds=30) == before
 
 

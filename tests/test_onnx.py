@@ -9,8 +9,6 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arag.models import onnx
 from arag.models.embedders import load_embedder
@@ -59,15 +57,6 @@ def test_sentences_in_batches_have_the_vectors_that_they_have_alone():
     np.testing.assert_allclose(together, alone * 4, atol=1e-6)
     assert model.embed_query(SENTENCES[0]) == pytest.approx(alone[0], abs=1e-6)
     assert model.embed_documents([]) == []
-
-
-@given(st.lists(st.integers(0, 256)))
-def test_every_text_is_in_one_batch_which_is_not_too_large(lengths):
-    batches = list(onnx._make_batches(lengths))
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
-    for batch in batches:
-        assert 1 <= len(batch) <= 32
-        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 2_048
 
 
 def test_the_vectors_are_those_of_sentence_transformers():

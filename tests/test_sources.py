@@ -462,7 +462,7 @@ class TestList:
         assert arag("list", "--index", folder, "--documents", "x")[2] == "No document of the index is in the scope.\n"
         run_ingest([{"id": "a", "text": "One."}], tmp_path / "index", embedder=HashEmbeddings())
         remove(["a"], tmp_path / "index")
-        assert arag("list", "--index", tmp_path / "index")[1:] == ("", "The index is empty.\n")
+        assert arag("list", "--index", tmp_path / "index")[1:] == ("", "There are no documents.\n")
 
     def test_the_command(self, arag, folder):
         code, out, err = arag("list", "--index", folder)

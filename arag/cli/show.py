@@ -68,8 +68,7 @@ class RunView:
         if self._text.strip() != state["answer"]:
             self._write(None, state["answer"])
             self.end_line()
-        show_sources(state)
-        out.print()
+        _show_sources(state)
         _show_counts(state)
 
     def _write(self, message_id: str | None, piece: str) -> None:
@@ -83,14 +82,7 @@ class RunView:
         self._text += piece
 
 
-def show_answer(state: State) -> None:
-    """Print an answer and its sources."""
-    out.print(state["answer"])
-    show_sources(state)
-
-
-def show_sources(state: State) -> None:
-    """Print the sources of an answer: the chunks, their documents, and the sentences that bear the answer."""
+def _show_sources(state: State) -> None:
     if state["citations"]:
         out.print()
         out.print("Sources", style="bold")
@@ -106,24 +98,19 @@ def show_sources(state: State) -> None:
 
 
 def _show_counts(state: State) -> None:
-    trace, usage = state["trace"], state["usage"]
-    read = {chunk_id for call in trace for chunk_id in call["new_chunks"]}  # for this question
-    retrieved, evidence = (sum(call[name] for call in trace) for name in ("retrieved_tokens", "evidence_tokens"))
-    out.print(
-        f"{count(state['steps'], 'step')}, {count(len(trace), 'tool call')}, {count(retrieved, 'retrieved token')} "
-        f"({evidence:,} of evidence), {count(len(read), 'chunk')} read, {state['stop_reason']}",
-        style="dim",
-    )
+    trace, usage, dollars = state["trace"], state["usage"], cost(state["model_calls"])
+    retrieved = sum(call["retrieved_tokens"] for call in trace)
+    counts = [count(state["steps"], "step"), count(len(trace), "tool call"), count(retrieved, "retrieved token")]
     if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
-        used = f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached), "
-        used += count(usage["output_tokens"], "output token")
-        dollars = cost(state["model_calls"])
-        out.print(used + (f", {format_dollars(dollars)}" if dollars is not None else ""), style="dim")
+        counts.append(f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached)")
+        counts.append(count(usage["output_tokens"], "output token"))
+    if dollars:
+        counts.append(format_dollars(dollars))
+    out.print(f"\n{', '.join(counts)}, {state['stop_reason']}", style="dim")
 
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
     keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
-    tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
     values = {key: value for key, value in state.items() if key in keys}
-    return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}
+    return {"question": question} | values | {"cost": cost(state["model_calls"])}

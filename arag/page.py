@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, messages_from_dict
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -121,21 +121,18 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
 # --- what the template shows ---
 
 
-def _read_messages(state: Any) -> list[AnyMessage]:
-    messages = state.get("messages") if isinstance(state, Mapping) else None
-    if not messages:
+def _read_messages(state: Mapping[str, Any]) -> list[AnyMessage]:
+    if not state.get("messages"):
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
-        return [_read_message(message) for message in messages]
-    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+        return [_read_message(message) if isinstance(message, dict) else message for message in state["messages"]]
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 
 
-def _read_message(message: Any) -> AnyMessage:
-    if isinstance(message, dict) and "type" in message:  # LangChain's other conversion loses invalid calls
-        (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
-    else:
-        (read,) = convert_to_messages([message])
+def _read_message(message: dict[str, Any]) -> AnyMessage:
+    """Return a message from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+    (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
     return cast("AnyMessage", read)
 
 

@@ -7,9 +7,7 @@ import json
 import re
 
 import pytest
-from rich.color import ColorSystem
 
-from arag import terminal as printing
 from arag.evaluation.failures import csv_cell
 from arag.terminal import visible
 from fakes import HashEmbeddings
@@ -108,11 +106,6 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     harmless(arag(*ask, "--model", f"openai:m {HOSTILE}@{server.url}"), told=False)
     model = f"openai:{MODEL}@{server.url}"
     harmless(arag(*ask, "--model", model))
-    monkeypatch.setattr(printing.out, "_color_system", ColorSystem.STANDARD)
-    code, out, _ = arag(*ask, "--model", model)
-    styles = re.compile(r"\x1b\[[\d;]*m")
-    assert styles.search(out)
-    harmless((code, styles.sub("", out), ""))
     replies[0] = lambda _: Failure(401, message=HOSTILE)
     _, _, err = harmless(arag(*ask, "--model", model))
     assert err.startswith("Error: the model openai:m [bold]")

@@ -189,7 +189,10 @@ def info(
 def list_documents(
     index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the documents of an index: ids, titles, chunks and sources, with tabs between; with --json, metadata too."""
+    """List the documents of an index: id, title, number of chunks and source, separated by tabs.
+
+    With --json, print their metadata, too.
+    """
     with open_scoped(index, where, documents) as opened:
         if as_json:
             print_json({"documents": [asdict(document) for document in opened.documents()]})
@@ -214,9 +217,9 @@ def search(
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search an index without a model, and show what an agent is shown of the chunks; with --json, the paper's list.
+    """Search an index without a model, and print what an agent would see.
 
-    A search finds chunks with keywords, or with sentences close in meaning to a text.
+    With --json, print the chunks that rank first by the paper's scores.
     """
     from arag.retrieval.functions import search_keywords, search_meaning
     from arag.retrieval.present import Held

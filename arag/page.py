@@ -20,7 +20,7 @@ from markupsafe import Markup
 from arag.errors import InputError
 from arag.graph.citations import is_web_address
 from arag.graph.state import find_run, kind_of_reply, split_turn
-from arag.models.prices import cite_prices, cost, format_dollars
+from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total
 from arag.retrieval.text import count, shorten
@@ -113,7 +113,6 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         notes=state.get("notes") or (),
         steps=steps,
         retrievals=retrievals,
-        price_source=cite_prices(),
     )
     return TracePage(page)
 

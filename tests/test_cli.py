@@ -125,10 +125,8 @@ def test_ask_json_is_one_object_with_everything(arag, index):
 
 def test_ask_without_a_model_says_which_one_it_uses_and_a_forced_answer_says_so(arag, index, monkeypatch):
     monkeypatch.delenv("ARAG_MODEL", raising=False)
-    code, out, err = arag("ask", QUESTION, "--index", index, "--max-steps", 1)
-    assert (code, "forced: max_steps" in out) == (0, True)
-    assert "not a language model" in err
-    assert "ARAG_MODEL" in err
+    code, out, _ = arag("ask", QUESTION, "--index", index, "--max-steps", 1)
+    assert (code, "forced: max_steps" in out, "not a language model" in out) == (0, True, True)
 
 
 def test_ask_html_writes_a_page_of_the_run_also_of_one_that_failed(arag, index, tmp_path):

@@ -25,7 +25,6 @@ class RunView:
         self._message_id: str | None = None
         self._text = ""  # of the message that was shown last
         self._step = 0
-        self._arguments: dict[str | None, Any] = {}  # of the last message's calls, by their ids
 
     def show(self, mode: str, event: Any) -> None:
         """Show what a run streams in the modes `messages` and `updates`."""
@@ -39,23 +38,18 @@ class RunView:
             if node == "agent":
                 self._step += 1
                 message = update["messages"][-1]
-                calls = (*message.tool_calls, *message.invalid_tool_calls)
-                self._arguments = {call["id"]: call["args"] for call in calls}
+                for call in (*message.tool_calls, *message.invalid_tool_calls):
+                    self._show_call(call["name"] or "", call["args"])
             elif node == "tools":
                 for result in update["messages"]:
-                    self._show_call(result)
+                    _show_result(result)
             elif node == "force_answer":
                 out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
 
-    def _show_call(self, result: ToolMessage) -> None:
-        arguments = self._arguments.get(result.tool_call_id)
+    def _show_call(self, name: str, arguments: Any) -> None:
         named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
         shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
-        out.print(styled((f"{self._step:>2}", "dim"), " ", (result.name or "", "bold cyan"), f" {shown}"))
-        artifact = result.artifact or {}
-        chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
-        tokens = artifact.get("retrieved_tokens", 0)
-        out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+        out.print(styled((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}"))
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -80,6 +74,13 @@ class RunView:
                 out.print()
         out.print(piece, end="")
         self._text += piece
+
+
+def _show_result(result: ToolMessage) -> None:
+    artifact = result.artifact or {}
+    chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+    tokens = artifact.get("retrieved_tokens", 0)
+    out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
 
 def _show_sources(state: State) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from traceback import walk_tb
 from typing import Any, cast
 
@@ -28,8 +27,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         model: `provider:model` as in LangChain's `init_chat_model` (`openai:gpt-5-mini`,
             `anthropic:claude-sonnet-5-5`, `ollama:qwen3`). For an OpenAI-compatible server, add `@` and a base URL
             (`openai:qwen3@http://localhost:8000/v1`). `extractive` is the built-in model, which is not a language
-            model. A chat model is returned unchanged. None means the model in the environment variable ARAG_MODEL, else
-            `extractive`, with a note on stderr.
+            model; its answers say so. A chat model is returned unchanged. None means the model in the environment
+            variable ARAG_MODEL, else `extractive`.
         options: Options for the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`. Put options
             that only the provider knows into `model_kwargs={...}`, if the class has it.
 
@@ -46,14 +45,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         >>> model.model_name, model.reasoning_effort
         ('gpt-5-mini', 'low')
     """
-    if model is None and not (model := os.environ.get(MODEL_VARIABLE)):
-        print(  # noqa: T201
-            "arag: no model given, using the built-in extractive model, which quotes sentences and is not a language "
-            f"model. To use another, give a provider:model string or set {MODEL_VARIABLE} (for example "
-            "openai:gpt-5-mini).",
-            file=sys.stderr,
-        )
-        model = EXTRACTIVE
+    if model is None:
+        model = os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if isinstance(model, str) and model != EXTRACTIVE:
         return _create(model, options)
     if options or not isinstance(model, str | BaseChatModel):

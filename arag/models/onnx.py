@@ -66,7 +66,7 @@ class OnnxEmbeddings(Embeddings):
         order = sorted(range(len(texts)), key=lambda place: -len(encodings[place]))
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
         vectors = np.empty((len(texts), _DIMENSION), dtype=np.float32)
-        with ThreadPoolExecutor(_count_threads()) as pool:
+        with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
             results = pool.map(lambda batch: self._embed([encodings[place] for place in batch]), batches)
             for batch, some in zip(batches, results, strict=True):
                 vectors[batch] = some
@@ -87,11 +87,6 @@ class OnnxEmbeddings(Embeddings):
         (tokens, *_) = self._session.run(None, {name: inputs[name] for name in self._inputs})
         means = np.einsum("bsd,bs->bd", tokens, mask.astype(np.float32)) / mask.sum(axis=1, keepdims=True)
         return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), dtype=np.float32)
-
-
-def _count_threads() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(_MAX_THREADS, cores or 1)
 
 
 def load_onnx() -> OnnxEmbeddings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 _FREE = "extractive"
@@ -30,11 +29,6 @@ def format_dollars(amount: float) -> str:
     if amount < 0.0001:
         return "< $0.0001"
     return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
-
-
-def cite_prices() -> str:
-    """Return the source of the prices, for reports."""
-    return f"genai-prices {version('genai-prices')}"
 
 
 def _price(call: Mapping[str, Any]) -> float | None:

@@ -79,7 +79,7 @@ def ask(
             conversation.ask(question, view)
         except BaseException as error:
             if html is not None and conversation.state:
-                with suppress(InputError):  # the run's error matters more
+                with suppress(OSError):  # the run's error matters more
                     conversation.write_page(html, str(error) or type(error).__name__)
             raise
     if view:
@@ -171,7 +171,7 @@ class _Conversation:
 
         self._model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
         settings: dict[str, Any] = {"top_k": top_k, "max_steps": max_steps, "checkpointer": InMemorySaver()}
-        self._agent = create_arag_agent(load_model(model, **options), index, **settings)
+        self._agent = create_arag_agent(load_model(self._model, **options), index, **settings)
         self.state: Any = {}
 
     def ask(self, question: str, view: RunView | None) -> None:
@@ -205,10 +205,7 @@ class _Conversation:
         from arag.page import trace_page
 
         page = trace_page(self.state, error=without_credentials(failure), model=self._model)
-        try:
-            file.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"the page cannot be written to {file}: {error.strerror}") from error
+        file.write_text(page, encoding="utf-8")
 
 
 @cache

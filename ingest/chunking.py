@@ -16,8 +16,9 @@ from arag.retrieval.types import Chunk, Sentence
 CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
 
 # Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
-# stops) is cut at word borders into pieces that are embedded in full.
+# stops) is cut into pieces that are embedded in full.
 MAX_SENTENCE_TOKENS = 256
+_LINE = re.compile(r".+\s*")
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -25,8 +26,8 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) 
     """Cut a document into chunks, in order; their concatenated texts are the document's text.
 
     Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
-    of one. A sentence that is longer than a chunk is cut at word borders. Chunks that came with the document are
-    kept unchanged.
+    of one. A sentence that is longer than a chunk is cut between its lines, or else its words. Chunks that came with
+    the document are kept unchanged.
     """
     parts = list(_cut_document(document, chunk_tokens, count))
     return [
@@ -89,23 +90,32 @@ def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:
 
 
 def _cut(text: str, sentence: Sentence, max_tokens: int, count: CountBatch) -> Iterator[Sentence]:
-    """Cut a sentence into pieces of at most `max_tokens`, at word borders, or inside a word that is too long."""
-    words = [(m.start(), m.end()) for m in _WORD.finditer(text, sentence.start, sentence.end)]
-    sizes = count([text[start:end] for start, end in words])
+    """Cut a sentence into pieces of at most `max_tokens`, at the ends of lines: in a PDF, they are rows of tables."""
+    for start, end in _fill(text, sentence.start, sentence.end, _LINE, max_tokens, count):
+        yield replace(sentence, start=start, end=start + len(text[start:end].rstrip()))
+
+
+def _fill(
+    text: str, start: int, end: int, part: re.Pattern[str], max_tokens: int, count: CountBatch
+) -> list[tuple[int, int]]:
+    """Cut between lines, or between the words of a line that is too long, or inside a word that is too long."""
+    places = [match.span() for match in part.finditer(text, start, end)]
     pieces: list[tuple[int, int]] = []
     filled = max_tokens + 1
-    for (start, end), size in zip(words, sizes, strict=True):
+    for (first, last), size in zip(places, count([text[first:last] for first, last in places]), strict=True):
         if size > max_tokens:
-            pieces += _halves(text, start, end, max_tokens, count)
+            if part is _LINE:
+                pieces += _fill(text, first, last, _WORD, max_tokens, count)
+            else:
+                pieces += _halves(text, first, last, max_tokens, count)
             filled = max_tokens + 1
         elif filled + size > max_tokens:
-            pieces.append((start, end))
+            pieces.append((first, last))
             filled = size
         else:
-            pieces[-1] = (pieces[-1][0], end)
+            pieces[-1] = (pieces[-1][0], last)
             filled += size
-    for start, end in pieces:
-        yield replace(sentence, start=start, end=start + len(text[start:end].rstrip()))
+    return pieces
 
 
 def _halves(text: str, start: int, end: int, max_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:

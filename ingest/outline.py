@@ -17,9 +17,10 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
 # A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
 _PLAIN_HEADING = re.compile(r"(?:(?:Item |Note |Part )?\d[\d.]*\s+)?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
-# A line of a paragraph must also have at least two words, each with a capital but for short ones.
+# A line of a paragraph must also have at least two words, each with a capital but for short ones, and not end with some
+# of them said twice, as a table's header: `Planned Actual Planned Actual`.
 _TITLE_CASE = re.compile(
-    r"(?=.{6,80}$)(?:(?:Item |Note |Part )?\d[\d.]*\s+)?"
+    r"(?=.{6,80}$)(?!.*\b(\w.*) \1$)(?:(?:Item |Note |Part )?\d[\d.]*\s+)?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
 )
 

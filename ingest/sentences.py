@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 4  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 5  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once
 _MAX_HEADING = 100  # characters

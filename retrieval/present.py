@@ -146,9 +146,11 @@ def _shorten(hit: Hit, query: str) -> Hit:
     """Return a hit with a part of its best sentence only, around a keyword or the query's rarest word."""
     sentences = [s for s in hit.excerpt.sentences if s.matched and not is_title(s.text, hit.excerpt.title)]
     sentences = sentences or list(hit.excerpt.sentences)
-    places = {s.position: _find_places(s.text, hit, query) for s in sentences}
+    places = {s.position: _find_places(s.text, hit, query) for s in hit.excerpt.sentences}
     sentences.sort(key=lambda s: (-(s.similarity or 0), -len(places[s.position])))
     best = next((s for s in sentences if len(s.text) > BRIEF_CHARACTERS // 3), sentences[0])
+    heading = best.text.strip("# ")
+    best = next((s for s in hit.excerpt.sentences if s.under[-1:] == (heading,)), best)  # what stands below it
     text = best.text
     if len(text) > UNCUT_CHARACTERS:
         text = cut_around(text, min(places[best.position], default=0), BRIEF_CHARACTERS)

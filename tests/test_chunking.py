@@ -106,6 +106,14 @@ def test_a_sentence_longer_than_an_embedder_reads_is_split_within_a_chunk():
     assert_sound(chunk)
 
 
+def test_a_table_of_a_pdf_is_cut_between_its_rows():
+    text = "\n".join(f"RM-{n:03} Kelda 65 {n} months dry bench Ingrid Solheim" for n in range(300))
+    chunks = cut(document(text), chunk_tokens=1_000)
+    sentences = [chunk.sentence_text(n) for chunk in chunks for n in range(len(chunk.sentences))]
+    assert len(sentences) > len(chunks) > 1
+    assert {(sentence[:3], sentence[-7:]) for sentence in sentences} == {("RM-", "Solheim")}
+
+
 def test_a_huge_word_is_cut_inside():
     text = "It begins: " + "x" * 100_000 + " and ends."
     chunks = cut(document(text), chunk_tokens=50)
@@ -172,6 +180,9 @@ def test_the_title_again_and_page_headers_are_no_headings():
 def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
     text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
     assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
+    assert {heading for _, heading in places("It was late.\nProduct Min Max Min Max\nThe end was near. He left.")} == {
+        ""
+    }
 
 
 def rows(text):

@@ -83,6 +83,13 @@ def test_a_common_keyword_takes_no_room_from_the_others(make_index):
     assert "[n0:0]" in tool.invoke({"keywords": ["trade", "nowhere"]}).partition("In brief:")[0]
 
 
+def test_of_a_heading_in_brief_what_stands_below_it_is_shown(make_index):
+    documents = {f"n{n}": f"## Launch\n\nIt is on day {n}.\n\n## More\n\nWords." for n in range(9)}
+    (tool,) = make_tools(make_index(documents | {"mara": "Mara kept the light."}), names=["keyword_search"])
+    content = tool.invoke({"keywords": ["Mara", "launch"]})
+    assert "In brief:\n[n0:0] Launch: It is on day 0. …" in content
+
+
 def test_a_keyword_counts_as_a_word_first(make_index):
     documents = {f"n{n}": "The ball rolled over the wall. " * 3 for n in range(8)} | {"w": "They sang it all."}
     (tool,) = make_tools(make_index(documents), names=["keyword_search"])

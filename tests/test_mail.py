@@ -47,6 +47,20 @@ def test_attached_texts_and_mails_are_read_and_others_named(tmp_path):
     assert content.left_out == ("attachment plan.pdf: application/pdf is not read",)
 
 
+def test_an_older_mail_below_the_answer_stands_under_its_writer(tmp_path):
+    answer = "It is 55.\n\nMaren Tolk\n\n"
+    marked = read(
+        tmp_path, mail(f"{answer}On 13 May 2025, Odvar Felisk\n<o@x.org> wrote:\n\n> It is 40.\n>\n> Odvar")
+    ).text
+    assert f"{answer}## On 13 May 2025, Odvar Felisk <o@x.org> wrote\n\n> It is 40." in marked
+    below = read(
+        tmp_path, mail(f"{answer}-----Original Message-----\nFrom: Odvar Felisk\nTo: Maren Tolk\n\nIt is 40.")
+    ).text
+    assert "\n## From: Odvar Felisk\nTo: Maren Tolk\n\nIt is 40." in below
+    among = read(tmp_path, mail("You asked:\n> Is it 40?\n\nIt is 55.")).text
+    assert among.endswith("You asked:\n> Is it 40?\n\nIt is 55.")
+
+
 @pytest.mark.parametrize(("text", "shown"), [("Plain words.", "Plain words."), ("", "Words of a page.")])
 def test_of_two_versions_the_plain_one_is_read_unless_it_is_empty(tmp_path, text, shown):
     message = mail(text)

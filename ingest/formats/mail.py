@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from email import message_from_bytes
@@ -16,6 +17,12 @@ from arag.ingest.formats.html import decode_html, html_content
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # of versions of one text, the first is the best
+# The start of an older mail below the answer: a rule and fields, or who wrote what is marked with `>` to the end.
+_OLDER = re.compile(
+    r"^[-_]{3}.*\n+(?=\S+: .*\n\S+: )"
+    r"|^((?:(?<=\n\n)\S.*\n)?[^\s>].*)[:：]\s*\n(?=(?:>.*(?:\n+|\Z))+\Z)",
+    re.MULTILINE,
+)
 
 
 def read_mail(path: Path) -> Content:
@@ -60,7 +67,7 @@ def _texts(part: Message, left_out: list[str]) -> Iterator[str]:
         for each in parts:
             yield from (_mail_texts if kind == "message/rfc822" else _texts)(each, left_out)
     elif kind in _READ:
-        yield from (name and f"Attachment: {name}", _text(part).strip())
+        yield from (name and f"Attachment: {name}", _mark_older(_text(part).strip()))
     elif not kind.startswith("image/") or part.get_content_disposition() == "attachment":
         left_out.append(f"attachment {name}: {kind} is not read" if name else f"a part: {kind} is not read")
         yield name and f"Attachment: {name}"
@@ -75,6 +82,11 @@ def _text(part: Message) -> str:
     except (LookupError, ValueError):  # an encoding that is unknown, or not the one declared
         text = data.decode("cp1252", "replace")
     return html_content(text).text if is_html else text
+
+
+def _mark_older(text: str) -> str:
+    """Begin older mails below an answer with a heading, that their words do not pass for the sender's."""
+    return _OLDER.sub(lambda start: f"## {folded(start[1])}\n\n" if start[1] else f"{start[0]}## ", text)
 
 
 def _decoded(header: object) -> str:

@@ -128,7 +128,8 @@ def test_a_missing_key_is_named_and_a_server_of_ones_own_needs_none(monkeypatch,
             load(model)
     assert isinstance(load_model(model, api_key="secret"), BaseChatModel)
     own = f"{model}@http://127.0.0.1:1/v1"
-    assert getattr(load_model(own), field).get_secret_value() == "none"
+    for options in ({}, {"default_headers": {"Authorization": "Basic secret"}}):
+        assert getattr(load_model(own, **options), field).get_secret_value() == "none"
     monkeypatch.setenv(variable, "secret")
     assert getattr(load_model(own), field).get_secret_value() == "secret"
 

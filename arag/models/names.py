@@ -100,10 +100,11 @@ def connection_options(name: ModelName, *, has_key: bool = False) -> dict[str, A
         ModelError: The provider needs a key, and neither the caller nor the environment has one.
     """
     options: dict[str, Any] = {"base_url": name.base_url} if name.base_url else {}
-    if name.provider in _NEEDS_KEY and not has_key and not os.environ.get(name.key_variable):
-        if not name.base_url:
+    if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
+        if name.base_url:
+            options["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
+        elif not has_key:
             raise ModelError(
                 f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}"
             )
-        options["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
     return options

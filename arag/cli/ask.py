@@ -79,7 +79,7 @@ def ask(
             conversation.ask(question, view)
         except BaseException as error:
             if html is not None and conversation.state:
-                with suppress(OSError):  # the run's error matters more
+                with suppress(InputError):  # the run's error matters more
                     conversation.write_page(html, str(error) or type(error).__name__)
             raise
     if view:
@@ -205,7 +205,10 @@ class _Conversation:
         from arag.page import trace_page
 
         page = trace_page(self.state, error=without_credentials(failure), model=self._model)
-        file.write_text(page, encoding="utf-8")
+        try:
+            file.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"the page cannot be written to {file}: {error.strerror}") from error
 
 
 @cache

@@ -61,6 +61,8 @@ class IngestSummary:
         read: Documents read in this run that are in the index now.
         written: Those of them that were new or had changed.
         removed: Documents that were pruned.
+        other_scripts: Documents read in this run that begin in another script than the embedder knows; 0 unless it is
+            the default one, which is for English.
         absent: Documents in the index that were not read in this run.
         skipped: What was skipped in the folders, and why: files without a reader, links and indexes.
         embedded: Sentences embedded in this run.
@@ -74,6 +76,7 @@ class IngestSummary:
     read: int
     written: int
     removed: int
+    other_scripts: int
     absent: int
     skipped: tuple[Problem, ...]
     embedded: int

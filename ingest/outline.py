@@ -15,13 +15,15 @@ _CELL_BORDER = " | "
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
+_NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
-_PLAIN_HEADING = re.compile(r"(?:(?:Item |Note |Part )?\d[\d.]*\s+)?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
+_PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
 # A line of a paragraph must also have at least two words, each with a capital but for short ones, and not end with some
-# of them said twice, as a table's header: `Planned Actual Planned Actual`.
+# of them said twice, as a table's header: `Planned Actual Planned Actual`. One word is enough after a number as 3.4.
 _TITLE_CASE = re.compile(
-    r"(?=.{6,80}$)(?!.*\b(\w.*) \1$)(?:(?:Item |Note |Part )?\d[\d.]*\s+)?"
+    rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$){_NUMBER}?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
+    r"|(?:\d{1,2}|[A-Z])(?:\.\d{1,2})+\s+[A-Z][\w’'/-]+"
 )
 
 

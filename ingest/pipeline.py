@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import warnings
-from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -25,6 +24,7 @@ from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.locations import store_at, using_store
 from arag.retrieval.storage import IndexStore
+from arag.retrieval.text import SAMPLE_CHARACTERS, count, is_latin
 from arag.retrieval.trust import check_embedder
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MIN_CHUNK_TOKENS = 50
 _BATCH_CHARACTERS = 100_000  # of documents that are looked up in the index at once
 _BATCH_DOCUMENTS = 500
 _MAX_NAMES = 5  # of what was left out, in a message
-_LAST_LATIN_LETTER = "\u024f"
+_MANY_OTHERS = 0.05  # of the documents
 
 
 def ingest(
@@ -48,6 +48,7 @@ def ingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> Index:
     """Write files, folders and documents into an index and open it.
@@ -67,6 +68,8 @@ def ingest(
         readers: How files are read, by their endings, beside the formats that are built in: another ending to read them
             like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. The message
             of a ValueError that it raises says why the file is left out.
+        encoding: Of text files, tables, web pages and programs that are not in Unicode and declare no encoding:
+            `windows-1252`. By default, they are read if there is no doubt about it, else left out.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread.
 
@@ -85,19 +88,18 @@ def ingest(
         >>> with ingest("examples/corpus", "my-index") as corpus:
         ...     corpus
         Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
-
-        With LangChain documents, from any loader:
-
-        >>> from langchain_core.documents import Document
-        >>> pages = [Document("The mill stands.", metadata={"source": "mill.pdf", "page": n}) for n in range(2)]
-        >>> with ingest(iter(pages), "mills") as mills:
-        ...     [document.id for document in mills.documents()]
-        ['mill.pdf#page=0', 'mill.pdf#page=1']
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
     summary = run_ingest(
-        sources, store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers, progress=progress
+        sources,
+        store,
+        embedder=chosen,
+        chunk_tokens=chunk_tokens,
+        prune=prune,
+        readers=readers,
+        encoding=encoding,
+        progress=progress,
     )
     _warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
@@ -111,6 +113,7 @@ async def aingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> Index:
     """Do the same as `ingest` in a thread, so that the event loop stays free.
@@ -136,7 +139,7 @@ async def aingest(
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
     work = partial(run_ingest, index=store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers)
-    summary = await run_in_thread(partial(work, progress=progress), sources)
+    summary = await run_in_thread(partial(work, encoding=encoding, progress=progress), sources)
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -149,6 +152,7 @@ def run_ingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
+    encoding: str = "",
     progress: bool | ShowProgress = False,
 ) -> IngestSummary:
     """Write files, folders and documents into an index and return a summary.
@@ -167,7 +171,7 @@ def run_ingest(
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
-    with using_store(index) as store, Readers(readers) as by_ending:
+    with using_store(index) as store, Readers(readers, encoding) as by_ending:
         reader = SourceReader(sources, by_ending, store.location if isinstance(store.location, Path) else None)
         meter = Meter(progress, reader.total)
         problems: list[Problem] = []
@@ -178,15 +182,17 @@ def run_ingest(
         if embedder is None:
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
-            ids, is_new = Ids(writer), not writer.settings.documents
+            ids, others, is_said = Ids(writer, reader), 0, False
+            is_english = writer.settings.embedder == DEFAULT_EMBEDDER
             named = _sort_out(map(ids.assign, chain([first], documents)), problems)
             while batch := _take_batch(named):
-                if is_new:
-                    _warn_of_scripts(batch, writer.settings.embedder)
-                is_new = False  # only the first texts are looked at
+                if is_english:
+                    others += sum(not is_latin(document.text[:SAMPLE_CHARACTERS]) for document in batch)
+                    is_said = is_said or _warn_of_scripts(others, len(ids.used))
                 writer.put(batch, reader.bytes)
             writer.flush()
             removed = _prune(writer, ids, reader) if prune else 0
+            _warn_of_others(writer.draft.unpublished() - ids.used.keys())
             problems += writer.problems.values()
             read = len(ids.used) - len(writer.problems)
             kept = len(writer.draft.fingerprints(writer.problems))  # former versions
@@ -197,6 +203,7 @@ def run_ingest(
                 read=read,
                 written=len(writer.written),
                 removed=removed,
+                other_scripts=others,
                 absent=settings.documents - read - kept,
                 skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
                 embedded=writer.embedded,
@@ -228,13 +235,25 @@ def _take_batch(documents: Iterator[Document]) -> list[Document]:
     return batch
 
 
-def _warn_of_scripts(documents: Sequence[Document], embedder: str) -> None:
-    """Warn if most letters are not Latin, and the embedder is the default one, which is for English."""
-    letters = [letter for document in documents for letter in document.text[:2_000] if letter.isalpha()]
-    if embedder == DEFAULT_EMBEDDER and 2 * sum(letter > _LAST_LATIN_LETTER for letter in letters) > len(letters):
+def _warn_of_scripts(others: int, read: int) -> bool:
+    """Warn if many of the documents read so far are in scripts that the default embedder does not know."""
+    if others < _MANY_OTHERS * read:
+        return False
+    warnings.warn(
+        f"{others:,} of the first {count(read, 'document')} are not in Latin letters, but this index's embedder is for "
+        "English: to find them by meaning, ingest them into a new index with a multilingual embedder, such as "
+        f"{MULTILINGUAL_EMBEDDER}",
+        stacklevel=4,
+    )
+    return True
+
+
+def _warn_of_others(documents: Collection[str]) -> None:
+    """Warn of documents that another run has stored, but not published."""
+    if documents:
         warnings.warn(
-            "most of the text is not in Latin letters, but this index's embedder is for English: to find it by "
-            f"meaning, ingest it into a new index with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
+            f"{count(len(documents), 'document')} of a run that did not finish, such as {min(documents)!r}, are "
+            "published with this one; for those that it did not reach, ingest its files again",
             stacklevel=4,
         )
 
@@ -246,13 +265,13 @@ def _prune(writer: IndexWriter, ids: Ids, reader: SourceReader) -> int:
     """
     if not (reader.files or reader.folders):
         warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
-    gone = []
-    for document in writer.draft.documents():
-        places = {document.source, *map(str, Path(document.source).parents)}
-        if document.source and document.id not in ids.used and reader.failures.isdisjoint(places):
-            is_gone = not os.path.lexists(document.source) and not places.isdisjoint(reader.folders)
-            if is_gone or document.source in reader.files:
-                gone.append(document.id)
+    read = reader.files - reader.failures
+    gone = [
+        document.id
+        for document in writer.draft.documents()
+        if document.source and document.id not in ids.used
+        if document.source in read or reader.is_gone(document.source)
+    ]
     writer.draft.remove(gone)
     return len(gone)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 5  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 6  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once
 _MAX_HEADING = 100  # characters
@@ -110,9 +110,12 @@ def _split_block(text: str, block: _Block, outline: Outline) -> Iterator[tuple[i
             piece = text[left:right].lstrip()
             if piece:
                 first = right - len(piece)
-                while headings and headings[0][0] < first:
-                    outline.enter(BARE, headings.popleft()[1])
-                yield first, first + len(piece.rstrip()), outline.path
+                path = outline.path
+                while headings and headings[0][0] <= first:
+                    start_of_heading, line = headings.popleft()
+                    parents = outline.enter(BARE, line)
+                    path = parents if start_of_heading == first else outline.path
+                yield first, first + len(piece.rstrip()), path
     for _, line in headings:
         outline.enter(BARE, line)
 

@@ -32,7 +32,7 @@ _VALID_SOURCES = (
     "sources must be paths, LangChain documents, dictionaries such as "
     '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
-_RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jsonl}
+RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jsonl}
 # What loaders and text splitters say of where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
@@ -103,6 +103,13 @@ class SourceReader:
                 else:
                     yield from self._read_file(file)
 
+    def is_gone(self, file: str) -> bool:
+        """Return whether a file was below one of the folders and is no longer there."""
+        if os.path.lexists(file):
+            return False
+        places = {file, *map(str, Path(file).parents)}
+        return self.failures.isdisjoint(places) and not places.isdisjoint(self.folders)
+
     def _check(self, item: Any, number: int) -> DocumentObject | list[_File | Problem]:
         """Return an object that was given, or the files of a path."""
         if isinstance(item, str | Path):
@@ -132,7 +139,7 @@ class SourceReader:
         if not files:
             fault = "contains no files that can be read" if path.is_dir() else f"has an unknown ending, {path.suffix!r}"
             raise InputError(
-                f"{name} {fault}; valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those "
+                f"{name} {fault}; valid endings are {' '.join([*self._readers.endings, *RECORD_READERS])}, and those "
                 'of programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
             )
         new = [file for file in files if isinstance(file, Problem) or file.real_path not in self.files]
@@ -174,12 +181,12 @@ class SourceReader:
         return f"no reader for {ending}" + (f"; to read it as text: --as {ending}=.txt" if _is_text(path) else "")
 
     def _knows(self, path: Path) -> bool:
-        return path.suffix.lower() in _RECORD_READERS or self._readers.knows(path)
+        return path.suffix.lower() in RECORD_READERS or self._readers.knows(path)
 
     def _read_file(self, file: _File) -> Iterator[Document | Problem]:
         ending, before = file.path.suffix.lower(), self.bytes
-        holds_records = ending in _RECORD_READERS and ending not in self._readers.own
-        read = _RECORD_READERS[ending] if holds_records else self._read_whole
+        holds_records = ending in RECORD_READERS and ending not in self._readers.own
+        read = RECORD_READERS[ending] if holds_records else self._read_whole
         try:
             for item, end in read(file.path, file.id):
                 self.bytes = before + end

@@ -42,6 +42,7 @@ DEFAULT_CHUNK_TOKENS = 1_000
 
 _BETWEEN_LOOKS = 0.2  # seconds, at documents that another process is writing
 _PATIENCE = 600.0  # seconds, until they are left out
+_HASH_LENGTH = 32
 
 
 @dataclass(slots=True)
@@ -57,6 +58,15 @@ class _Batch:
     @property
     def is_embedded(self) -> bool:
         return all(call.done() for _, call in self.calls)
+
+
+def content_of(fingerprint: str) -> str:
+    """Return the part of a fingerprint that does not change with a document's id and title."""
+    return fingerprint[:_HASH_LENGTH]
+
+
+def _hash(values: tuple[object, ...]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:_HASH_LENGTH]
 
 
 class IndexWriter:
@@ -109,17 +119,25 @@ class IndexWriter:
         if known is None or known.source == document.file:
             return ""
         is_gone = bool(known.source) and not os.path.lexists(known.source)
-        if is_gone and (isinstance(self._location, Path) or known.fingerprint == self._fingerprint(document)):
+        if is_gone and (
+            isinstance(self._location, Path) or content_of(known.fingerprint) == content_of(self.fingerprint(document))
+        ):
             return ""
         owner = known.source or "a document that was given in Python"
         return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
+
+    def fingerprint(self, document: Document) -> str:
+        """Return what changes when a document, or a setting that its chunks depend on, changes."""
+        rules = self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION
+        content = document.text, dict(document.metadata), document.page_starts, document.ready_chunks, rules
+        return _hash(content) + _hash((document.id, document.title))
 
     def put(self, documents: Sequence[Document], end: int = 0) -> None:
         """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
 
         The last ones may still be embedded when it returns.
         """
-        fingerprints = {document.id: self._fingerprint(document) for document in documents}
+        fingerprints = {document.id: self.fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
         self._claimed_by_others += [document for document in documents if document.id in changed - claimed]
@@ -156,13 +174,6 @@ class IndexWriter:
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)
         return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
-
-    def _fingerprint(self, document: Document) -> str:
-        """Return what changes when a document, or a setting that its chunks depend on, changes."""
-        rules = self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION
-        content: list[object] = [document.id, document.title, document.text, dict(document.metadata)]
-        content += [document.page_starts, document.ready_chunks, rules]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)

@@ -110,7 +110,8 @@ def for_query(
     rows = _find_rows(chunk, [query])
     matched = {first, *near[: _MAX_QUERY_ANCHORS - 1], *rows}
     shown = _expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
-    places = {p: find_rarest(_sentence(chunk, p), query) for p in shown}
+    long = [p for p in shown if len(chunk.sentence_text(p)) > _MAX_SENTENCE_CHARACTERS]
+    places = {p: find_rarest(_sentence(chunk, p), query) for p in long}
     offsets = {p: place.start() for p, place in places.items() if place is not None}
     excerpt = _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
     return excerpt, len(similarities.keys() - shown)
@@ -168,9 +169,10 @@ def _expand(chunk: Chunk, anchors: Collection[int], *, is_subject: bool = False,
     part of a long document, a window has the sentence before and the two after. Else the sentence before is added if
     it names the subject, and the one after if it goes on about the same or comes below a heading.
     """
-    missing = sum(len(chunk.sentence_text(p)) for p in range(len(chunk.sentences)) if p not in anchors)
-    if anchors and _is_short(chunk) and (is_subject or missing <= _MAX_MISSING_CHARACTERS):
-        return set(range(len(chunk.sentences)))
+    if anchors and _is_short(chunk):
+        missing = sum(s.end - s.start for p, s in enumerate(chunk.sentences) if p not in anchors)
+        if is_subject or missing <= _MAX_MISSING_CHARACTERS:
+            return set(range(len(chunk.sentences)))
     shown = set(anchors)
     for anchor in anchors:
         if _ROW.search(_sentence(chunk, anchor)):
@@ -291,6 +293,8 @@ def _find_rows(chunk: Chunk, queries: Sequence[str]) -> set[int]:
 
     Those with more words of it come first, then those with nothing else, and at last repetitions of a label.
     """
+    if " | " not in chunk.text:
+        return set()
     labels = {p: _row_label(chunk.sentence_text(p)) for p in range(len(chunk.sentences))}
     stems = {position: _stems(label) for position, label in labels.items() if label}
     rows: set[int] = set()

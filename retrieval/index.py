@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
+from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval import search
 from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
@@ -256,8 +257,8 @@ class Index:
         """Find documents by a part of their name.
 
         Args:
-            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any order; the
-                case of ASCII letters does not matter.
+            name: A document's id, a chunk's id, or words that all occur in the id or the title, or else
+                in the file's name, in any order; the case of ASCII letters does not matter.
             limit: How many ids of documents to return at most, at least 1.
         """
         return self._search(lambda view: search.find_documents(view, name, limit))
@@ -298,8 +299,10 @@ class Index:
         """Return what the index holds, and the settings that it was made with."""
         settings = asdict(self._search(lambda view: view.settings))
         del settings["token"], settings["version"]
+        is_english = settings["embedder"] == DEFAULT_EMBEDDER
+        others = self._search(lambda view: view.count_other_scripts()) if is_english else 0
         size = 0 if self._parent else self._publications.store.size()
-        return IndexInfo(path=str(self.path), distance="cosine", bytes=size, **settings)
+        return IndexInfo(path=str(self.path), distance="cosine", bytes=size, other_scripts=others, **settings)
 
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from arag.retrieval.present import Shown
 from arag.retrieval.text import CUT, count, fold, is_title
-from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, ReadResults
+from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
@@ -48,21 +48,28 @@ def render_semantic(shown: Shown) -> str:
 
 def _join(head: str, shown: Shown) -> str:
     blocks = [head]
-    titles: set[str] = set()  # of long documents, which are named once
+    named: set[str] = set()  # documents, each by its title once
     for hit in shown.hits:
-        is_new = hit.excerpt.whole or hit.document_id not in titles
-        titles.add(hit.document_id)
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
-        block = f"{mark(hit.chunk_id)}{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
+        block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(hit, named)}".rstrip()
         same = shown.same.get(hit.chunk_id)
         blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
     if shown.above:
         blocks.append(f"{SHOWN_ABOVE}{_list(shown.above)}")
     if shown.brief:
-        blocks.append("\n".join([IN_BRIEF, *(f"{mark(hit.chunk_id)} {_write(hit.excerpt)}" for hit in shown.brief)]))
+        brief = [f"{mark(hit.chunk_id)} {_write_hit(hit, named)}" for hit in shown.brief]
+        blocks.append("\n".join([IN_BRIEF, *brief]))
     if not shown.hits and not shown.brief:
         blocks.append(NOTHING_NEW)
     return "\n\n".join(blocks)
+
+
+def _write_hit(hit: Hit, named: set[str]) -> str:
+    """Write a hit's excerpt, with its document's title if that is new and the id does not say it."""
+    title = hit.excerpt.title
+    is_new = hit.document_id not in named and title not in hit.chunk_id
+    named.add(hit.document_id)
+    return _write(hit.excerpt, titled=is_new)
 
 
 def render_chunks(
@@ -140,12 +147,13 @@ def _list(chunk_ids: Sequence[str]) -> str:
 
 
 def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
-    """Write an excerpt behind its title, or behind the headings that it stands under.
+    """Write an excerpt behind its title and the headings that it stands under.
 
     What stands under other headings begins a line, and so does each row of a table and each item of a list.
     """
     sentences = excerpt.sentences
     lines: list[str] = []
+    title = _write_name(excerpt.title) if titled else ""
     heading, is_line = "", False
     above: tuple[str, ...] = ()
     for place, sentence in enumerate(sentences):
@@ -158,16 +166,17 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
         text = _tidy_row(sentence.text)
         text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
         was_line, is_line = is_line, _LINE.search(sentence.text) is not None
+        if not lines and title not in heading:
+            heading = f"{title} > {heading}" if heading else title
         if heading or is_line or was_line or not lines:
             lines.append(f"{heading}: {text}" if heading else text)
         else:
             lines[-1] += f" {text}"
         heading = ""
-    title = _write_name(excerpt.title) if titled and not (sentences and sentences[0].under) else ""
     if not lines:  # the title or a heading alone matched
         return heading or title or CUT
     end = "" if excerpt.ends or lines[-1].endswith(CUT) else f" {CUT}"
-    return (f"{title}: " if title else "") + "\n".join(lines) + end
+    return "\n".join(lines) + end
 
 
 def _tidy_row(text: str) -> str:

@@ -114,9 +114,9 @@ def semantic_search(
 
 def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
     """Compare the sentences of chunks with a query's vector."""
-    rated = _rate(view, vector, view.numbers(chunk_ids).values())
-    ids = view.ids(rated)
-    return {ids[number]: places for number, places in rated.items()}
+    numbers = view.numbers(chunk_ids)
+    rated = _rate(view, vector, numbers.values())
+    return {chunk_id: rated[number] for chunk_id, number in numbers.items()}
 
 
 def _rate(view: View, vector: NDArray[np.float32], numbers: Collection[int]) -> dict[int, dict[int, float]]:
@@ -137,8 +137,8 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
             chunks.setdefault(each.id, each)
     unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
     closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
-    records = map(view.document, dict.fromkeys(chunk.document_id for chunk in chunks.values()))
-    parts = {record.id: record.chunks for record in records if record}
+    entries = view.entries({chunk.document_id for chunk in chunks.values()})
+    parts = {document_id: entry.chunks for document_id, entry in entries.items()}
     return ReadResults(tuple(chunks.values()), {**dict.fromkeys(unknown, ()), **closest}, parts)
 
 
@@ -147,9 +147,9 @@ def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
     spellings = {chunk_id: list(_strip(chunk_id)) for chunk_id in chunk_ids}
     candidates = list(dict.fromkeys(chain.from_iterable(spellings.values())))
     chunks = {chunk.id: chunk for chunk in view.mget(candidates) if chunk is not None}
-    for candidate in candidates:
-        if candidate not in chunks and (record := view.document(candidate)) and record.chunks == 1:
-            (chunks[candidate],) = view.chunks_of([candidate])
+    documents = view.entries([candidate for candidate in candidates if candidate not in chunks])
+    whole = view.chunks_of([document_id for document_id, entry in documents.items() if entry.chunks == 1])
+    chunks |= {chunk.document_id: chunk for chunk in whole}
     meant = {chunk_id: [chunks[i] for i in candidates if i in chunks] for chunk_id, candidates in spellings.items()}
     return {chunk_id: candidates[0] for chunk_id, candidates in meant.items() if candidates}
 
@@ -172,7 +172,8 @@ def find_documents(view: View, name: str, limit: int) -> list[str]:
         return [name]
     if chunk := resolve(view, [name]).get(name):
         return [chunk.document_id]
-    return view.named(words(name)[:_MAX_NAME_WORDS], limit)
+    named = words(name)[:_MAX_NAME_WORDS]
+    return view.named(named, limit) or view.of_files_named(named, limit)
 
 
 def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list[str]]]:
@@ -181,16 +182,20 @@ def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list
     Returns:
         By the chunks' numbers, for each keyword its words as the corpus spells them.
     """
+    telling = {keyword: telling_words(keyword) for keyword in keywords}
+    asked = set(chain.from_iterable(telling.values()))
+    present = view.words_present(asked)
+    spellings = {word: [word] for word in present} | spell(asked - present, view)
+    pieces_of = {
+        keyword: [spellings[word][0] for word in wanted]
+        for keyword, wanted in telling.items()
+        if wanted and all(spellings[word] for word in wanted)
+    }
     apart: dict[int, dict[str, list[str]]] = {}
-    for keyword in keywords:
-        spellings = [[word] if view.holds_word(word) else spell(word, view) for word in telling_words(keyword)]
-        if not spellings or not all(spellings):
-            continue
-        pieces = [spelling[0] for spelling in spellings]
-        numbers = view.holding_all(pieces, _CHUNKS_WITH_PIECES)
-        chunks = view.numbered(numbers)
-        holding = [number for number in numbers if set(words(chunks[number].text)).issuperset(pieces)]
-        if len(holding) <= _MAX_APART and len(numbers) < _CHUNKS_WITH_PIECES:
+    chunks_of = view.chunks_holding(list(pieces_of.values()), _CHUNKS_WITH_PIECES)
+    for (keyword, pieces), chunks in zip(pieces_of.items(), chunks_of, strict=True):
+        holding = [number for number, chunk in chunks.items() if set(words(chunk.text)).issuperset(pieces)]
+        if len(holding) <= _MAX_APART and len(chunks) < _CHUNKS_WITH_PIECES:
             for number in holding:
                 apart.setdefault(number, {})[keyword] = pieces
     return apart
@@ -205,8 +210,8 @@ def _find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int
     wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:_MAX_NAME_WORDS]
     if len("".join(wanted)) < (1 if is_east_asian(name) else _MIN_TITLE_CHARACTERS):
         return []
-    records = filter(None, map(view.document, view.named(wanted, _MAX_NAMES_LOOKED_AT)))
-    names = {record.id: name_words(f"{record.id} {record.title}") for record in records if record.id not in but}
+    entries = view.entries(view.named(wanted, _MAX_NAMES_LOOKED_AT))
+    names = {i: name_words(f"{i} {entry.title}") for i, entry in entries.items() if i not in but}
     # Words of scripts without spaces may be inside longer ones.
     whole = [i for i, held in names.items() if all(word in held or is_east_asian(word) for word in wanted)]
     return list(view.numbers([f"{document_id}:0" for document_id in whole[:_MAX_NAMED]]).values())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 
 from rapidfuzz import fuzz, process
 
-from arag.retrieval.storage import View
+from arag.retrieval.storage import View, batches
 from arag.retrieval.text import fold, is_east_asian, plain, searchable, words
-from arag.retrieval.types import Term
+from arag.retrieval.types import Chunk, Term
 
 FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 MAX_KEYWORD_CHARACTERS = 100  # in a longer one, no word is misspelt, and not all words are meant
@@ -54,12 +54,14 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
             return _make_terms(best, counts, view, is_respelled=True)
     if chunks:
         return ()
+    spelled = spell(parts, view)
+    spellings = [spelled[part] for part in parts]
     if is_term:
-        counts = _count(_replace_unknown(parts, view), lowered, view)
+        counts = _count(_replace_unknown(parts, spellings, view), lowered, view)
         if counts:
             best = sorted(counts, key=lambda text: (-len(words(text)), -counts[text], text))
             return _make_terms(best, counts, view)
-    counts = _find_parts(parts, len(parts) - 1 if is_term else 1, view)
+    counts = _find_parts(parts, spellings, len(parts) - 1 if is_term else 1, view)
     return _make_terms(sorted(counts, key=lambda text: (counts[text], text)), counts, view)
 
 
@@ -77,43 +79,56 @@ def telling_words(keyword: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(telling))) if sum(map(bool, telling)) > 1 else []
 
 
-def spell(word: str, view: View) -> list[str]:
-    """Return how texts of a corpus spell a word, in lower case: with which diacritics and width."""
-    form = plain(word)
-    return [spelled for spelled in view.words_spelled([form]).get(form, []) if view.holds_word(spelled)]
+def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
+    """Return how texts of a corpus spell some words, in lower case: with which diacritics and width."""
+    forms = {word: plain(word) for word in words}
+    spelled = view.words_spelled(set(forms.values()))
+    present = view.words_present(set(chain.from_iterable(spelled.values())))
+    return {word: [each for each in spelled.get(form, ()) if each in present] for word, form in forms.items()}
 
 
 def _respell(parts: Sequence[str], view: View) -> Iterator[str]:
     """Yield other spellings of the same letters, in lower case."""
-    yield from _join([[part, *(w for w in spell(part, view) if w != part)] for part in parts], view)
-    sequences = [[*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]] for i in range(len(parts) - 1)]
+    joined = [[*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]] for i in range(len(parts) - 1)]
+    sequences: list[Sequence[str]] = [parts, *joined]
     if len(parts) == 1:
         (word,) = parts
         least = _MIN_SPLIT_CHARACTERS
         sequences += [[word[:cut], word[cut:]] for cut in range(least, len(word) - least + 1)]
-    known = view.words_spelled({plain(part) for sequence in sequences for part in sequence})
-    for sequence in sequences:
-        if known.keys() >= set(map(plain, sequence)):
-            yield from _join([spell(part, view) for part in sequence], view)
+    spelled = view.words_spelled({plain(part) for sequence in sequences for part in sequence})
+    known = [sequence for sequence in sequences if spelled.keys() >= set(map(plain, sequence)) or sequence is parts]
+    others = {word for sequence in known for part in sequence for word in spelled.get(plain(part), ())}
+    present = view.words_present(others.difference(parts)).union(parts)
+    choices: list[tuple[str, ...]] = []
+    for sequence in known:
+        spellings = [dict.fromkeys([part, *spelled.get(plain(part), ())]) for part in sequence]
+        choices += _choose([[word for word in some if word in present] for some in spellings])
+    return _join(choices, view)
 
 
-def _join(spellings: Sequence[Sequence[str]], view: View) -> Iterator[str]:
-    """Yield texts, in lower case, that have words one after the other, each in one of its spellings.
+def _choose(spellings: Sequence[Iterable[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield words, each in one of its spellings."""
+    return islice(product(*spellings), _MAX_CHOICES)
+
+
+def _join(choices: Sequence[tuple[str, ...]], view: View) -> Iterator[str]:
+    """Yield texts, in lower case, that have the words of a choice one after the other.
 
     What stands between them is read from the chunks that have them all; if these are many, it is guessed.
     """
-    for choice in islice(product(*spellings), _MAX_CHOICES):
+    several = [choice for choice in choices if len(choice) > 1]
+    for choice, chunks in zip(several, view.chunks_holding(several, _CHUNKS_LOOKED_AT), strict=True):
         pattern = re.compile(rf"(?<!\w){_GAP.join(map(re.escape, choice))}")
-        numbers = view.holding_all(choice, _CHUNKS_LOOKED_AT) if len(choice) > 1 else []
-        for chunk in view.numbered(numbers).values():
+        for chunk in chunks.values():
             yield from pattern.findall(searchable(chunk.text))
-        if len(choice) == 1 or len(numbers) == _CHUNKS_LOOKED_AT:
+        if len(chunks) == _CHUNKS_LOOKED_AT:
             yield from (joint.join(choice) for joint in _JOINTS)
+    yield from (choice[0] for choice in choices if len(choice) == 1)
 
 
-def _replace_unknown(parts: Sequence[str], view: View) -> Iterator[str]:
+def _replace_unknown(parts: Sequence[str], spellings: Sequence[list[str]], view: View) -> Iterator[str]:
     """Yield texts in which a word that the corpus does not hold is replaced by a similar one, and the similar ones."""
-    spellings = [spell(part, view) for part in parts]
+    choices: list[tuple[str, ...]] = []
     for i, part in enumerate(map(plain, parts)):
         if len(part) <= _MIN_SPLIT_CHARACTERS or spellings[i]:
             continue
@@ -121,15 +136,15 @@ def _replace_unknown(parts: Sequence[str], view: View) -> Iterator[str]:
         forms = view.words_of_length(len(part) - reach, len(part) + reach)
         similar = process.extract(part, forms, scorer=fuzz.ratio, score_cutoff=_MIN_SIMILARITY, limit=None)
         similar.sort(key=lambda match: (-match[1], match[0]))
-        known = (spelled for form, _, _ in similar if (spelled := spell(form, view)))
+        some_forms = batches((form for form, _, _ in similar), _MAX_TERMS)
+        known = (spelled for some in some_forms for spelled in spell(some, view).values() if spelled)
         for spelled in islice(known, _MAX_TERMS):
-            yield from _join([*spellings[:i], spelled, *spellings[i + 1 :]], view)
-            yield from spelled
+            choices += [*_choose([*spellings[:i], spelled, *spellings[i + 1 :]]), *((word,) for word in spelled)]
+    return _join(choices, view)
 
 
-def _find_parts(parts: Sequence[str], longest: int, view: View) -> dict[str, int]:
+def _find_parts(parts: Sequence[str], spellings: Sequence[list[str]], longest: int, view: View) -> dict[str, int]:
     """Count the chunks with the longest runs of words that occur, apart from those that are too common."""
-    spellings = [spell(part, view) for part in parts]
     most = max(_MIN_COMMON_CHUNKS, int(_MAX_SHARE * view.settings.chunks))
     for length in range(longest, 0, -1):
         runs = [range(start, start + length) for start in range(len(parts) - length + 1)]
@@ -150,13 +165,18 @@ def _count(texts: Iterable[str], keyword: str, view: View) -> dict[str, int]:
 def _make_terms(
     texts: Sequence[str], counts: dict[str, int], view: View, *, is_respelled: bool = False
 ) -> tuple[Term, ...]:
-    return tuple(Term(_read_spelling(text, view), counts[text], is_respelled) for text in texts[:_MAX_TERMS])
+    best = texts[:_MAX_TERMS]
+    holding = view.chunks_holding([[text] for text in best], _CHUNKS_READ)
+    return tuple(
+        Term(_read_spelling(text, chunks.values()), counts[text], is_respelled)
+        for text, chunks in zip(best, holding, strict=True)
+    )
 
 
-def _read_spelling(text: str, view: View) -> str:
-    """Return a text in lower case as a chunk that holds it spells it, as whole words if one of the first has these."""
+def _read_spelling(text: str, chunks: Iterable[Chunk]) -> str:
+    """Return a text in lower case as chunks that hold it spell it, as whole words if one of them has these."""
     spellings: dict[bool, str] = {}
-    for chunk in view.numbered(view.holding_all([text], _CHUNKS_READ)).values():
+    for chunk in chunks:
         lowered = searchable(chunk.text)
         whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered)
         start = whole.start() if whole else lowered.find(text)

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
+from arag.retrieval.text import SAMPLE_CHARACTERS, is_latin
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -33,6 +35,7 @@ _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
     "documents.title, documents.chunks, contents.text, contents.places"
 )
+NAME = "lower(id || ' ' || title)"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -145,7 +148,7 @@ class TableReader(ABC):
     Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
     """
 
-    FIND: ClassVar[str]  # the SQL function that finds a text in another one
+    HOLDS: ClassVar[str]  # the SQL that tells whether a text in lower case, `{}`, holds another one, `?`
 
     settings: Settings  # with the counts of what is there
     chunks_table = "chunks"  # those that are there, as SQL for a FROM clause: the table, or a part of it with its name
@@ -169,14 +172,15 @@ class TableReader(ABC):
 
     def query_among(self, select: str, column: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query, given without its WHERE clause, whose column has one of some values."""
-        condition, value = self.among(column, values)
-        return self.query(f"{select} WHERE {condition}", value)
+        some = list(values)
+        condition, value = self.among(column, some)
+        return self.query(f"{select} WHERE {condition}", value) if some else []
 
     # --- chunks; by id, with the names of LangChain's key-value stores ---
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
         """Return the chunks with these ids, or None where an id is unknown."""
-        chunks = {chunk.id: chunk for chunk in self._chunks_where(*self.among("chunks.id", keys)).values()}
+        chunks = {chunk.id: chunk for chunk in self._chunks_among("chunks.id", keys).values()}
         return [chunks.get(key) for key in keys]
 
     def yield_keys(self) -> Iterator[str]:
@@ -198,18 +202,18 @@ class TableReader(ABC):
 
     def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers, as far as they exist, in this order."""
-        chunks = self._chunks_where(*self.among("chunks.number", numbers))
+        chunks = self._chunks_among("chunks.number", numbers)
         return {number: chunks[number] for number in numbers if number in chunks}
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
-        place = "chunks.document_id = ? AND chunks.ordinal BETWEEN ? AND ?"
-        chunks = self._chunks_where(place, chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach)
-        return sorted(chunks.values(), key=lambda other: other.ordinal)
+        condition = "chunks.document_id = ? AND chunks.ordinal BETWEEN ? AND ? ORDER BY chunks.ordinal"
+        place = chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach
+        return [self._make_chunk(row) for row in self.query(f"{self._select_chunks()} WHERE {condition}", *place)]
 
     def chunks_of(self, document_ids: Collection[str]) -> list[Chunk]:
         """Return the chunks of documents, in the order of documents' ids and of the text."""
-        chunks = self._chunks_where(*self.among("chunks.document_id", document_ids)).values()
+        chunks = self._chunks_among("chunks.document_id", document_ids).values()
         return sorted(chunks, key=lambda chunk: (chunk.document_id, chunk.ordinal))
 
     def nearby_ids(self, chunk_id: str, limit: int) -> list[str]:
@@ -222,8 +226,13 @@ class TableReader(ABC):
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
-        rows = self.query(f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE id = ?", document_id)
-        return DocumentRecord(*rows[0]) if rows else None
+        return self.entries([document_id]).get(document_id)
+
+    def entries(self, document_ids: Collection[str]) -> dict[str, DocumentRecord]:
+        """Return the entries of those documents that exist, by id, in this order."""
+        rows = self.query_among(f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table}", "id", document_ids)
+        entries = {row[0]: DocumentRecord(*row) for row in rows}
+        return {document_id: entries[document_id] for document_id in document_ids if document_id in entries}
 
     def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
         """Yield all documents' entries, by id, beginning after an id."""
@@ -236,6 +245,14 @@ class TableReader(ABC):
         """Return the fingerprints of those documents that exist, by id."""
         return dict(self.query_among(f"SELECT id, fingerprint FROM {self.documents_table}", "id", document_ids))
 
+    def count_other_scripts(self) -> int:
+        """Return how many documents begin in another script than Latin."""
+        texts = self.query(
+            f"SELECT substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} "
+            "JOIN contents ON contents.number = chunks.number WHERE ordinal = 0"
+        )
+        return sum(not is_latin(text) for (text,) in texts)
+
     def counted(self, settings: Settings) -> Settings:
         """Return settings with the counts of what is there."""
         ((documents,),) = self.query(f"SELECT count(*) FROM {self.documents_table}")
@@ -244,13 +261,14 @@ class TableReader(ABC):
         )
         return replace(settings, documents=documents, chunks=chunks, sentences=int(sentences), tokens=int(tokens))
 
-    def _chunks_where(self, condition: str, *values: Any) -> dict[int, Chunk]:
-        rows = self.query(
+    def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
+        return {row[0]: self._make_chunk(row) for row in self.query_among(self._select_chunks(), column, values)}
+
+    def _select_chunks(self) -> str:
+        return (
             f"SELECT {_CHUNK} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
-            f"JOIN {self.documents_table} ON documents.id = chunks.document_id WHERE {condition}",
-            *values,
+            f"JOIN {self.documents_table} ON documents.id = chunks.document_id"
         )
-        return {row[0]: self._make_chunk(row) for row in rows}
 
     def _make_chunk(self, row: Sequence[Any]) -> Chunk:
         _, chunk_id, document_id, ordinal, tokens, first_page, last_page, title, chunks, text, places = row
@@ -279,9 +297,16 @@ class View(TableReader):
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+        return self._find_named(NAME, words, limit)
+
+    def of_files_named(self, words: Sequence[str], limit: int) -> list[str]:
+        """Return, likewise, ids of documents by their files' names: a file that was renamed keeps its id."""
+        return self._find_named("lower(replace(source, rtrim(source, replace(source, '/', '')), ''))", words, limit)
+
+    def _find_named(self, name: str, words: Sequence[str], limit: int) -> list[str]:
         # Databases lower ASCII's letters only, PostgreSQL not those of values.
         lowered = [word.translate(ASCII_LOWER) for word in words]
-        holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
+        holds = " AND ".join(self.HOLDS.format(name) for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]
 
@@ -300,19 +325,25 @@ class View(TableReader):
         """Count the chunks that hold each of some texts."""
 
     @abstractmethod
-    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
+    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        """Return, for each group of texts, the numbers of the first `limit` chunks by id that hold all of them."""
+
+    def chunks_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[dict[int, Chunk]]:
+        """Return these chunks, by number."""
+        numbers = self.numbers_holding(groups, limit)
+        chunks = self.numbered(set(chain.from_iterable(numbers)))
+        return [{number: chunks[number] for number in some if number in chunks} for some in numbers]
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 
     @abstractmethod
-    def holds_word(self, word: str) -> bool:
-        """Return whether a text of this view has this word, as a whole word in lower case."""
+    def words_present(self, words: Collection[str]) -> set[str]:
+        """Return which of some words, in lower case, a text of this view has as whole words."""
 
     def words_spelled(self, plain: Collection[str]) -> dict[str, list[str]]:
         """Return the words of the corpus, in lower case, that have these plain forms; the others are left out.
 
-        Words of other documents, or of removed ones, may be among them: ask `holds_word`.
+        Words of other documents, or of removed ones, may be among them: ask `words_present`.
         """
         spelled: dict[str, list[str]] = {}
         for form, word in sorted(self.query_among("SELECT plain, word FROM words", "plain", plain)):
@@ -321,8 +352,16 @@ class View(TableReader):
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the plain forms, likewise, whose lengths in characters lie between two bounds, both included."""
-        select = "SELECT DISTINCT plain FROM words WHERE length(plain) BETWEEN ? AND ?"
-        return [form for (form,) in self.query(select, shortest, longest)]
+        lengths = range(shortest, longest + 1)
+        return list(chain.from_iterable(self._plain_words.get(length, ()) for length in lengths))
+
+    @cached_property
+    def _plain_words(self) -> dict[int, list[str]]:
+        """The plain forms of all words, by their lengths: a scan for each misspelt word would be slow."""
+        forms: dict[int, list[str]] = {}
+        for (form,) in self.query("SELECT DISTINCT plain FROM words"):
+            forms.setdefault(len(form), []).append(form)
+        return forms
 
     # --- sentences by their vectors ---
 
@@ -357,6 +396,10 @@ class Draft(TableReader):
         """Remove documents with their chunks."""
 
     @abstractmethod
+    def unpublished(self) -> set[str]:
+        """Return the ids of the documents that were stored since the last publication, by this run or others."""
+
+    @abstractmethod
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
         """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
@@ -376,7 +419,7 @@ class Draft(TableReader):
 
     def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
-        chunks = self._chunks_where(*self.among("chunks.document_id", document_ids))
+        chunks = self._chunks_among("chunks.document_id", document_ids)
         return {
             chunks[number].sentence_text(position): vector
             for number, positions, vectors in self.vectors(chunks)

@@ -11,7 +11,10 @@ EAST_ASIAN = (
     "\U00020000-\U0003ffff"
 )
 CUT = "…"  # stands for what is left out of a text
+SAMPLE_CHARACTERS = 500  # of a document, which show what script it is in
 _WORD = re.compile(r"\w+")
+_LETTER = re.compile(r"[^\W\d_]")
+_OTHER_LETTER = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # that is not Latin
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _QUOTES = "\"'“”‘’«»《》「」『』"
@@ -62,8 +65,7 @@ def name_words(text: str) -> list[str]:
 
 def is_latin(text: str) -> bool:
     """Return whether at least half of a text's letters are Latin."""
-    letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) >= len(letters)
+    return 2 * len(_OTHER_LETTER.findall(text)) <= len(_LETTER.findall(text))
 
 
 def is_east_asian(text: str) -> bool:

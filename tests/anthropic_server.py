@@ -6,9 +6,7 @@ import json
 from contextlib import contextmanager
 from typing import Any
 
-from http_server import Cut, Events, Failure, pieces, serve_http
-
-__all__ = ["Cut", "Failure", "message", "redacted", "serve", "text", "thinking", "tool_use"]
+from http_server import Events, Failure, pieces, serve_http
 
 USAGE = {
     "input_tokens": 40,
@@ -30,7 +28,7 @@ def serve(respond: list[Any]):
             return Failure(400, message=f"refused: {error}")
         return respond[number] if number < len(respond) else Failure(418)
 
-    with serve_http(respond_if_valid, _events) as server:
+    with serve_http(respond_if_valid, _stream) as server:
         yield server
         assert len(server.requests) == len(respond), "not as many requests as responses"
 
@@ -39,7 +37,7 @@ def _check(request: dict[str, Any]) -> None:
     messages = request["messages"]
     assert request["max_tokens"] > 0
     assert [message["role"] for message in messages] == (["user", "assistant"] * len(messages))[: len(messages)]
-    blocks = [_blocks(message) for message in messages]
+    blocks = [[text(m["content"])] if isinstance(m["content"], str) else m["content"] for m in messages]
     for place, content in enumerate(blocks):
         assert content, f"message {place} is empty"
         assert all(b["text"].strip() for b in content if b["type"] == "text"), f"message {place} has an empty text"
@@ -56,23 +54,12 @@ def _check(request: dict[str, Any]) -> None:
         assert first.get("signature") or first.get("data"), "the thinking has lost its signature"
 
 
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    return [text(message["content"])] if isinstance(message["content"], str) else message["content"]
-
-
-def message(*blocks: dict[str, Any], stop_reason: str | None = None) -> dict[str, Any]:
+def message(*blocks: dict[str, Any]) -> dict[str, Any]:
     """Return a message."""
     called = any(block["type"] == "tool_use" for block in blocks)
-    return {
-        "id": "msg_always_the_same",
-        "type": "message",
-        "role": "assistant",
-        "model": "some-claude",
-        "content": list(blocks),
-        "stop_reason": stop_reason or ("tool_use" if called else "end_turn"),
-        "stop_sequence": None,
-        "usage": USAGE,
-    }
+    head = {"id": "msg_always_the_same", "type": "message", "role": "assistant", "model": "some-claude"}
+    stop = {"stop_reason": "tool_use" if called else "end_turn", "stop_sequence": None}
+    return head | stop | {"content": list(blocks), "usage": USAGE}
 
 
 def text(value: str) -> dict[str, Any]:
@@ -92,28 +79,22 @@ def tool_use(call_id: str, name: str, arguments: dict[str, Any] | str) -> dict[s
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
-def _events(response: dict[str, Any], request: dict[str, Any]) -> Events:
+def _stream(response: dict[str, Any], request: dict[str, Any]) -> Events:
     """Send a message block by block in small pieces, the way that Anthropic does."""
 
     def event(kind: str, **data: Any):
         return kind, {"type": kind, **data}
 
     yield event("message_start", message=response | {"content": [], "stop_reason": None})
-    yield event("ping")
     for place, block in enumerate(response["content"]):
-        match block["type"]:
-            case "text":
-                start, deltas = {"text": ""}, [("text_delta", "text", piece) for piece in pieces(block["text"])]
-            case "thinking":
-                start = {"thinking": "", "signature": ""}
-                deltas = [("thinking_delta", "thinking", piece) for piece in pieces(block["thinking"])]
-                deltas.append(("signature_delta", "signature", block["signature"]))
-            case "tool_use":
-                sent = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-                start = {"input": {}}
-                deltas = [("input_json_delta", "partial_json", piece) for piece in pieces(sent)]
-            case _:
-                start, deltas = {}, []
+        start = dict.fromkeys(block.keys() & {"text", "thinking", "signature"}, "")
+        deltas = [(f"{key}_delta", key, piece) for key in ("text", "thinking") for piece in pieces(block.get(key, ""))]
+        if "signature" in block:
+            deltas.append(("signature_delta", "signature", block["signature"]))
+        if "input" in block:
+            start["input"] = {}
+            sent = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
+            deltas = [("input_json_delta", "partial_json", piece) for piece in pieces(sent)]
         yield event("content_block_start", index=place, content_block=block | start)
         for kind, key, piece in deltas:
             yield event("content_block_delta", index=place, delta={"type": kind, key: piece})

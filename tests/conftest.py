@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -18,6 +19,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from arag.cli import main
+from arag.errors import ModelError
 from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
@@ -25,6 +27,7 @@ from arag.retrieval.index import open_index
 from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
+from scripted import DOCUMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -47,6 +50,9 @@ with warnings.catch_warnings(action="ignore"):
 _CERTIFICATE = _OWN / "one.pem"
 _CERTIFICATE.write_text(certifi.contents().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
 os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
+
+# Keys, addresses and proxies of clients: of models, of PostgreSQL (PG), of LangSmith.
+_FOREIGN = re.compile(r"ARAG_|PG|OPENAI_|ANTHROPIC_|LANGSMITH_|(HTTP|HTTPS|ALL)_PROXY$", re.IGNORECASE)
 
 # Property tests try few examples, the same each time; `make test-slow` lets them try many others. A loaded machine may
 # take its time.
@@ -80,8 +86,8 @@ def _own_configuration(tmp_path_factory):
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("PYTHONWARNINGS", "ignore:the vocabulary of o200k_base")
-        for name in [name for name in os.environ if name.startswith(("ARAG_", "PG"))]:
-            patch.delenv(name)  # PG: where PostgreSQL's clients would connect
+        for name in [name for name in os.environ if _FOREIGN.match(name)]:
+            patch.delenv(name)
         yield
 
 
@@ -139,6 +145,42 @@ def example_index(tmp_path_factory):
         run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
     with open_index(folder / "example-index") as index:
         yield index
+
+
+@pytest.fixture(scope="session")
+def small_index(tmp_path_factory):
+    """Three short documents that lead to each other, and a long one."""
+    folder = tmp_path_factory.mktemp("small")
+    with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings()) as index:
+        yield index
+
+
+@pytest.fixture
+def no_embedder(small_index):
+    """A function whose context lets semantic searches fail."""
+
+    def fail(_):
+        raise ModelError("the embedding service went away")
+
+    @contextmanager
+    def absent():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(small_index.embedder, "embed_query", fail)
+            yield
+
+    return absent
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def checkpointer(request, tmp_path):
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+            yield saver
 
 
 @pytest.fixture(scope="session")

@@ -11,19 +11,11 @@ from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import ToolMessage
 
 from arag.ingest.formats import READERS
 from arag.ingest.pipeline import run_ingest
 
 DIMENSION = 64
-
-
-def after_reading(*chunk_ids):
-    """Return the argument that tells a tool, as a graph does, that a conversation holds the texts of chunks."""
-    artifact = {"chunk_ids": list(chunk_ids), "new_chunks": list(chunk_ids), "digests": {}}
-    artifact |= {"retrieved_tokens": 1, "evidence_tokens": 1}
-    return {"messages": [ToolMessage("...", tool_call_id="before", name="chunk_read", artifact=artifact)]}
 
 
 class HashEmbeddings(Embeddings):

@@ -14,7 +14,6 @@ processes.set_forkserver_preload(
         "langchain_openai",
         "openai",
         "psycopg",
-        "psycopg_pool",
         "pytest",
         "spacy.lang.en",
     ]

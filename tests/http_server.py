@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any
 
 Events = Iterator[tuple[str | None, dict[str, Any] | str]]  # an event's name, where it has one, and its data
@@ -15,53 +16,32 @@ Events = Iterator[tuple[str | None, dict[str, Any] | str]]  # an event's name, w
 
 @dataclass
 class Failure:
-    """A response that is an error, or none at all.
-
-    Attributes:
-        status: The HTTP status.
-        headers: Its headers.
-        hang: Wait until the server stops instead of responding.
-        page: Respond with a web page instead of JSON.
-        message: What the error says.
-    """
+    """A response that is an error, or none at all."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
-    hang: bool = False
-    page: bool = False
+    hang: bool = False  # wait until the server stops instead of responding
+    page: bool = False  # respond with a web page instead of JSON
     message: str = ""
 
 
 @dataclass
 class Cut:
-    """A stream that ends before its response does.
-
-    Attributes:
-        response: The response that it begins.
-        events: How many of its events are sent.
-        hang: Whether nothing more comes, and the connection stays, until the server stops.
-    """
+    """The first events of a response's stream; then nothing more comes until the server stops."""
 
     response: dict[str, Any]
     events: int
-    hang: bool = False
 
 
 @dataclass
 class Server:
-    """What a test holds of the server.
+    """What a test holds of the server."""
 
-    Attributes:
-        url: The base URL, `http://127.0.0.1:<port>`, and `/v1` where the protocol has it there.
-        requests: The JSON of every request, in order.
-        headers: Their headers.
-    """
-
-    url: str
+    url: str  # the base URL, with `/v1` where the protocol has it there
     respond: Callable[[int, dict[str, Any]], Any]
     events: Callable[[dict[str, Any], dict[str, Any]], Events]
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)  # the JSON of each, in order
+    headers: list[dict[str, str]] = field(default_factory=list)  # of each request
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,11 +52,7 @@ def serve_http(
 ):
     """Serve scripted responses, which must all be asked for, or what a function makes of a request's number and JSON.
 
-    Args:
-        respond: The script, or the function.
-        events: Makes a stream's events of a response and the request.
-        path: The base URL's path.
-        port: The port; 0 for any that is free.
+    `events` makes a stream's events of a response and the request.
     """
     script = respond if isinstance(respond, list) else None
     if script is not None:
@@ -125,9 +101,8 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(response, Failure):
             self._fail(server, response)
         elif isinstance(response, Cut):
-            self._stream(list(server.events(response.response, request))[: response.events])
-            if response.hang:
-                server.stopping.wait(30)
+            self._stream(islice(server.events(response.response, request), response.events))
+            server.stopping.wait(30)
             self.close_connection = True
         elif request.get("stream"):
             self._stream(server.events(response, request))
@@ -146,18 +121,16 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.dumps({"type": "error", "error": error}).encode()
             self._send(failure.status, "application/json", body, failure.headers)
 
-    def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None):
-        self._head(status, kind, {"Content-Length": str(len(body)), **(headers or {})})
-        self.wfile.write(body)
-
-    def _head(self, status: int, kind: str, headers: dict[str, str]):
+    def _send(self, status: int, kind: str, body: bytes = b"", headers: dict[str, str] | None = None):
         self.send_response(status)
-        for name, value in {"Content-Type": kind, **headers}.items():
+        size = {"Content-Length": str(len(body))} if body else {}
+        for name, value in {"Content-Type": kind, **size, **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(body)
 
     def _stream(self, events: Events):
-        self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+        self._send(200, "text/event-stream", headers={"Transfer-Encoding": "chunked"})
         for name, data in events:
             text = data if isinstance(data, str) else json.dumps(data)
             event = (f"event: {name}\n" if name else "") + f"data: {text}\n\n"

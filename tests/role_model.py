@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from lab import ask, make_lab
-from scripted_model import QUESTION
+from scripted import QUESTION
 
 
 class Roles:

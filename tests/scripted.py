@@ -1,4 +1,4 @@
-"""A chat model that follows a script, and assertions about what it was sent: no key, no network, deterministic."""
+"""Chat models that follow a script, a small corpus with a question about it, and assertions about what was sent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
+
+# Three short documents that lead to each other, and a long one.
+STORMS = " ".join(f"In the year {year} storm number {year * 7} broke the bridges." for year in range(800, 1000))
+TEXTS = {
+    "Lothair II": "Lothair II was a king of Lotharingia. He married Teutberga in 855.",
+    "Teutberga": "Teutberga was a daughter of Boso the Elder. She died in 875.",
+    "Boso the Elder": "Boso the Elder was a count of Arles. He had three children.",
+    "Annals of Storms": STORMS,
+}
+DOCUMENTS = [{"id": title.split()[0].lower(), "title": title, "text": text} for title, text in TEXTS.items()]
+
+QUESTION = "Who was the father of the wife of Lothair II?"
+ANSWER = AIMessage("Boso the Elder. Teutberga was his daughter [teutberga:0].")
+NOTICE = "[lothair:0] Shown in full above."
 
 
 class Request(BaseModel):
@@ -52,8 +66,6 @@ class ScriptedModel(BaseChatModel):
         assert len(self.calls) == len(self.script), f"{len(self.calls)} of {len(self.script)} replies were used"
 
     def _generate(self, messages, stop=None, run_manager=None, **options):
-        if stop is not None:
-            options["stop"] = stop
         self.calls.append(Request(messages=list(messages), options=options))
         return ChatResult(generations=[ChatGeneration(message=self._reply(list(messages), options))])
 
@@ -86,13 +98,58 @@ def invalid_call(name: str, arguments: str, call_id: str = "") -> AIMessage:
 
 def assert_paired(messages: Sequence[BaseMessage]) -> None:
     """Assert that each message with calls is followed directly by one result per call, as providers require."""
-    waiting: list[str | None] = []
+    waiting: set[str | None] = set()
     for message in messages:
         if isinstance(message, ToolMessage):
             assert message.tool_call_id in waiting, f"a result without a call: {message}"
             waiting.remove(message.tool_call_id)
-            continue
-        assert not waiting, f"calls without a result: {waiting}"
+        else:
+            assert not waiting, f"calls without a result: {waiting}"
         if isinstance(message, AIMessage):
-            waiting = [made["id"] for made in [*message.tool_calls, *message.invalid_tool_calls]]
+            waiting = {made["id"] for made in [*message.tool_calls, *message.invalid_tool_calls]}
     assert not waiting, f"calls without a result: {waiting}"
+
+
+MODES = ("one_call", "several_calls", "empty", "unknown_tool", "invalid_json")
+
+
+class EndlessModel(ScriptedModel):
+    """Never gives an answer while it has tools."""
+
+    mode: str  # what it does instead: one of MODES
+
+    def _reply(self, messages: list[BaseMessage], options: dict[str, Any]) -> AIMessage:
+        if not options.get("tools"):
+            return AIMessage("That is all [lothair:0].")
+        word = f"word{len(self.calls)}"
+        match self.mode:
+            case "one_call":
+                return call("keyword_search", keywords=[word, "Lothair"])
+            case "several_calls":
+                return calls(("keyword_search", {"keywords": [word]}), ("chunk_read", {"chunk_ids": ["lothair:0"]}))
+            case "empty":
+                return AIMessage("  ")
+            case "unknown_tool":
+                return call("web_search", query=word)
+            case "invalid_json":
+                return invalid_call("keyword_search", '{"keywords": [')
+
+
+def asked(question: str = QUESTION) -> dict[str, Any]:
+    """Return a graph's input."""
+    return {"messages": [HumanMessage(question)]}
+
+
+def in_thread(name: str = "t") -> dict[str, Any]:
+    """Return the config of a thread."""
+    return {"configurable": {"thread_id": name}}
+
+
+def results(state) -> list[ToolMessage]:
+    """Return the results of the tools."""
+    return [m for m in state["messages"] if isinstance(m, ToolMessage)]
+
+
+def plain(messages) -> list[tuple]:
+    """Return what tells messages apart but for the ids that are made up anew each time."""
+    return [(m.type, m.text, [(c["name"], c["args"], c["id"]) for c in getattr(m, "tool_calls", [])]) for m in messages]

@@ -18,22 +18,15 @@ PIECES = [b"<", b"/>", b'"', b"&", b"\0", b"-1", b"99999999999", b"<a>", b"]]>",
 
 
 def spoiled(data, choose):
-    """Return data in which some bits, a part or the end is not what it was."""
-    place, end = sorted(choose.randrange(len(data) or 1) for _ in range(2))
-    match choose.randrange(5):
-        case 0:
-            changed = bytearray(data)
-            for _ in range(choose.randint(1, 20)):
-                changed[choose.randrange(len(changed))] ^= 1 << choose.randrange(8)
-            return bytes(changed)
-        case 1:
-            return data[:place] + data[end:]
-        case 2:
-            return data[:place] + choose.choice(PIECES) * choose.choice([1, 3, 500]) + data[place:]
-        case 3:
-            return data[:end] + data[place:end] * choose.choice([1, 30]) + data[end:]
-        case _:
-            return data[:end]
+    """Return data with some bits changed, or a part left out, repeated or put in."""
+    start, end = sorted(choose.randrange(len(data) or 1) for _ in range(2))
+    if choose.random() < 0.25:
+        changed = bytearray(data)
+        for _ in range(choose.randint(1, 20)):
+            changed[choose.randrange(len(changed))] ^= 1 << choose.randrange(8)
+        return bytes(changed)
+    piece = choose.choice([*PIECES, data[start:end]]) * choose.choice([0, 1, 30, 500])
+    return data[:start] + piece + choose.choice([data[start:], data[end:], b""])
 
 
 def changed_file(path, choose):

@@ -114,15 +114,6 @@ def test_a_table_of_a_pdf_is_cut_between_its_rows():
     assert {(sentence[:3], sentence[-7:]) for sentence in sentences} == {("RM-", "Solheim")}
 
 
-def test_a_huge_word_is_cut_inside():
-    text = "It begins: " + "x" * 100_000 + " and ends."
-    chunks = cut(document(text), chunk_tokens=50)
-    assert "".join(chunk.text for chunk in chunks) == text
-    assert max(chunk.tokens for chunk in chunks) <= 50
-    for chunk in chunks:
-        assert_sound(chunk)
-
-
 def test_chunks_know_their_pages():
     text = "One one one.\n\nTwo two two.\n\nThree three three."
     pages = (0, text.index("Two"), text.index("Three"))
@@ -178,8 +169,8 @@ def test_the_title_again_and_page_headers_are_no_headings():
 
 
 def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
-    text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
-    assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
+    text = "It was late.\nDiscussion of the Results\nSales grew. Costs did, too.\nA.2 Products\nOil is sold. So is tar."
+    assert [heading for _, heading in places(text)] == ["", "", "Discussion of the Results", "", "A.2 Products"]
     assert {heading for _, heading in places("It was late.\nProduct Min Max Min Max\nThe end was near. He left.")} == {
         ""
     }
@@ -204,10 +195,6 @@ def rows(text):
                 ("Net sales | 34,229 | 35,355", "(Millions) | 2022 | 2021"),
                 ("Interest | 1 | 2", "(Millions) | 2022 | 2021"),
             ],
-        ),
-        (
-            "Name | Year\nName: Ada | Year: 1843\nName: Bob",
-            [("Name | Year", ""), ("Name: Ada | Year: 1843", ""), ("Name: Bob", None)],
         ),
         ("One | Two\nThree | Four", [("One | Two", ""), ("Three | Four", "")]),
         (

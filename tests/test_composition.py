@@ -16,10 +16,7 @@ from arag import trace_page
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.tools import TOOL_NAMES
-from scripted import ScriptedModel, assert_paired, call, calls
-from scripted_model import ANSWER, EndlessModel, asked, results
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import ANSWER, EndlessModel, ScriptedModel, asked, assert_paired, call, calls, results
 
 
 def both_ways(graph, given, **options) -> list[dict[str, Any]]:

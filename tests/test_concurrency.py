@@ -5,26 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import threading
-import traceback
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
-from itertools import cycle, pairwise
+from itertools import pairwise
 
 import pytest
 
-from arag.errors import ARAGError, IndexLockedError
+from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval import vectors
 from arag.retrieval.index import open_index
 from arag.retrieval.store.view import FolderView
 from fakes import write_corpus
-from forked import processes
 from selection import EVERYWHERE
 from stores import trust
-from versions import Run, TextEmbeddings, contents, text_vector
+from versions import Run, TextEmbeddings, text_vector
 
-SECONDS = 120  # more than anything here takes
 THREADS = 8
 
 # --- a corpus of which every sentence says its version, and that has another size in every version ---
@@ -130,63 +124,7 @@ def test_a_second_writer_is_refused_and_readers_read(folder):
         assert {search(index) for search in SEARCHES} == {2}
 
 
-def test_of_writers_that_begin_together_one_writes_at_a_time(tmp_path):
-    source = write(tmp_path, 1)
-    with ExitStack() as stack:
-        runs = [stack.enter_context(Run(source, tmp_path / "index")) for _ in range(4)]
-        ends = {type(run.result()) for run in runs}
-    assert tuple in ends
-    assert ends <= {tuple, IndexLockedError}
-    with opened(tmp_path) as index:
-        assert {search(index) for search in SEARCHES} == {1}
-
-
 # --- many readers ---
-
-
-def search_until(last, folder, begun, published, news, *, reopen):
-    """Search until a version is there; tell which were seen, or what went wrong."""
-    seen = [0]
-    ways = cycle([0, vectors.MAX_MATRIX_BYTES])  # in Chroma's graph, and exactly
-    try:
-        index = opened(folder)
-        while seen[-1] < last:
-            for search in SEARCHES:
-                vectors.MAX_MATRIX_BYTES = next(ways)
-                if reopen:
-                    index.close()
-                    index = opened(folder)
-                least = published.value
-                seen.append(search(index))
-                assert least <= seen[-1] <= begun.value
-        index.close()
-        news.send(seen)
-    except BaseException:  # noqa: BLE001 - whatever it is, the test is told
-        news.send(traceback.format_exc())
-
-
-@pytest.mark.parametrize("last", [6, pytest.param(60, marks=pytest.mark.slow)])
-def test_readers_in_other_processes_see_one_version_whole_and_the_new_one_at_once(folder, tmp_path_factory, last):
-    begun, published = processes.Value("i", 1), processes.Value("i", 1)
-    pipes = []
-    for reopen in (False, True):
-        news, teller = processes.Pipe(duplex=False)
-        arguments = {"args": (last, folder, begun, published, teller), "kwargs": {"reopen": reopen}}
-        processes.Process(target=search_until, **arguments, daemon=True).start()
-        pipes.append(news)
-    for version in range(2, last + 1):
-        begun.value = version
-        ingest_version(folder, version)
-        published.value = version
-    told = [news.recv() for news in pipes]
-    for seen in told:
-        assert isinstance(seen, list), seen
-        assert seen == sorted(seen)
-    assert len({version for seen in told for version in seen}) > 3
-    ingest_version(folder, last)  # deletes folders that a reader was opening while they were deleted
-    new = tmp_path_factory.mktemp("new")
-    ingest_version(new, last)
-    assert contents(folder / "index") == contents(new / "index")
 
 
 @pytest.mark.parametrize(
@@ -232,20 +170,3 @@ def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, kin
         versions = [sorted(search.result() for search in searches) for searches in seen]
         assert all(earlier[0] <= later[-1] for earlier, later in pairwise(versions))
         assert {search(index) for search in SEARCHES} == {4}
-
-
-def test_threads_are_told_that_an_index_was_closed(folder, through_chroma):
-    index = opened(folder)
-    done = threading.Semaphore(0)
-
-    def work(number):
-        while True:
-            SEARCHES[number % len(SEARCHES)](index)
-            done.release()
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        with closing(index):
-            searching = [pool.submit(work, number) for number in range(THREADS)]
-            for _ in range(30):
-                assert done.acquire(timeout=SECONDS)
-        assert {type(search.exception()) for search in searching} == {ARAGError}

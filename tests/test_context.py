@@ -12,10 +12,7 @@ from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted import ScriptedModel, call
-from scripted_model import ANSWER, EndlessModel, asked, results
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, results
 
 
 def test_a_run_changes_what_its_context_sets_and_nothing_else(small_index):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import replace
@@ -20,8 +19,7 @@ from arag.retrieval.locations import using_store
 from fakes import HashEmbeddings
 from forked import processes
 from selection import EVERYWHERE
-from stores import document, read_all
-from stores import write as write_store
+from stores import read_all
 
 DOCUMENTS = [
     *({"id": f"d{n}", "text": f"Ship{n} was built in {1500 + n}. It sailed to port 7.", "year": n} for n in range(30)),
@@ -70,17 +68,6 @@ def test_a_copy_and_a_copy_of_it_hold_what_the_source_holds(source, new_place, k
         assert copy_index(source, target).written == 0
         assert verify(target) == ([], [])
         source = copied
-
-
-@in_every_place
-def test_unusual_chunks_are_copied_as_they_are(new_place, kind):
-    source = new_place()
-    with using_store(source) as store:
-        unusual = document(
-            "d", "A\n# text.", "x y", title="\u2028", ids=["ready made #1", "\u0001\u200b𝔘"], fingerprint=""
-        )
-        write_store(store, unusual, document("𝔘", "\r\t\u0001\uffff"))
-    assert contents(copy_of(copy_of(source, new_place(kind)), new_place())) == contents(source)
 
 
 # --- what the target may be ---
@@ -174,9 +161,5 @@ def test_a_killed_copy_is_finished_by_the_next_and_seen_as_a_whole(new_place, so
 
 
 def test_the_command_copies(arag, source, new_place):
-    code, out, err = arag("copy", source, new_place(), "--json")
-    assert (code, err, json.loads(out)["documents"]) == (0, "", 33)
-    assert arag("copy", source, new_place())[1].startswith("Copied 33 documents")
-    code, out, err = arag("copy", "nowhere", new_place())
-    assert (code, out) == (1, "")
-    assert "no index in nowhere" in err
+    code, out, err = arag("copy", source, new_place())
+    assert (code, err, out.startswith("Copied 33 documents")) == (0, "", True)

@@ -16,8 +16,7 @@ from eval_runs import STEPS, Replies
 from http_server import Failure
 from openai_server import chat, serve
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "quick_embedder")
+pytestmark = pytest.mark.usefixtures("quick_embedder")
 
 TEXTS = {
     "Lothair II": "Lothair II was a king of Lotharingia. He married Teutberga in 855.",

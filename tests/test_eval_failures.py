@@ -17,10 +17,7 @@ from arag.graph.prompts import NO_ANSWER
 from arag.ingest.pipeline import run_ingest
 from lab import ask, make_lab, script
 from openai_server import chat, serve
-from scripted import call, calls
-from scripted_model import DOCUMENTS
-
-pytest_plugins = ["graph_fixtures", "model_fixtures"]
+from scripted import DOCUMENTS, call, calls
 
 QUESTION = Question("q", "Who was the father of the wife of Lothair II?", "Boso", gold_documents=("lothair", "boso"))
 WRONG = {"correct": False, "reason": "", "model": "j", "cost": None}
@@ -160,7 +157,7 @@ def test_without_a_usable_diagnosis_a_failure_stays_undecided(small_index, recor
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, no_settings, quick_embedder):
+def folder(tmp_path, monkeypatch, quick_embedder):
     monkeypatch.chdir(tmp_path)
     run_ingest([{**each, "kind": each["id"]} for each in DOCUMENTS], tmp_path / "index")
     row = {"id": "q", "question": "When did Teutberga die?", "answer": "In 875", "supporting": ["teutberga"]}

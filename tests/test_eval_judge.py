@@ -5,8 +5,6 @@ import pytest
 from arag.evaluation.judge import Judge
 from lab import make_lab
 
-pytest_plugins = ["graph_fixtures"]
-
 YES, NO = '{"reason": "It is.", "correct": true}', '{"reason": "It is not.", "correct": false}'
 
 

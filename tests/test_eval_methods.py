@@ -20,10 +20,7 @@ from arag.evaluation.runs import make_record
 from arag.graph.prompts import NO_ANSWER
 from arag.page import trace_page
 from lab import ask, make_lab, script
-from scripted import call
-from scripted_model import QUESTION
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import QUESTION, call
 
 TOOLS = {
     "arag": ["keyword_search", "semantic_search", "chunk_read"],

@@ -28,8 +28,6 @@ from http_server import Failure
 from lab import Player, make_lab
 from openai_server import chat, serve
 
-pytest_plugins = ["graph_fixtures"]
-
 
 @pytest.fixture
 def folder(tmp_path):

@@ -1,4 +1,4 @@
-"""Which sentences of a chunk the tools show: what answers, and what makes that understandable."""
+"""Which sentences the tools show: what answers, and what makes that understandable; each under its own name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from arag.retrieval.text import searchable
 from arag.retrieval.tools import make_tools
 from fakes import HashEmbeddings, write_corpus
 
-FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
+YEARS = [f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1840)]
+FILLER = " ".join(YEARS[:20])
 LONG = "Words follow words " * 40
-PARTS = f"{FILLER} {FILLER} {FILLER} {FILLER}"
+PARTS = " ".join([FILLER] * 4)
 TABLE = """In millions | 2022 | 2021
 Assets:
 Cash | $ | 12,945 $ | 9,408
@@ -28,6 +29,8 @@ Total assets | $ | 228,275 $ | 232,999"""
 STORM = "One came. Two came. A dromond sank. Three went. Four went. Five went."
 TREES = "It has no trees at all. " * 8
 SAILED = [f"The brig sailed again in the year {n}." for n in range(9)]
+RESERVES = [f"## {port}\n\n{FILLER}\n\n### Reserve\n\nThe reserve is {n}." for port, n in [("Basin", 40), ("Mole", 70)]]
+PAINTER, COOK = "the first painter of Dorn", "the first cook of Dorn"
 
 DOCUMENTS = {
     "often": " ".join([*SAILED, FILLER, "Then Orlath drowned.", "Then Tamsin wept.", FILLER]),
@@ -38,6 +41,11 @@ DOCUMENTS = {
     "heading.md": f"{FILLER}\n\n## The Gale of 1775\n\nMany ketches sank. Few came home.\n\n{FILLER}",
     "rows": f"Total assets grew, as the notes on total assets say. {FILLER}\n\n{TABLE}\n\n{FILLER}",
     "parts.md": f"# Chronicle\n\n{PARTS}\n\n## The Great Storm\n\n{STORM} {PARTS}",
+    "annals": " ".join([*YEARS[:5], f"Osric was {PAINTER}.", *YEARS[5:90], f"Bettany was {COOK}.", *YEARS[90:]]),
+    "harbour.md": "\n\n".join(["# Harbour", *RESERVES]),
+    "energy_2024_mwh.csv": "Month,Use\nJanuary,120\nFebruary,98\nMarch,77\nApril,60\n",
+    "sales/supplier_list.csv": "Name,City\nKestrwyn,Oslo\nBlom,Bergen\n",
+    "合同汇总.txt": "水泵在仓库里。价格是一百元。",
 }
 RECORDS = [
     {"id": "short", "title": "Orla Moor", "text": f"Orla Moor is a moor. {TREES}A lynx lives there."},
@@ -60,9 +68,40 @@ def find(tools):
 
     def find(document, *keywords):
         content = tools["keyword_search"].invoke({"keywords": [*keywords], "within": document})
-        return " ".join(re.findall(r"(?ms)^\[[^\]]+\] (?:[\w ]+: )?(.*?)(?=\n\n|\Z)", content))
+        title = r"(?:(?:Orla Moor|Little|Chronicle)(?:: | > ))?"
+        return " ".join(re.findall(rf"(?ms)^\[[^\]]+\] {title}(.*?)(?=\n\n|\Z)", content))
 
     return find
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk_id"),
+    [
+        ("energy", "energy_2024_mwh.csv:0"),
+        ("MWh", "energy_2024_mwh.csv:0"),
+        ("the supplier list", "sales/supplier_list.csv:0"),
+        ("合同", "合同汇总.txt:0"),
+    ],
+)
+def test_a_document_is_found_by_words_that_only_its_name_has(tools, name, chunk_id):
+    content = tools["keyword_search"].invoke({"keywords": [name]})
+    assert content.startswith(f"{name}: only in the name of [{chunk_id}]. All:\n\n[{chunk_id}] ")
+    content = tools["semantic_search"].invoke({"queries": [name]})
+    assert content.startswith(f"The nearest, by similarity:\n\n[{chunk_id}] ")
+
+
+def test_of_a_table_found_by_its_name_the_header_and_the_first_rows_are_shown(tools):
+    rows = "energy 2024 mwh: Month | Use\nMonth: January | Use: 120\nMonth: February | Use: 98"
+    assert rows in tools["keyword_search"].invoke({"keywords": ["energy"]})
+
+
+def test_each_sentence_stands_under_its_own_headings(tools):
+    content = tools["keyword_search"].invoke({"keywords": ["The reserve"]})
+    assert "Basin > Reserve: The reserve is 40." in content
+    assert "Mole > Reserve: The reserve is 70." in content
 
 
 # --- by keywords ---
@@ -79,9 +118,6 @@ def test_a_long_sentence_is_cut_around_the_keyword(find):
     assert len(text) <= 402
 
 
-# --- context ---
-
-
 def test_a_short_document_is_shown_whole_if_a_keyword_names_it_or_little_is_left(find):
     assert find("short", "Orla Moor").startswith("Orla Moor is a moor. It has no trees at all.")
     assert find("short", "lynx") == "… A lynx lives there."
@@ -95,14 +131,11 @@ def test_a_short_document_is_shown_whole_if_a_keyword_names_it_or_little_is_left
         ("on", "Spain", "… Spain wrote most of it. It is followed by Peru. …"),
         ("alone", "Lisbon", "… Hera was in Lisbon. …"),
         ("heading", "Gale", "The Gale of 1775: Many ketches sank. …"),
-        ("parts", "dromond", "Two came. A dromond sank. Three went. Four went. …"),
+        ("parts", "dromond", "The Great Storm: Two came. A dromond sank. Three went. Four went. …"),
     ],
 )
 def test_a_sentence_has_what_makes_it_understandable(find, document, keyword, text):
     assert find(document, keyword) == text
-
-
-# --- tables ---
 
 
 def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
@@ -114,7 +147,6 @@ def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
 def test_a_row_names_the_header_of_its_table_also_from_an_earlier_chunk(make_index):
     rows = "\n".join(f"Sales of product {n} | {n * 7} | {n * 5}" for n in range(100))
     index = make_index({"t": f"{FILLER}\n\nIn millions | 2022 | 2021\n{rows}"}, chunk_tokens=300)
-    assert index.document("t").chunks > 2
     content = make_tools(index)[0].invoke({"keywords": ["Sales of product 91"]})
     assert "] In millions | 2022 | 2021: Sales of product 91 | 637 | 455 …" in content
 
@@ -131,43 +163,34 @@ def test_a_long_sentence_found_by_meaning_is_cut_around_the_rarest_word_of_the_q
 # --- reads ---
 
 
-@pytest.fixture(scope="module")
-def read(tmp_path_factory):
+@pytest.fixture
+def read(tools):
     """A function that reads chunks of a long document about something, and returns the result."""
-    folder = tmp_path_factory.mktemp("reads")
-    facts = {5: "Orlath was the first painter of Vellin.", 45: "Tamsin was the first cook of Vellin."}
-    lines = [facts.get(n, f"Nothing of note happened in the year {n} on the islands.") for n in range(120)]
-    source = write_corpus(folder / "corpus", {"long": " ".join(lines)})
-    with ingest(source, folder / "index", embedder=HashEmbeddings(), chunk_tokens=500) as index:
-        (tool,) = make_tools(index, names=["chunk_read"])
-        ids = list(index.chunk_ids())
-        assert len(ids) > 2
 
-        def read(about, messages=(), chunk_ids=ids):
-            args = {"chunk_ids": chunk_ids, "about": about, "messages": list(messages)}
-            return tool.invoke({"name": tool.name, "args": args, "id": "1", "type": "tool_call"})
+    def read(about="", messages=(), ordinals=(0, 1, 2)):
+        args = {"chunk_ids": [f"annals:{n}" for n in ordinals], "about": about, "messages": list(messages)}
+        return tools["chunk_read"].invoke({"name": "chunk_read", "args": args, "id": "1", "type": "tool_call"})
 
-        yield read
+    return read
 
 
-def test_of_several_chunks_those_passages_are_shown_that_are_near(read):
-    content = read("Orlath first painter Vellin").content
-    assert "… Nothing of note happened in the year 4 on the islands. Orlath was the first painter of Vellin." in content
-    assert content.count("first painter") == 1
-    assert re.search(r"\[long:2\](, \[long:\d\])*: left out: other passages are closer", content)
-
-
-def test_each_chunk_has_its_best_new_passage_before_any_has_a_second(read):
-    first = read("the first painter of Vellin, the first cook of Vellin")
-    assert "Tamsin was the first cook" in first.content
-    again = read("the first painter of Vellin", [first])
-    assert "Orlath" not in again.content
+def test_of_several_chunks_those_passages_are_shown_that_are_near_and_new(read):
+    content = read("Osric first painter Dorn").content
+    assert f"… {YEARS[4]} Osric was {PAINTER}. {YEARS[5]} {YEARS[6]} …" in content
+    assert content.count(PAINTER) == 1
+    assert re.search(r"\[annals:2\].*: left out: other passages are closer, or shown above. A chunk read", content)
+    first = read(f"{PAINTER}, {COOK}")
+    assert f"Bettany was {COOK}." in first.content  # each chunk has its best passage before any has a second
+    assert first.artifact["new_chunks"] == []
+    assert "Osric" not in read(PAINTER, [first]).content
 
 
 def test_what_is_looked_for_is_the_question_if_nothing_else_is_said(read):
-    content = read("", [HumanMessage("Who was the first painter of Vellin?")]).content
-    assert "Orlath was the first painter" in content
-    assert read("", chunk_ids=["long:2"]).content.startswith("[long:2] part 3 of")
+    asked = [HumanMessage(f"Who was {PAINTER}?")]
+    message = read(messages=asked)
+    assert f"Osric was {PAINTER}." in message.content
+    assert message.artifact["new_chunks"] == []
+    assert read(messages=asked, ordinals=[2]).artifact["new_chunks"] == ["annals:2"]
 
 
 # --- whatever the text ---
@@ -190,9 +213,8 @@ KEYWORDS = ["ship", "Orlath", "i", "é", "北京", "words", "it\xa0was", "t was"
     st.lists(st.sampled_from(KEYWORDS), min_size=1, max_size=4, unique=True),
 )
 def test_every_keyword_is_shown_and_what_is_not_is_counted(text, keywords):
-    (chunk,) = chunk_document(
-        Document("doc", "", text, "doc.txt"), chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts]
-    )
+    document = Document("doc", "", text, "doc.txt")
+    (chunk,) = chunk_document(document, chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts])
     sentences = [searchable(chunk.sentence_text(n)) for n in range(len(chunk.sentences))]
     keywords = [k for k in keywords if any(searchable(k) in sentence for sentence in sentences)]
     excerpt, more = for_keywords(chunk, keywords, dict.fromkeys(keywords, 1))

@@ -14,10 +14,7 @@ from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
-from scripted import call
-from scripted_model import asked
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import asked, call
 
 QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
 NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"

@@ -8,9 +8,7 @@ import pytest
 from arag.evaluation.methods.faithful_rag import FaithfulRAG, choose_groups, cut_context, group_sentences
 from fakes import hash_vector
 from role_model import UNUSABLE, answer_with, lines
-from scripted_model import DOCUMENTS, QUESTION
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import DOCUMENTS, QUESTION
 
 NEEDED, BACKGROUND, TAKEN_APART = "list the facts that one must know", "write the background", "take a passage apart"
 ANSWERING = "answer a question from passages"

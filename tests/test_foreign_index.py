@@ -152,16 +152,6 @@ def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repa
     assert opened.pop() == graph_of(index).name
 
 
-def test_the_receipt_of_an_original_outlives_an_update_of_its_copy(tmp_path, through_chroma):
-    original = write_index(tmp_path, DOCUMENTS)
-    shutil.copytree(original, tmp_path / "copy" / "index")
-    ingest_more(tmp_path / "copy" / "index")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search(original)
-        search(tmp_path / "copy" / "index")
-
-
 # --- SQLite's files ---
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"

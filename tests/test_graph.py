@@ -19,10 +19,22 @@ from arag.models.extractive import read_forced_question
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted import ScriptedModel, assert_paired, call, calls, invalid_call
-from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import (
+    ANSWER,
+    MODES,
+    NOTICE,
+    QUESTION,
+    EndlessModel,
+    ScriptedModel,
+    asked,
+    assert_paired,
+    call,
+    calls,
+    in_thread,
+    invalid_call,
+    plain,
+    results,
+)
 
 FORCED = "That is all [lothair:0]."  # what an EndlessModel says without tools
 SEARCH = call("keyword_search", keywords=["Boso"])

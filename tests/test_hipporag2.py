@@ -26,9 +26,7 @@ from arag.retrieval.scope import Scope
 from fakes import hash_vector
 from lab import ask, make_lab
 from role_model import lines
-from scripted_model import QUESTION
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import QUESTION
 
 CASES = json.loads((Path(__file__).parent / "parity" / "hippo_rag2.json").read_text(encoding="utf-8"))["cases"]
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
 import numpy as np
 import pytest
 
-from arag.errors import IndexNotFoundError, ModelError
+from arag.errors import ModelError
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.store.draft import FolderDraft
 from fakes import HashEmbeddings, hash_vector, write_corpus
-from forked import processes
 
 TEXTS = {
     "ship": "The ship was built in Rome. She sank in 1912.",
@@ -146,6 +141,32 @@ def test_other_metadata_title_chunk_size_or_order_embed_nothing(corpus):
     assert_consistent(corpus.index)
 
 
+@in_every_backend
+def test_a_file_that_was_moved_or_renamed_keeps_its_document_and_is_not_embedded_again(corpus):
+    corpus.write({"gull.txt": TEXTS["gull"], "notes/tern.md": TEXTS["notes/tern.md"], "twin.txt": TEXTS["gull"]})
+    (corpus.source / "lines.jsonl").write_text('{"text": "One ship."}\n{"text": "Two ships."}\n')
+    corpus.ingest()
+    moves = {"gull.txt": "birds/sea_gull.txt", "notes/tern.md": "flyer.md", "lines.jsonl": "birds/lines.jsonl"}
+    (corpus.source / "birds").mkdir()
+    for old, new in moves.items():
+        (corpus.source / old).rename(corpus.source / new)
+    for written in (1, 0):  # the title of one file is its name
+        summary, embedded = corpus.ingest(prune=True)
+        assert (embedded, summary.written, summary.removed, summary.documents) == ([], written, 0, 5)
+    ids = {"gull.txt": "birds/sea_gull.txt", "notes/tern.md": "flyer.md", "twin.txt": "twin.txt"}
+    ids |= dict.fromkeys(("lines.jsonl#1", "lines.jsonl#2"), "birds/lines.jsonl")
+    with corpus.open() as index:
+        assert {d.id: d.source for d in index.documents()} == {i: str(corpus.source / ids[i]) for i in ids}
+        assert index.find_documents("sea gull") == ["gull.txt"]
+        assert index.find_documents("flyer") == ["notes/tern.md"]
+    (corpus.source / "gull.txt").write_text("Another gull.")  # in the place that the other one has left
+    for written in (1, 0):
+        assert corpus.ingest()[0].written == written
+    with corpus.open() as index:
+        assert texts_of(index)["gull.txt~2"] == "Another gull."
+    assert_consistent(corpus.index)
+
+
 # --- pruning ---
 
 
@@ -187,191 +208,78 @@ def test_prune_keeps_documents_of_what_cannot_be_read(corpus, monkeypatch):
 
 
 @in_every_backend
-def test_ready_chunks_are_taken_over_with_their_ids(corpus):
-    corpus.source.mkdir()
-    (corpus.source / "chunks.json").write_text(
-        json.dumps(["7: One ship. Two\nships.", "x:Three: four.", "9:# Heading"])
-    )
-    corpus.ingest(chunk_tokens=50)
+def test_ready_chunks_are_taken_over_with_their_ids_and_one_that_is_taken_is_a_problem(corpus):
+    for folder, chunks in (("a", ["7: One ship. Two\nships.", "x:Three: four.", "9:# Heading"]), ("b", ["7:Four."])):
+        (corpus.source / folder).mkdir(parents=True)
+        (corpus.source / folder / "chunks.json").write_text(json.dumps(chunks))
+    summary, _ = corpus.ingest(chunk_tokens=50)
+    (problem,) = summary.problems
+    assert problem.source.endswith("b/chunks.json")
+    assert problem.reason == "its chunk id '7' is already used by another document"
+    assert (summary.read, summary.written, summary.absent) == (1, 1, 0)
     with corpus.open() as index:
         texts = {i: c.text for i, c in chunks_of(index).items()}
         assert texts == {"7": " One ship. Two\nships.", "x": "Three: four.", "9": "# Heading"}
         assert [c.id for c in index.read("x", adjacent=1).chunks] == ["7", "x", "9"]
-    summary, embedded = corpus.ingest(chunk_tokens=50)
-    assert (summary.written, embedded) == (0, [])
+    assert corpus.ingest(chunk_tokens=50)[0].written == 0
     assert_consistent(corpus.index)
-
-
-@in_every_backend
-def test_a_chunk_id_that_is_taken_is_a_problem(corpus):
-    corpus.write({"gull": "A gull."})
-    (corpus.source / "chunks.json").write_text(json.dumps(["1:One ship."]))
-    (corpus.source / "more").mkdir()
-    (corpus.source / "more" / "chunks.json").write_text(json.dumps(["2:Three ships.", "1:Four ships."]))
-    summary, _ = corpus.ingest()
-    (problem,) = summary.problems
-    assert problem.source.endswith("more/chunks.json")
-    assert problem.reason == "its chunk id '1' is already used by another document"
-    assert (summary.read, summary.written, summary.absent) == (2, 2, 0)
-    with corpus.open() as index:
-        assert sorted(chunks_of(index)) == ["1", "gull:0"]
-    assert_consistent(corpus.index)
-
-
-# --- what is refused ---
-
-
-def test_another_embedder_is_refused_and_nothing_changes(corpus):
-    corpus.ingest(TEXTS)
-    before = (corpus.index / "index.sqlite3").read_bytes()
-
-    class Other(HashEmbeddings):
-        model = "other"
-
-    with pytest.raises(ModelError, match="HashEmbeddings:hash-64"):
-        run_ingest(corpus.source, corpus.index, embedder=Other())
-    assert (corpus.index / "index.sqlite3").read_bytes() == before
 
 
 # --- interruptions ---
 
-MANY = {f"d{n:03}": f"This is document {n}. It has {n} pages. It is old, like the {n}th ship." for n in range(300)}
-BATCH = 20  # sentences in a call
-STOP_AFTER = 150  # documents
+MANY = {f"d{n:03}": f"This is document {n}. It has {n} pages. It is old, like the {n}th ship." for n in range(200)}
 
 
-def small_calls(embeddings):
-    return Embedder("HashEmbeddings:hash-64", lambda: embeddings, batch=BATCH)
-
-
-def run_to_the_end(source, index, how, number):
-    """Ingest, and end the process, or the run, after a number of texts."""
-
-    class Stopping(HashEmbeddings):
-        def embed_documents(self, texts):
-            if len(self.embedded) > number:
-                how()
-            return super().embed_documents(texts)
-
-    run_ingest(source, index, embedder=small_calls(Stopping()), prune=True)
-
-
-def be_killed():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize(
-    ("backend", "how", "is_update"),
-    [
-        ("folder", be_killed, False),
-        ("folder", "fails", True),
-        ("postgres", be_killed, True),
-    ],
-    indirect=["backend"],
-)
-def test_an_interrupted_run_is_finished_by_the_next_and_what_it_stored_is_not_embedded_again(
-    corpus, tmp_path, how, is_update
-):
-    new = 1 if is_update else 3  # sentences of each document
-    if is_update:
-        corpus.ingest({name: text.replace("This is", "That was") for name, text in MANY.items()} | {"gone": "Gone."})
+@in_every_backend
+def test_what_a_failed_run_has_stored_is_kept_and_a_run_on_another_folder_says_that_it_publishes_it(corpus, tmp_path):
+    corpus.ingest({"gone": "Gone."})
+    failing = HashEmbeddings(fail_after=300)
+    embedder = Embedder("HashEmbeddings:hash-64", lambda: failing, batch=20)
     corpus.write(MANY)
-    if how == "fails":
-        failing = HashEmbeddings(fail_after=STOP_AFTER * new)
-        with pytest.raises(ModelError, match="went away"):
-            run_ingest(corpus.source, corpus.index, embedder=small_calls(failing), prune=True)
-    else:
-        process = processes.Process(target=run_to_the_end, args=(corpus.source, corpus.index, how, STOP_AFTER * new))
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-    if is_update:
-        with corpus.open() as index:  # readers see the index as it was, whole
-            assert index.info().documents == 301
-            assert index.keyword_search(["This is"]).total == 0
-            assert len(index.semantic_search("document 7", 5).hits) == 5
-    else:
-        with pytest.raises(IndexNotFoundError, match="its first ingestion goes on, or was interrupted: run it again"):
-            corpus.open()
-    summary, embedded = corpus.ingest(prune=True)
-    assert (300 - STOP_AFTER - 50) * new < len(embedded) < (300 - STOP_AFTER + 100) * new
-    assert (summary.problems, summary.documents) == ((), 300)
+    with pytest.raises(ModelError, match="went away"):
+        run_ingest(corpus.source, corpus.index, embedder=embedder)
+    with corpus.open() as index:  # readers see the index as it was, whole
+        assert [document.id for document in index.documents()] == ["gone"]
+    other = Corpus(tmp_path / "other", corpus.index)
+    with pytest.warns(UserWarning, match=r"^\d+ documents of a run that did not finish, such as 'd000', are") as caught:
+        summary, _ = other.ingest({"gull": TEXTS["gull"]})
+    stored = int(str(caught[0].message).partition(" ")[0])
+    assert stored == summary.absent - 1 > 50
+    with warnings.catch_warnings(action="error"):
+        summary, embedded = corpus.ingest(prune=True)
+        assert (summary.problems, summary.documents, len(embedded)) == ((), 201, 3 * (200 - stored))
     assert_consistent(corpus.index)
-    whole = Corpus(tmp_path / "whole", tmp_path / "whole" / "index")
-    whole.ingest(MANY)
-    with corpus.open() as index, whole.open() as other:
-        assert chunks_of(index) == chunks_of(other)
-        for query in ("This is document 7.", "It has 8 pages"):
-            assert index.semantic_search(query, 1).hits[0].chunk_id == other.semantic_search(query, 1).hits[0].chunk_id
 
 
-def test_embedding_runs_ahead_of_storing_by_a_few_calls_and_never_by_the_whole_corpus(corpus, monkeypatch):
-    calls, stored, ahead = [], [0], []
+def test_embedding_runs_ahead_of_storing_by_a_few_calls_and_never_by_the_whole_corpus(corpus):
+    ahead, stored = [], [0]
 
     class Counting(HashEmbeddings):
         def embed_documents(self, texts):
-            calls.append(len(texts))
-            ahead.append(sum(calls) - 3 * stored[0])
+            ahead.append(len(self.embedded) + len(texts) - 3 * stored[-1])
             return super().embed_documents(texts)
 
-    def put(self, documents):
-        stored[0] += len(documents)
-        return put_documents(self, documents)
-
-    put_documents = FolderDraft.put
-    monkeypatch.setattr(FolderDraft, "put", put)
     embedder = Embedder("HashEmbeddings:hash-64", Counting, batch=30, concurrency=3)
-    summary = run_ingest(corpus.write(MANY | {"long": TEXTS["long"]}), corpus.index, embedder=embedder)
-    assert (sum(calls), max(calls), summary.documents) == (1 + 1_000, 30, 301)  # one is the dimension's probe
-    assert 30 < max(ahead[:-10]) <= 300
-    assert_consistent(corpus.index)
-
-
-# --- several writers, on PostgreSQL ---
-
-
-@pytest.mark.parametrize("backend", ["postgres"], indirect=True)
-def test_what_another_process_has_claimed_is_waited_for_and_not_embedded_twice(corpus):
-    claimed, go_on = Event(), Event()
-
-    class Slow(HashEmbeddings):
-        def embed_documents(self, texts):
-            if texts != ["dimension"]:
-                claimed.set()
-                assert go_on.wait(30)
-            return super().embed_documents(texts)
-
-    records = [{"id": name, "text": text} for name, text in TEXTS.items()]
-    slow = Slow()
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(
-            run_ingest, records[:3], corpus.index, embedder=Embedder("HashEmbeddings:hash-64", lambda: slow)
-        )
-        assert claimed.wait(30)
-        second = HashEmbeddings()
-
-        def show(now):
-            if now.documents == 2:  # its own are stored; the others are still claimed
-                go_on.set()
-
-        summary = run_ingest(records, corpus.index, embedder=second, progress=show)
-        assert (first.result().written, summary.read, summary.written, summary.problems) == (3, 5, 2, ())
-    assert len(second.embedded) + len(slow.embedded) == len({*second.embedded, *slow.embedded})
-    assert_consistent(corpus.index)
-    with corpus.open() as index:
-        assert texts_of(index) == TEXTS
+    run_ingest(corpus.write(MANY), corpus.index, embedder=embedder, progress=lambda now: stored.append(now.documents))
+    assert 30 < max(ahead) <= 300
 
 
 # --- what the user hears of it ---
 
 
-@pytest.mark.filterwarnings("ignore:the embedder")
-def test_texts_in_other_scripts_name_a_multilingual_embedder(corpus, monkeypatch):
+def test_documents_in_scripts_that_the_embedder_does_not_know_are_counted(corpus, arag, monkeypatch):
     monkeypatch.setattr("arag.models.onnx.load_onnx", lambda: corpus.embedder)
-    corpus.write({"en": TEXTS["long"]})
+    texts = {f"en{n}": TEXTS["gull"] for n in range(19)} | {"ru": "Маяк стоит у моря. He burns oil."}
+    corpus.write(texts | {"zh": TEXTS["china"]})
+    with pytest.warns(UserWarning, match="2 of the first 21 documents are not in Latin letters.*such as huggingface"):
+        assert run_ingest(corpus.source, corpus.index).other_scripts == 2
+    with open_index(corpus.index) as index:
+        assert index.info().other_scripts == 2
+    corpus.write(texts | {f"fr{n}": "L’été à la mer." for n in range(9)})  # 1 of 29
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run_ingest(corpus.source, corpus.index)
-    corpus.write({"zh": TEXTS["china"] * 20})
-    with pytest.warns(UserWarning, match="most of the text is not in Latin letters.*such as huggingface"):
-        run_ingest(corpus.source, corpus.index.with_name("other"))
+        assert run_ingest(corpus.source, corpus.index).other_scripts == 1
+    assert (
+        "1 document in a script that the embedder does not know" in arag("ingest", corpus.source, "-i", corpus.index)[1]
+    )
+    assert run_ingest(corpus.source, corpus.index.with_name("own"), embedder=corpus.embedder).other_scripts == 0

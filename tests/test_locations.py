@@ -15,22 +15,15 @@ from arag import ingest, open_index
 from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
-from arag.ingest.maintenance import remove, verify
 from arag.retrieval.locations import parse_location, store_at
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
-
 SECRET = "s3cr3t-Pass"
 URL = f"postgresql://ann:{SECRET}@db.example.com:5433/library?index=handbook&sslmode=require"
 SHOWN = "postgresql://ann@db.example.com:5433/library?index=handbook&sslmode=require"
-DOCUMENTS = [
-    {"id": "lothair", "title": "Lothair II", "text": "Lothair II was a king of Lotharingia. He married Teutberga."},
-    {"id": "boso", "title": "Boso", "text": "Boso the Elder was a count of Arles. He had three children."},
-]
+DOCUMENTS = [{"id": "lothair", "title": "Lothair II", "text": "Lothair II was a king. He married Teutberga."}]
 
 parse = PostgresLocation.parse
 
@@ -53,8 +46,8 @@ def databases(monkeypatch, tmp_path_factory):
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """The working folder, with the user's own folders in it."""
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    for name in ("CONFIG", "DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path
@@ -93,8 +86,6 @@ def test_the_parts_of_an_address():
     assert (location.index, location.shown, str(location)) == ("handbook", SHOWN, SHOWN)
     server = {"user": "ann", "password": SECRET, "host": "db.example.com", "port": "5433"}
     assert dict(location.parameters) == {**server, "dbname": "library", "sslmode": "require"}
-    plain = parse("postgresql://")
-    assert (plain.index, dict(plain.parameters), plain.shown) == ("arag", {}, "postgresql://")
 
 
 @pytest.mark.parametrize(
@@ -144,17 +135,14 @@ def test_no_odd_password_is_shown_as_it_was_typed(before, after, place, rest):
 # --- the library ---
 
 
-def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases, home):
+def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases):
     with ingest(DOCUMENTS, URL, embedder=HashEmbeddings()) as index:
         assert (index.path, index.info().path) == (SHOWN, SHOWN)
-        assert repr(index).startswith(f"Index({SHOWN!r}, documents=2")
-        assert SECRET not in repr(index.as_retriever())
+        assert SHOWN in repr(index)
+        assert SECRET not in repr(index) + repr(index.as_retriever())
     with open_index(SHOWN) as same:  # somebody whose password is elsewhere
         assert same.keyword_search("Teutberga").hits[0].chunk_id == "lothair:0"
-    assert remove("boso", URL) == 1
-    assert verify(URL) == ([], [])
     assert list(databases) == [SHOWN]
-    assert not list(home.rglob("*postgres*"))
 
 
 # --- the command line, and all files that it writes ---
@@ -171,17 +159,13 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
     for command, expected in [
         (["info"], 1),
         (["ingest", "corpus.jsonl"], 0),
-        (["info"], 0),
         (["info", "--json"], 0),
         (["list"], 0),
         (["search", "semantic", "king", "--json"], 0),
-        (["read", "lothair:0"], 0),
         ([*ask, "--html", "run.html"], 0),
-        ([*ask, "--json"], 0),
         ([*run, "--out", "run"], 0),
         (["verify"], 0),
-        (["remove", "boso"], 0),
-        (["remove", "boso"], 1),
+        (["remove", "nothing"], 1),
         (["eval", "report", "run"], 0),
         (["eval", "failures", "run"], 0),
     ]:
@@ -197,13 +181,6 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
     assert not [file for file in home.rglob("*") if SECRET in file.name or "postgres" in file.name]
 
 
-def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
-    code, out, err = arag("info", "--index", f"postgresql://ann:{SECRET}/x@host/d")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "write @ / ?" in err
-    assert SECRET not in err
-
-
 # --- experiments ---
 
 
@@ -211,5 +188,5 @@ def test_results_are_kept_beside_a_folder_and_for_an_address_with_the_users_data
     assert store_folder(Path("my-index")) == home / "work" / "my-index.methods"
     places = {store_folder(str(parse_location(each))) for each in (URL, SHOWN, URL.replace(SECRET, "other"))}
     assert len(places) == 1
-    assert places.pop().is_relative_to(home / "xdg_data_home" / "arag")
+    assert places.pop().is_relative_to(home / "data" / "arag")
     assert store_folder("postgresql://a/d") != store_folder("postgresql://b/d")

@@ -6,9 +6,7 @@ import pytest
 
 from arag.evaluation.methods.ma_rag import MARAG
 from role_model import UNUSABLE, answer_with, lines
-from scripted_model import QUESTION
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import QUESTION
 
 PLANNING, DEFINING, NOTING, SUMMARISING = (
     "You plan",

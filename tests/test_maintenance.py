@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from arag.errors import IndexNotFoundError, InputError
+from arag.errors import InputError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
@@ -16,11 +16,8 @@ from arag.retrieval.locations import using_store
 from fakes import HashEmbeddings, write_corpus, write_index
 from selection import EVERYWHERE
 
-DOCUMENTS = {
-    f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
-} | {
-    "secret": "The marmoset password is zyzzyva. It opens the quixotic vault.",
-}
+DOCUMENTS = {f"d{n}": f"The ship{n} was built in {1500 + n}. Nobody sailed it." for n in range(60)}
+DOCUMENTS["secret"] = "The marmoset password is zyzzyva. It opens the quixotic vault."
 
 
 @pytest.fixture
@@ -53,24 +50,14 @@ def derived(folder, name):
 # --- damage ---
 
 
-@in_every_place
-def test_a_sound_index_is_found_sound_and_left_alone(place):
-    with using_store(place) as store:
-        before = store.stamp()
-        assert verify(place) == ([], [])
-        assert verify(place, repair=True) == ([], [])
-        assert store.stamp() == before
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("keywords", lambda path: path.unlink()),
         ("keywords", lambda path: os.truncate(path, path.stat().st_size // 2)),
         ("chroma", shutil.rmtree),
         ("chroma", lambda path: (path / "chroma.sqlite3").write_bytes(b"")),
     ],
-    ids=["no keywords", "half of the keywords", "no graph", "no database of the graph"],
+    ids=["half of the keywords", "no graph", "no database of the graph"],
 )
 @pytest.mark.filterwarnings("ignore:.*arag verify")
 def test_what_is_derived_is_found_damaged_and_made_again(place, name, damage):
@@ -81,15 +68,11 @@ def test_what_is_derived_is_found_damaged_and_made_again(place, name, damage):
     assert [part.part.partition("-")[0] for part in damages] == [name]
     assert contents(place) == expected  # searches do without it, or make it again
     assert verify(place, repair=True)[1] == []
-    assert verify(place) == ([], [])
+    with using_store(place) as store:
+        before = store.stamp()
+        assert verify(place, repair=True) == ([], [])
+        assert store.stamp() == before
     assert contents(place) == expected
-
-
-def test_there_must_be_an_index(tmp_path):
-    for care in (verify, lambda folder: verify(folder, repair=True), lambda folder: remove("a", folder), open_index):
-        with pytest.raises(IndexNotFoundError, match="no index in"):
-            care(tmp_path / "nowhere")
-    assert list(tmp_path.iterdir()) == []
 
 
 # --- removing ---

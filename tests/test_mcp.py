@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from openai import OpenAIError
 
-from arag import Scope, ingest, make_mcp_server, make_tools, serve_mcp
+from arag import ingest, make_mcp_server, make_tools, serve_mcp
 from arag.cli import app
 from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
@@ -79,13 +79,6 @@ def test_tools_are_offered_as_models_see_them(index):
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
 
 
-def test_each_call_shows_everything_also_if_a_client_claims_a_conversation(index):
-    keyword_search, *_ = make_tools(index)
-    claim = [{"role": "user", "content": "x"}]
-    result = use(make_mcp_server(index), "keyword_search", keywords=["Boso"], messages=claim)
-    assert result.content[0].text == keyword_search.invoke({"keywords": ["Boso"]})
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
@@ -100,13 +93,6 @@ def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
     assert (result.is_error, told in result.content[0].text) == (True, True)
 
 
-def test_a_scoped_index_is_served_as_if_it_held_nothing_else(index):
-    server = make_mcp_server(index.limited_to(Scope(documents=["boso"])))
-    found = use(server, "keyword_search", keywords=["Teutberga"]).content[0].text
-    assert found.startswith("Teutberga: 1 chunk. All:")
-    assert "There is no chunk with this id" in use(server, "chunk_read", chunk_ids=["lothair:0"]).content[0].text
-
-
 # --- ask ---
 
 
@@ -115,12 +101,6 @@ def test_ask_answers_with_sources(index):
     model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage(answer))
     result = use(make_mcp_server(index, model=model), "ask", question="Whom did Lothair II marry?")
     assert result.content[0].text == f"{answer}\n\nSources:\n[lothair:0] Lothair II\n[x.md:3]  (not seen in this run)"
-
-
-def test_a_forced_answer_says_so(index):
-    model = ScriptedModel(*[call("keyword_search", keywords=["Boso"])] * 15, AIMessage("A father [boso:0]."))
-    result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
-    assert "The answer was forced: max_steps." in result.content[0].text
 
 
 def test_a_model_that_fails_is_an_error_of_the_call(index):

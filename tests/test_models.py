@@ -16,9 +16,6 @@ from arag.models.extractive import ExtractiveModel
 from arag.models.names import parse_name
 from scripted import ScriptedModel
 
-pytest_plugins = ["graph_fixtures", "model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
-
 OPENAI = "openai:m@http://127.0.0.1:1/v1"
 ANTHROPIC = "anthropic:claude-sonnet-5-5@http://127.0.0.1:1"
 PASSWORD = "s3cret-pa55"

@@ -15,10 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from scripted import ScriptedModel, assert_paired, call, calls
-from scripted_model import ANSWER, QUESTION, asked, in_thread, results
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import ANSWER, QUESTION, ScriptedModel, asked, assert_paired, call, calls, in_thread, results
 
 READ = call("chunk_read", chunk_ids=["lothair:0"])
 SEARCH = call("keyword_search", keywords=["Lothair II"])

@@ -15,10 +15,9 @@ import psycopg
 import pytest
 
 from arag import open_index
-from arag.errors import InputError, StorageError
+from arag.errors import StorageError
 from arag.ingest.maintenance import remove
 from arag.retrieval.locations import using_store
-from arag.retrieval.postgres import connection
 from postgres_server import run_sql
 from stores import read_all
 from versions import (
@@ -60,24 +59,6 @@ def assert_finished(place, texts):
 # --- killed or hanging writers; see test_crash.py for those that are alone ---
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_writer_that_is_killed_beside_another_one_keeps_it_from_nothing(tmp_path, place, kills):
-    draw = random.Random(kills)
-    ingest(write(tmp_path, corpus(1)), place)
-    with Run(write(tmp_path, corpus(2)), place, prune=True) as run:
-        _, steps, _ = run.result()
-    for version in range(3, 3 + kills):
-        write(tmp_path, corpus(version))
-        kind = draw.choice(sorted(steps))
-        moment = kind, draw.randint(1, steps[kind]), signal.SIGKILL
-        with Run(tmp_path, place, moment=moment, prune=True) as victim, Run(tmp_path, place, prune=True) as run:
-            victim.result()
-            assert isinstance(run.result(), tuple)
-        assert served(place) == corpus(version)
-        ingest(tmp_path, place, prune=True)
-        assert_finished(place, corpus(version))
-
-
 MOMENTS = {
     "copying": "row of contents (number, text, places)",
     "in a lock": "INSERT INTO documents done",
@@ -114,14 +95,12 @@ def assert_shows_no_password(error, place):
     assert urlsplit(place).password not in f"{error} {error!r} {error.__cause__}"
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kills, monkeypatch):
-    monkeypatch.setattr(connection, "_POOL_TIMEOUT", 1.5)
-    draw = random.Random(kills)
+def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres):
+    draw = random.Random(2)
     with postgres.database() as place:
         ingest(write(tmp_path, corpus(1)), place)
         with open_index(place, embedder=TextEmbeddings()) as index:
-            for version in range(2, 2 + kills):
+            for version in (2, 3):
                 before = served(place)
                 write(tmp_path, corpus(version))
                 with Run(tmp_path, place, prune=True, moment=("start", 1, 0)) as run:
@@ -129,7 +108,7 @@ def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kil
                     time.sleep(draw.uniform(0, 1.5))
                     postgres.kill()
                     end = run.result()
-                with pytest.raises(StorageError, match=r"no connection was free|cannot be used") as caught:
+                with pytest.raises(StorageError, match="cannot be used") as caught:
                     index.keyword_search("document")
                 assert_shows_no_password(caught.value, place)
                 postgres.start()
@@ -186,44 +165,33 @@ SMALL = 8  # documents
 
 @pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.slow)])
 @AFTER
-@pytest.mark.parametrize("operation", ["a first ingestion", "an update", "a removal"])
-def test_a_connection_that_is_cut_loses_nothing(tmp_path, places, cuts, operation, step, after):
+@pytest.mark.parametrize("is_update", [False, True], ids=["first", "update"])
+def test_a_connection_that_is_cut_loses_nothing(tmp_path, places, cuts, is_update, step, after):
     """At any statement: what was said to be done is done, and the next run finishes what was not."""
     place = places("postgres", None)
-    if operation != "a first ingestion":
-        ingest(write(tmp_path, corpus(1, SMALL)), place)
-    for turn, n in enumerate(count(1, step), 2):
-        if operation == "a first ingestion":
+    for version, n in enumerate(count(1, step), 1):
+        if is_update:
+            ingest(write(tmp_path, corpus(version, SMALL)), place)
+        else:
             place = places("postgres", None)
-        before, done = served(place), corpus(turn, SMALL)
+        before, done = served(place), corpus(version + 1, SMALL)
         write(tmp_path, done)
-        if operation == "a removal":
-            write(tmp_path, before)
-            done = {name: text for name, text in before.items() if name not in {"d3", "d5"}}
         error = None
         cuts.at(n, after=after)
         try:
-            if operation == "a removal":
-                remove(["d3", "d5"], place)
-            else:
-                ingest(tmp_path, place, prune=True)
+            ingest(tmp_path, place, prune=True)
         except StorageError as caught:
             error = caught
             assert_shows_no_password(error, place)
         is_over = cuts.left > 0
         cuts.at(0, after=False)
         assert served(place) in ([before] if error else []) + [done]
-        if operation == "a removal":
-            with suppress(InputError):  # it was done
-                remove(["d3", "d5"], place)
-            assert served(place) == done
-            done = before
         ingest(tmp_path, place, prune=True)
         assert_tables_are_whole(place)
         assert served(place) == done
         if is_over:
             assert error is None
-            assert turn > 3
+            assert version > 3
             return
 
 

@@ -13,9 +13,6 @@ from arag.terminal import visible
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
-
 # Sets the clipboard, links, clears the screen, colours by C1, reorders, hides, goes back; and Rich's markup.
 HOSTILE = (
     "\x1b]52;c;aGk=\x07 \x1b]8;;http://evil.example\x1b\\click\x1b]8;;\x1b\\ \x1b[2J \x9b31m \x85 \u202eevil\u202c "
@@ -62,7 +59,7 @@ def place(tmp_path):
         yield corpus, tmp_path / f"i {NAME}", server, replies
 
 
-def test_commands_of_an_index(arag, place, monkeypatch):
+def test_commands_of_an_index(arag, place):
     corpus, index, server, _ = place
     harmless(arag("ingest", corpus, "--index", index, "--embedder", f"openai:m {HOSTILE}@{server.url}"), told=False)
     embedder = f"openai:{MODEL}@{server.url}"
@@ -74,19 +71,12 @@ def test_commands_of_an_index(arag, place, monkeypatch):
     harmless(arag("list", *of_index))
     harmless(arag("search", "keyword", "mill", "grey", "petrrel", *of_index))
     harmless(arag("search", "semantic", "the mill stands", *of_index))  # nobody has named its embedder
-    monkeypatch.setenv("ARAG_EMBEDDER", embedder)
-    harmless(arag("search", "semantic", "the mill stands", *of_index))
     harmless(arag("read", f"{ID}:0", "nobody's", *of_index))
+    code, out, _ = harmless(arag("read", f"{ID}:0", *of_index, "--json"), told=False)
+    (chunk,) = json.loads(out)["chunks"]  # the same value
+    assert (code, chunk["id"], "\x1b]52;c;aGk=\x07" in chunk["text"]) == (0, f"{ID}:0", True)
     harmless(arag("remove", f"no {HOSTILE}", *of_index))
     harmless(arag("verify", *of_index))
-
-
-def test_json_escapes_what_terminals_obey_and_is_the_same_value(arag, place):
-    corpus, index, server, _ = place
-    arag("ingest", corpus, "--index", index, "--embedder", f"openai:m@{server.url}")
-    _, out, _ = harmless(arag("read", f"{ID}:0", "--index", index, "--json"), told=False)
-    (chunk,) = json.loads(out)["chunks"]
-    assert (chunk["id"], "\x1b]52;c;aGk=\x07" in chunk["text"]) == (f"{ID}:0", True)
 
 
 def test_ask_with_a_hostile_model(arag, place, monkeypatch):
@@ -94,7 +84,6 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
     arag("ingest", corpus, "--index", index)
     ask = ["ask", f"Where is it? {HOSTILE}", "--index", index]
-    harmless(arag(*ask, "--model", "extractive"), told=False)
     keywords = json.dumps({"keywords": ["mill", HOSTILE]})
 
     def answering(request):
@@ -109,15 +98,6 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     replies[0] = lambda _: Failure(401, message=HOSTILE)
     _, _, err = harmless(arag(*ask, "--model", model))
     assert err.startswith("Error: the model openai:m [bold]")
-
-
-def test_a_bug_is_printed_in_the_same_way(arag, monkeypatch):
-    def fail(*_, **__):
-        raise ZeroDivisionError(HOSTILE)
-
-    monkeypatch.setattr("arag.retrieval.index.open_index", fail)
-    code, _, err = harmless(arag("info", "--index", "x"))
-    assert (code, err.startswith("Traceback (most recent call last):")) == (1, True)
 
 
 def test_commands_of_experiments(arag, place, monkeypatch):
@@ -156,7 +136,7 @@ def test_what_people_write_stays():
     assert visible("one\r\ntwo\rthree") == "one\ntwo\\rthree"
 
 
-@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "＝1"])
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "@SUM(A1)", "+1", "-1", "\t=1", "＝1"])
 def test_no_cell_of_a_spreadsheet_is_a_formula(text):
     assert csv_cell(text) == f"'{text}"
     assert csv_cell("1 = 1") == "1 = 1"

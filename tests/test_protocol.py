@@ -1,11 +1,10 @@
-"""Real HTTP on loopback: OpenAI's chat completions, responses and embeddings, and Anthropic's messages with thinking.
+"""Real HTTP on loopback: OpenAI's chat completions and responses, and Anthropic's messages with thinking.
 
 The server of Anthropic's API refuses what Anthropic refuses, such as calls without results and lost thinking.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +22,9 @@ from arag.models.chat import is_from_model, load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
-from scripted_model import QUESTION, asked, in_thread
+from scripted import QUESTION, asked, in_thread
 
-pytest_plugins = ["graph_fixtures", "model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "no_pauses")
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
 SEARCH = {"keywords": ["Lothair II"]}
@@ -81,18 +79,13 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
 
 
-def run(api, index, responses, *, way="invoke", **options):
+def run(api, index, responses, *, streaming=False, **settings):
     """Answer the question with scripted responses; return the state, the requests, and the text that was streamed."""
-    settings = {name: options.pop(name) for name in ("max_steps",) if name in options}
     with api.serve(responses) as server:
-        agent = create_arag_agent(api.load(server, **options), index, **settings)
-        if way == "invoke":
+        agent = create_arag_agent(api.load(server), index, **settings)
+        if not streaming:
             return agent.invoke(asked()), server.requests, ""
-
-        async def gather():
-            return [event async for event in agent.astream(asked(), stream_mode=["messages", "values"])]
-
-        events = asyncio.run(gather())
+        events = list(agent.stream(asked(), stream_mode=["messages", "values"]))
     pieces = [event[0].text for mode, event in events if mode == "messages" and isinstance(event[0], AIMessageChunk)]
     return events[-1][1], server.requests, "".join(pieces)
 
@@ -100,24 +93,19 @@ def run(api, index, responses, *, way="invoke", **options):
 # --- a whole question, message by message ---
 
 
-@pytest.mark.parametrize("way", ["invoke", "stream"])
-def test_a_question_in_chat_completions(small_index, way):
-    script = [
-        CHAT.calling(),
-        chat("Now her.", ("call_2", "chunk_read", json.dumps(READ))),
-        chat(ANSWER),
-    ]
-    state, requests, streamed = run(CHAT, small_index, script, way=way)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_question_in_chat_completions(small_index, streaming):
+    script = [CHAT.calling(), chat("Now her.", ("call_2", "chunk_read", json.dumps(READ))), CHAT.answering()]
+    state, requests, streamed = run(CHAT, small_index, script, streaming=streaming)
     for request in requests:
         assert request["parallel_tool_calls"] is False
         assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
-        assert not {"tool_choice", "read_chunks"} & set(request)
+        assert "tool_choice" not in request
 
     def sent(call_id, name, arguments):
         return {"type": "function", "id": call_id, "function": {"name": name, "arguments": json.dumps(arguments)}}
 
     hits, read = (m.text for m in state["messages"] if m.type == "tool")
-    assert "He married Teutberga in 855." in hits
     assert requests[2]["messages"] == [
         {"role": "system", "content": system_prompt(make_tools(small_index))},
         {"role": "user", "content": QUESTION},
@@ -127,26 +115,15 @@ def test_a_question_in_chat_completions(small_index, way):
         {"role": "tool", "tool_call_id": "call_2", "content": read},
     ]
     assert (state["answer"], state["stop_reason"], state["steps"]) == (ANSWER, "answered", 3)
-    assert state["usage"] == {
-        "model_calls": 3,
-        "input_tokens": 300,
-        "cached_tokens": 120,
-        "output_tokens": 30,
-        "reasoning_tokens": 9,
-    }
-    if way == "stream":
-        assert streamed == "Now her." + ANSWER
-        assert all(request["stream_options"] == {"include_usage": True} for request in requests)
+    tokens = {"input_tokens": 300, "cached_tokens": 120, "output_tokens": 30, "reasoning_tokens": 9}
+    assert state["usage"] == {"model_calls": 3, **tokens}  # counted in streams, too
+    assert streamed == ("Now her." + ANSWER if streaming else "")
 
 
 def test_a_question_in_responses_keeps_its_reasoning(small_index):
-    script = [
-        RESPONSES.calling(),
-        response(1, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ))),
-        RESPONSES.answering(),
-    ]
-    state, requests, _ = run(RESPONSES, small_index, script, way="stream")
-    assert all(request["reasoning"] == {"effort": "low"} for request in requests)
+    second = response(2, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ)))
+    script = [RESPONSES.calling(), second, RESPONSES.answering()]
+    state, requests, _ = run(RESPONSES, small_index, script)
     # A call is refused without the reasoning that led to it.
     items = [(item["type"], item.get("encrypted_content", item.get("call_id"))) for item in requests[2]["input"][2:]]
     assert items == [
@@ -162,7 +139,7 @@ def test_a_question_in_responses_keeps_its_reasoning(small_index):
 
 def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
     second = message(redacted("SECRET"), anthropic_server.text("Now her."), tool_use("call_2", "chunk_read", READ))
-    state, requests, _ = run(MESSAGES, small_index, [MESSAGES.calling(), second, MESSAGES.answering()], way="stream")
+    state, requests, _ = run(MESSAGES, small_index, [MESSAGES.calling(), second, MESSAGES.answering()], streaming=True)
     for request in requests:
         assert request["max_tokens"] > 20_000  # what the model can give, thinking included
         assert request["system"] == system_prompt(make_tools(small_index))
@@ -171,35 +148,18 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
     assert (state["answer"], state["usage"]["cached_tokens"]) == (ANSWER, 150)
 
 
-@each_api
-def test_a_forced_answers_request_is_plain_text(small_index, api):
-    state, requests, _ = run(api, small_index, [api.calling(), api.answering()], max_steps=1)
-    assert (state["answer"], state["stop_reason"]) == (ANSWER, "max_steps")
-    forced = requests[1]
-    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
-    assert forced_prompt() in (
-        forced.get("system"),
-        *(m["content"] for m in forced.get("messages", forced.get("input"))),
-    )
-    assert "He married Teutberga in 855." in json.dumps(forced)
-
-
 # --- replies that are not usable ---
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@each_api
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", ""])
+@pytest.mark.parametrize(("api", "streaming"), [(CHAT, False), (CHAT, True), (RESPONSES, False), (MESSAGES, True)])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
-    if api is MESSAGES and not streaming:
-        arguments = arguments or None
-    bad = api.calling(arguments=arguments)
-    with api.serve([bad, api.answering()]) as server:
+    with api.serve([api.calling(arguments), api.answering()]) as server:
         state = create_arag_agent(api.load(server, streaming=streaming), small_index).invoke(asked())
     assert state["answer"] == ANSWER
-    for item in server.requests[1].get("input", ()) if not streaming else ():
-        assert item.get("type") != "function_call" or isinstance(json.loads(item["arguments"]), dict)
+    sent = [item["arguments"] for item in server.requests[1].get("input", ()) if item.get("type") == "function_call"]
+    assert all(isinstance(json.loads(text), dict) for text in sent)
 
 
 @each_api
@@ -212,6 +172,10 @@ def test_calls_with_the_same_id_have_each_their_result(small_index, api):
 def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
     state, requests, _ = run(api, small_index, [api.answering(""), api.answering()])
     assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 2)
+    forced = requests[1]
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
+    sent = [message["content"] for message in forced.get("messages", forced.get("input"))]
+    assert forced_prompt() in (forced.get("system"), *sent)
 
 
 # --- servers that fail ---

@@ -23,9 +23,7 @@ from arag.evaluation.methods.ragenta import (
     keep,
 )
 from role_model import UNUSABLE, answer_with, lines
-from scripted_model import QUESTION
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import QUESTION
 
 FUSION = json.loads((Path(__file__).parent / "parity" / "hybrid_fusion.json").read_text())["cases"]
 

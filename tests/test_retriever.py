@@ -1,15 +1,15 @@
-"""An index as a LangChain retriever: LangChain's own tests of retrievers, and what is particular to this one."""
+"""An index as a LangChain retriever."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.load import dumps
-from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
-from arag.retrieval.retriever import IndexRetriever
 from fakes import HashEmbeddings
 
 LOTHAIR = "Lothair II was a king of Lotharingia. He married Teutberga."
@@ -26,36 +26,10 @@ def index(tmp_path_factory):
         yield opened
 
 
-class Standard(RetrieversIntegrationTests):
-    @pytest.fixture(autouse=True)
-    def _index(self, index):
-        type(self).index = index
-
-    @property
-    def retriever_constructor(self):
-        return IndexRetriever
-
-    @property
-    def retriever_constructor_params(self):
-        return {"index": self.index, "search": self.search}
-
-    @property
-    def retriever_query_example(self):
-        return "Who was the father of Teutberga, a queen or a king?"
-
-
-class TestSemantic(Standard):
-    search = "semantic"
-
-
-class TestKeyword(Standard):
-    search = "keyword"
-
-
 def test_a_chunk_comes_with_what_is_known_about_it(index):
-    (found,) = index.as_retriever(k=1).invoke("He married Teutberga.")
+    (document,) = index.as_retriever(k=1).invoke("He married Teutberga.")
     score = index.semantic_search("He married Teutberga.", 1).hits[0].score
-    assert found == Document(
+    assert document == Document(
         id="lothair:0",
         page_content=DOCUMENTS[0]["text"],
         metadata={
@@ -67,7 +41,15 @@ def test_a_chunk_comes_with_what_is_known_about_it(index):
             "year": 855,
         },
     )
-    assert dumps(found)
+    assert dumps(document)
+
+
+@pytest.mark.parametrize("search", ["semantic", "keyword"])
+def test_as_many_chunks_come_as_a_call_asks_for_also_asynchronously(index, search):
+    retriever = index.as_retriever(search, k=3)
+    query = "Who was the father of Teutberga, a queen or a king?"
+    assert [len(retriever.invoke(query, **options)) for options in ({}, {"k": 2})] == [3, 2]
+    assert asyncio.run(retriever.ainvoke(query, k=2)) == retriever.invoke(query, k=2)
 
 
 def test_a_question_is_searched_by_its_words(index):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
 
-import chromadb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,54 +17,41 @@ from searches import DOCUMENTS, KEYWORDS, everything, make_records
 # --- which documents a scope allows ---
 
 
-def test_conditions_choose_documents():
-    metadata = {"team": "a", "year": 2019, "open": True, "tags": ["x", "y"]}
-    for where in ({"tags": {"$contains": "y"}}, {"tags": {"$not_contains": "z"}}, {"year": {"$lt": 2019.5}}):
-        assert Scope(where=where).allows("d", metadata)
-    # True is not 1, texts are not compared with numbers, and a list is not one of its items.
-    for where in ({"open": 1}, {"year": {"$gt": "1"}}, {"tags": "y"}, {"team": {"$in": []}}, {"field": {"$gt": 0}}):
-        assert not Scope(where=where).allows("d", metadata)
-
-
-# No fractions: Chroma takes 0.5 for equal to 0.
-KINDS = st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans()
-VALUES = st.one_of(*KINDS)
-FIELD = st.one_of(
-    st.builds(lambda o, v: {o: v}, st.sampled_from(["$eq", "$ne"]), VALUES),
-    st.builds(lambda o, v: {o: v}, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), st.integers(0, 2)),
-    st.builds(
-        lambda o, v: {o: v},
-        st.sampled_from(["$in", "$nin"]),
-        st.one_of(*(st.lists(kind, min_size=1, max_size=2) for kind in KINDS)),
-    ),
-    VALUES,
+@pytest.mark.parametrize(
+    ("where", "allowed"),
+    [
+        ({"year": 2019}, "a"),
+        ({"year": {"$ne": 2019}}, "bc"),
+        ({"year": {"$gt": 2019}}, "b"),
+        ({"year": {"$gte": 2019, "$lt": 2020}}, "a"),
+        ({"year": {"$lt": 2020.5}}, "ab"),
+        ({"year": {"$lte": 2019}}, "a"),
+        ({"team": {"$gt": "ops"}}, "b"),  # texts are compared with texts only
+        ({"year": {"$gt": "1"}}, ""),
+        ({"team": {"$in": ["ops", "it"]}}, "a"),
+        ({"team": {"$nin": ["ops", "it"]}}, "bc"),
+        ({"team": {"$in": []}}, ""),
+        ({"tags": {"$contains": "y"}}, "a"),
+        ({"tags": {"$not_contains": "y"}}, "bc"),
+        ({"tags": "y"}, ""),  # a list is not one of its items
+        ({"open": True}, "a"),
+        ({"open": 1}, "b"),  # and true is not 1
+        ({"open": {"$in": [1]}}, "b"),
+        ({"$or": [{"team": "ops"}, {"open": 1}]}, "ab"),
+        ({"$and": [{"team": "ops"}, {"open": 1}]}, ""),
+        ({"team": "ops", "open": 1}, ""),
+        ({"$or": [{"$and": [{"year": 2019}, {"team": "ops"}]}, {"field": {"$gt": 0}}]}, "a"),
+    ],
+    ids=str,
 )
-CONDITION = st.recursive(
-    st.builds(lambda n, c: {n: c}, st.sampled_from(["p", "q"]), FIELD),
-    lambda parts: st.builds(
-        lambda o, p: {o: p}, st.sampled_from(["$and", "$or"]), st.lists(parts, min_size=2, max_size=3)
-    ),
-    max_leaves=4,
-)
-RECORD = st.dictionaries(st.sampled_from(["p", "q"]), VALUES)
-
-
-@pytest.fixture(scope="module")
-def chroma():
-    return chromadb.EphemeralClient()
-
-
-@given(where=CONDITION, records=st.lists(RECORD, min_size=1, max_size=5))
-def test_conditions_mean_what_they_mean_to_chroma(chroma, where, records):
-    collection = chroma.get_or_create_collection("scopes", embedding_function=None)
-    ids = [str(i) for i in range(len(records))]
-    # Chroma takes no empty metadata.
-    collection.add(ids=ids, embeddings=[[1.0]] * len(ids), metadatas=[{**r, "here": "yes"} for r in records])
-    try:
-        expected = set(collection.get(where=where)["ids"])
-    finally:
-        chroma.delete_collection("scopes")
-    assert {i for i, r in zip(ids, records, strict=True) if Scope(where=where).allows(i, r)} == expected
+def test_conditions_choose_documents(where, allowed):
+    documents = {
+        "a": {"team": "ops", "year": 2019, "open": True, "tags": ["x", "y"]},
+        "b": {"team": "sales", "year": 2020, "open": 1, "tags": ["x"]},
+        "c": {},
+    }
+    scope = Scope(where=where)
+    assert [i for i, metadata in documents.items() if scope.allows(i, metadata)] == [*allowed]
 
 
 @pytest.mark.parametrize(
@@ -90,11 +75,9 @@ def test_patterns_choose_documents(patterns, allowed):
     ("conditions", "message"),
     [
         ({"where": {"year": {"$above": 1}}}, "'$above' is not an operator: valid are $eq, $ne"),
-        ({"where": {"year": {"$in": 3}}}, "$in of year cannot take 3: it needs a list"),
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
         ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
         ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
-        ({"document": ["a"]}, "document: Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_scope_is_refused(conditions, message):
@@ -112,7 +95,7 @@ def test_a_scope_is_a_value():
     scope = Scope(where={"team": {"$in": teams}}, documents=["a*"])
     teams.append("sales")
     assert not scope.allows("a", {"team": "sales"})
-    assert pickle.loads(pickle.dumps(scope)) == scope == Scope(where={"team": {"$in": ["ops"]}}, documents=["a*"])
+    assert scope == Scope(where={"team": {"$in": ["ops"]}}, documents=["a*"])
     assert Scope(where={"open": True}) != Scope(where={"open": 1})
 
 
@@ -123,7 +106,7 @@ def make(records, place):
     return ingest(records, place, embedder=HashEmbeddings())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
 def test_a_limited_index_equals_one_of_these_documents(tmp_path_factory, documents, keywords, data):
     folder = tmp_path_factory.mktemp("limits")
@@ -141,7 +124,7 @@ def test_a_limited_index_equals_one_of_these_documents(tmp_path_factory, documen
 
 def test_a_limit_that_allows_nothing_is_an_empty_index(make_index):
     limited = make_index([{"id": "a", "title": "Gull", "text": "A gull."}]).limited_to(Scope(documents=[]))
-    assert (limited.info().documents, limited.info().chunks, list(limited.chunk_ids())) == (0, 0, [])
+    assert (limited.info().documents, list(limited.chunk_ids())) == (0, [])
     assert limited.keyword_search(["gull"]).hits == limited.semantic_search("gull").hits == ()
     assert limited.read("a:0").unknown == {"a:0": ()}
     tools = {tool.name: tool for tool in make_tools(limited)}
@@ -164,11 +147,9 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
 
     with write(1900, 1950, 2000) as index:
         recent = index.limited_to(Scope(where={"year": {"$gte": 1950}}))
-        both = recent.limited_to(Scope(where={"year": {"$lt": 2000}}))
         assert list(recent.chunk_ids()) == ["d1950:0", "d2000:0"]
-        assert list(both.chunk_ids()) == ["d1950:0"]
-        assert index.limited_to(Scope(where={"year": {"$gte": 1950}})) is recent
         write(1900, 1951, 2000, 2001).close()
+        both = recent.limited_to(Scope(where={"year": {"$lt": 2000}}))
         assert sorted(recent.chunk_ids()) == ["d1950:0", "d1951:0", "d2000:0", "d2001:0"]
         assert sorted(both.chunk_ids()) == ["d1950:0", "d1951:0"]
         assert recent.keyword_search("gull").total == 4
@@ -181,11 +162,10 @@ def test_commands_take_a_scope(arag, example_index):
     scope = ["--where", '{"year": {"$lt": 1800}}', "--documents", "notice-*", "--documents", "letter-*"]
     found = json.loads(arag("search", "keyword", "apprentice", "Grey Petrel", *index, *scope, "--json")[1])
     assert [hit["chunk_id"] for hit in found["hits"]] == ["notice-1763-ropewalk:0"]
-    assert [keyword["chunks"] for keyword in found["keywords"]] == [1, 0]
     assert arag("read", "places/vellin-light.md:0", *index, *scope)[0] == 1
-    code, out, _ = arag(
-        "ask", "Who was the engineer of the Vellin Light?", *index, *scope, "-m", "extractive", "--json"
-    )
+    ask = ["ask", "Who was the engineer of the Vellin Light?", *index, "-m", "extractive"]
+    assert "Corrin Ashe-Woldar" in arag(*ask)[1]
+    code, out, _ = arag(*ask, *scope)
     assert (code, "Corrin Ashe-Woldar" in out) == (0, False)
     assert "a JSON object is needed" in arag("info", *index, "--where", "{")[2]
 
@@ -198,7 +178,7 @@ def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):
     run += ["--method", "arag", "--method", "naive-rag", "--model", "extractive"]
     assert arag(*run, "--documents", "ships/*", "--json")[0] == 0
     for method in ("arag", "naive-rag"):
-        (record,) = map(json.loads, (tmp_path / "run" / "records" / f"{method}.jsonl").read_text().splitlines())
+        record = json.loads((tmp_path / "run" / "records" / f"{method}.jsonl").read_text())
         shown = {chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]}
-        assert all(chunk_id.startswith("ships/") for chunk_id in {*shown, *record["read_chunks"]})
+        assert {chunk_id.partition("/")[0] for chunk_id in {*shown, *record["read_chunks"]}} == {"ships"}
     assert "scope was {'documents': ['ships/*']}, now None" in arag(*run)[2]

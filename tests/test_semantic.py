@@ -96,18 +96,17 @@ def test_a_blank_query_and_no_result_are_input_errors(make_index):
 
 
 class Broken(HashEmbeddings):
-    """Gives what it was told to, for documents or for queries, in place of a vector."""
+    """Gives one and the same in place of every vector."""
 
-    def __init__(self, *, document=None, query=None):
+    def __init__(self, vector):
         super().__init__()
-        self.document = document
-        self.query = query
+        self.vector = vector
 
     def embed_documents(self, texts):
-        return super().embed_documents(texts) if self.document is None else [self.document(text) for text in texts]
+        return [self.vector for _ in texts]
 
     def embed_query(self, text):
-        return super().embed_query(text) if self.query is None else self.query
+        return self.vector
 
 
 Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
@@ -115,17 +114,12 @@ Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("vector", [[0.5] * 32, [], [math.nan] * DIMENSION, [1e300] * DIMENSION, [None] * DIMENSION])
-def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
-    index = make_index({"a": "One."})
-    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(ModelError):
-        again.semantic_search("one")
-
-
-@pytest.mark.parametrize("vector", [[math.nan] * DIMENSION, [0.5] * 32, [], ["x"] * DIMENSION])
-def test_document_vectors_that_do_not_fit_are_an_embedder_error(make_index, tmp_path, vector):
+def test_a_vector_that_does_not_fit_is_an_embedder_error(make_index, tmp_path, vector):
     index, source = make_index({"a": "One."}), write_corpus(tmp_path / "corpus", {"b": "Two."})
+    with open_index(index.path, embedder=Broken(vector)) as again, pytest.raises(ModelError):
+        again.semantic_search("one")
     with pytest.raises(ModelError):
-        ingest(source, index.path, embedder=Broken(document=lambda text: vector if "Two" in text else [0.5] * 64))
+        ingest(source, index.path, embedder=Broken(vector))
 
 
 def test_vectors_have_length_one():
@@ -139,10 +133,3 @@ def test_vectors_have_length_one():
     embedder = load_embedder(Long())
     assert embedder.embed_documents(["a", "b"]).tolist() == pytest.approx(np.array([[0.6, 0.8]] * 2))
     assert embedder.embed_query("a").tolist() == pytest.approx([0.6, 0.8])
-
-
-def test_the_default_embedder_finds_by_meaning(example_index):
-    hits = example_index.semantic_search("Which ship carried letters?", 5).hits
-    assert any("grey-petrel" in hit.chunk_id for hit in hits)
-    assert example_index.info().embedder == "huggingface:sentence-transformers/all-MiniLM-L6-v2"
-    assert example_index.info().dimension == 384

@@ -29,7 +29,6 @@ LENS = "Who founded the glassworks that made the lens of the Vellin Light?"
 FOUNDER = "Mattick Grevane"
 SHIPWRIGHT = "Who was the shipwright of the packet schooner Grey Petrel?"
 
-MODES = ["values", "updates", "messages", "messages-tuple", "custom", "events", "debug", "tasks", "checkpoints"]
 BUILT_IN = {"model": "extractive"}
 
 
@@ -46,10 +45,11 @@ def server(tmp_path_factory, example_index, port):
     shutil.copy(_ROOT / "langgraph.json", folder)
     variables = {
         "ARAG_INDEX": str(example_index.path),
+        "ARAG_MODEL": f"openai:some-model@http://127.0.0.1:{port}/v1",
         "ARAG_ORIGINS": "https://app.example.com/",
         "ARAG_HOSTS": "arag.example.com",
     }
-    with start_server(folder, ARAG_MODEL=f"openai:some-model@http://127.0.0.1:{port}/v1", **variables) as running:
+    with start_server(folder, **variables) as running:
         yield running
 
 
@@ -72,13 +72,18 @@ def asked(question: str) -> dict[str, Any]:
 # --- runs and threads ---
 
 
-def test_the_first_run_opens_index_embedder_and_tokenizer_and_answers(client):
-    state = client.runs.wait(None, "arag", input=asked(LENS), context=BUILT_IN)
+def test_the_first_run_opens_index_embedder_and_tokenizer_and_streams_its_answer(client):
+    modes = ["values", "messages-tuple", "custom"]
+    parts = list(client.runs.stream(None, "arag", input=asked(LENS), context=BUILT_IN, stream_mode=modes))
+    data = {mode: [part.data for part in parts if part.event == mode] for mode in ("values", "messages", "custom")}
+    state = data["values"][-1]
     assert FOUNDER in state["answer"]
-    assert state["stop_reason"] == "answered"
     assert all(citation["seen"] for citation in state["citations"])
-    assert "semantic_search" in {record["tool"] for record in state["trace"]}
     assert state.keys() == set(OutputState.__annotations__)
+    assert {event["tool"] for event in data["custom"]} == set(TOOL_NAMES)
+    pieces = [message["content"] for message, _ in data["messages"] if message["type"] == "AIMessageChunk"]
+    assert FOUNDER in "".join(pieces)
+    assert len(list(filter(None, pieces))) > 5
 
 
 def test_the_operators_model_answers_two_runs_at_once_and_another_is_cancelled(server, client, thread, port):
@@ -106,24 +111,6 @@ def test_the_operators_model_answers_two_runs_at_once_and_another_is_cancelled(s
     assert FOUNDER in client.runs.wait(thread, "arag", input=asked(LENS), context=BUILT_IN)["answer"]
 
 
-def test_all_stream_modes_together(client, thread):
-    parts = list(client.runs.stream(thread, "arag", input=asked(LENS), context=BUILT_IN, stream_mode=MODES))
-    # `messages-tuple` turns `messages` into tuples.
-    assert {part.event.partition("/")[0] for part in parts} == {"metadata", *MODES} - {"messages-tuple"}
-    data = {mode: [part.data for part in parts if part.event == mode] for mode in MODES}
-    assert FOUNDER in data["values"][-1]["answer"]
-    assert [name for update in data["updates"] for name in update][:3] == ["agent", "tools", "agent"]
-    texts = [message["content"] for message, _ in data["messages"] if message["type"] == "AIMessageChunk"]
-    assert FOUNDER in "".join(texts)
-    assert len([text for text in texts if text]) > 5  # the answer comes in pieces
-    assert {event["tool"] for event in data["custom"]} == set(TOOL_NAMES)
-    assert {task["name"] for task in data["tasks"]} == {"agent", "tools"}
-    assert data["checkpoints"][-1]["next"] == []
-
-
-# --- what a person sees before a run ---
-
-
 def test_the_form_for_a_context_has_every_setting(client):
     assistant = next(each for each in client.assistants.search() if each["name"] == "arag")
     schemas = client.assistants.get_schemas(assistant["assistant_id"])
@@ -131,11 +118,8 @@ def test_the_form_for_a_context_has_every_setting(client):
     assert list(fields) == [*Context.model_fields]
     assert all(set(field["langgraph_nodes"]) <= {"agent", "tools", "force_answer"} for field in fields.values())
     assert (fields["max_steps"]["minimum"], fields["max_steps"]["maximum"]) == (1, MAX_STEPS)
-    assert fields["tools"]["items"]["enum"] == list(TOOL_NAMES)
     assert list(schemas["input_schema"]["properties"]) == schemas["input_schema"]["required"] == ["messages"]
-    output = schemas["output_schema"]
-    assert output["properties"].keys() == set(OutputState.__annotations__)
-    assert all(field["description"] for field in output["$defs"]["Citation"]["properties"].values())
+    assert schemas["output_schema"]["properties"].keys() == set(OutputState.__annotations__)
 
 
 # --- web pages ---
@@ -160,20 +144,17 @@ def test_only_pages_that_are_allowed_reach_the_server(server, page, allowed):
     assert told.headers.get("access-control-allow-origin") == (page if allowed else None)
 
 
-def test_a_page_starts_no_run_with_a_request_that_browsers_send_unasked(server, client):
-    headers = {"Origin": "https://example.com", "Content-Type": "text/plain"}
+def test_a_page_starts_no_run_with_a_request_that_browsers_send_unasked_and_opens_no_socket(server, client, thread):
+    page = {"Origin": "https://example.com"}
     body = json.dumps({"assistant_id": "arag", "input": asked(LENS)})
     before = len(client.threads.search(limit=1000))
     for path in ("/runs/wait", "/runs", "/threads", "/mcp"):
-        refused = httpx.post(server.url + path, content=body, headers=headers)
+        refused = httpx.post(server.url + path, content=body, headers=page | {"Content-Type": "text/plain"})
         assert refused.status_code == 403
         assert "ARAG_ORIGINS" in refused.text
     assert len(client.threads.search(limit=1000)) == before
-
-
-def test_a_page_opens_no_socket(server, thread):
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "https://example.com"}
+    upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", **page}
     assert httpx.get(f"{server.url}/threads/{thread}/stream/events", headers=upgrade).status_code == 403
 
 
@@ -181,7 +162,6 @@ def test_a_page_opens_no_socket(server, thread):
     ("host", "allowed"),
     [
         ("localhost", True),
-        ("127.0.0.1:2024", True),
         ("[::1]:2024", True),
         ("arag.example.com", True),  # the operator's
         ("example.com", False),  # a page's own name, which it has lead to this machine
@@ -201,28 +181,20 @@ def test_the_server_is_used_under_its_own_names(server, host, allowed):
 
 def test_an_assistant_has_settings_of_its_own_and_a_run_changes_them(client):
     settings = BUILT_IN | {"tools": ["keyword_search"], "max_steps": 2}
-    assistant = client.assistants.create("arag", context=settings, name="short of breath")["assistant_id"]
+    assistant = client.assistants.create("arag", context=settings)["assistant_id"]
     state = client.runs.wait(None, assistant, input=asked(LENS))
     assert (state["stop_reason"], state["steps"]) == ("max_steps", 2)
-    assert {record["tool"] for record in state["trace"]} == {"keyword_search"}
     longer = client.runs.wait(None, assistant, input=asked(LENS), context={"max_steps": 9})
     assert longer["steps"] > 2
     assert {record["tool"] for record in longer["trace"]} == {"keyword_search"}
 
 
-@pytest.mark.parametrize(
-    ("context", "reason"),
-    [
-        ({"max_steps": 0}, "max_steps"),
-        ({"model": "openai:gpt@https://example.com/v1"}, "without an address"),
-        ({"model": "huggingface:/etc"}, "never from the model hub"),
-    ],
-)
-def test_a_bad_context_is_named_to_the_client_and_the_thread_stays_usable(client, thread, context, reason):
+def test_a_bad_context_is_named_to_the_client_and_the_thread_stays_usable(client, thread):
+    context = {"model": "openai:gpt@https://example.com/v1"}
     parts = client.runs.stream(thread, "arag", input=asked(LENS), context=context, stream_mode="updates")
     [error] = [part.data for part in parts if part.event == "error"]
     assert error["error"] == "InputError"
-    assert reason in error["message"]
+    assert "without an address" in error["message"]
     assert FOUNDER in client.runs.wait(thread, "arag", input=asked(LENS), context=BUILT_IN)["answer"]
 
 
@@ -252,7 +224,6 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
     (tmp_path / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     (tmp_path / "report.py").write_text(REPORT, encoding="utf-8")
     (tmp_path / "my-index").symlink_to(example_index.path)
-    stranger = {"origin": "https://evil.example"}
     with (
         start_server(tmp_path, ARAG_INDEX="my-index") as server,
         get_sync_client(url=server.url, api_key=None) as client,
@@ -263,7 +234,7 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
             state = client.runs.wait(thread, "report", input=asked(question))
         assert [message["type"] for message in state["messages"]] == ["human", "ai", "human", "ai"]
         assert "Hesper Quillorne" in state["messages"][-1]["content"]
-        assert httpx.get(f"{server.url}/info", headers=stranger).status_code == 403
+        assert httpx.get(f"{server.url}/info", headers={"origin": "https://evil.example"}).status_code == 403
     assert "blocking" not in server.log.read_text(encoding="utf-8").lower()
 
 
@@ -275,7 +246,6 @@ def test_nothing_blocked_the_server_and_nothing_failed_but_what_was_meant_to(ser
     assert [line for line in lines if "blocking" in line.lower()] == []
     assert [line for line in lines if "Traceback" in line and not line.startswith("{")] == []
     entries = [json.loads(line) for line in lines if line.startswith("{")]
-    assert entries
     failures = [entry for entry in entries if entry["level"] in {"error", "critical"} or "exception" in entry]
-    meant = ("UserInterrupt", "CancelledError", "ModelError", "InputError")
+    meant = ("UserInterrupt", "CancelledError", "InputError")
     assert [entry for entry in failures if not any(kind in json.dumps(entry) for kind in meant)] == []

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -108,9 +104,7 @@ class TestPaths:
         ("sources", "reason"),
         [
             (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),
-            ([], "no file, folder or document"),
             (["a.txt", ""], "an empty path"),
-            ("a\0b", "cannot be read: embedded null"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
             ("empty", r"empty' contains no files that can be read; valid endings are \.txt "),
             ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
@@ -121,27 +115,13 @@ class TestPaths:
     def test_a_path_that_leads_to_nothing_is_an_error_before_anything_is_read(self, sources, reason):
         self.touch("a.txt", "empty/.hidden", "other/a.xyz", "idx/index.sqlite3")
         os.mkfifo("pipe.txt")
-        with pytest.raises(InputError, match=reason) as caught:
+        with pytest.raises(InputError, match=reason):
             SourceReader(sources, Readers())
-        str(caught.value).encode()
 
-    def test_a_file_with_metadata_that_cannot_be_stored_loses_only_itself(self):
-        self.touch("a.txt")
-        Path("b.md").write_text(f"---\nnumber: !!int 0x{'f' * 5_000}\n---\nText.")
-        ids, problems, _ = self.read(".")
-        assert (ids, [problem.source for problem in problems]) == (["a.txt"], ["b.md"])
-
-    @pytest.mark.parametrize(
-        ("sources", "ids"),
-        [
-            (["x", "x/deep/../README.md"], ["README.md", "deep/a.md"]),
-            (["link", "x/"], ["README.md", "deep/a.md"]),
-        ],
-    )
-    def test_a_file_that_is_named_twice_is_read_once(self, sources, ids):
+    def test_a_file_that_is_named_twice_is_read_once(self):
         self.touch("x/README.md", "x/deep/a.md")
         Path("link").symlink_to("x", target_is_directory=True)
-        assert self.read(*sources)[:2] == (ids, [])
+        assert self.read("link", "x/", "x/deep/../README.md")[:2] == (["README.md", "deep/a.md"], [])
 
     def test_names_with_line_breaks_or_without_unicode(self):
         self.touch("a\nb.txt", "c.txt", os.fsdecode(b"caf\xe9.txt"))
@@ -155,8 +135,7 @@ class TestPaths:
     def test_the_command_reads_an_ending_like_another(self, arag, tmp_path, monkeypatch):
         monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
-        index = ["--index", tmp_path / "index"]
-        assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0
+        assert arag("ingest", tmp_path / "tower.log", "--index", tmp_path / "index", "--as", ".log=.txt")[0] == 0
 
 
 class TestObjects:
@@ -185,49 +164,25 @@ class TestObjects:
         given = [Document("One."), Document("One.", metadata={"year": 1}), Document("Two.", metadata={"source": ""})]
         run(*given)
         before = list(listed())
-        assert len(before) == 3
-        summary = run([*reversed(given), given[0]])
+        (problem,) = run([*reversed(given), given[0]]).problems
         assert list(listed()) == before
-        assert [problem.source for problem in summary.problems] == ["sources[3]"]
-        assert "duplicate id" in summary.problems[0].reason
+        assert (len(before), problem.source, "duplicate id" in problem.reason) == (3, "sources[3]", True)
 
     def test_what_json_cannot_hold_is_converted(self, run, listed):
-        values = {
-            "day": date(2020, 1, 2),
-            "path": Path("a/b"),
-            "uuid": UUID(int=5),
-            "price": Decimal("1.50"),
-            "tags": set("lighthouse"),
-            "pair": ({"a"}, 2.5),
-            "missing": float("nan"),
-            "numbers": [np.int64(3), np.float32(0.5)],
-            "vector": np.ones(2),
-        }
-        expected = {
-            "day": "2020-01-02",
-            "path": "a/b",
-            "uuid": "00000000-0000-0000-0000-000000000005",
-            "price": "1.50",
-            "tags": sorted(set("lighthouse")),
-            "pair": [["a"], 2.5],
-            "missing": None,
-            "numbers": [3, 0.5],
-            "vector": [1.0, 1.0],
-        }
+        values = {"day": date(2020, 1, 2), "path": Path("a/b"), "price": Decimal("1.50"), "tags": set("lighthouse")}
+        values |= {"missing": float("nan"), "numbers": [np.int64(3), np.float32(0.5)], "vector": np.ones(2)}
+        expected = {"day": "2020-01-02", "path": "a/b", "price": "1.50", "tags": sorted(set("lighthouse"))}
+        expected |= {"missing": None, "numbers": [3, 0.5], "vector": [1.0, 1.0]}
         assert run(Document("One.", id="a", metadata=values), {"id": "b", "text": "Two.", **values}).problems == ()
         assert [document.metadata for document in listed().values()] == [expected, expected]
 
     def test_each_problem_names_its_document(self, run):
-        loop = []
-        loop.append(loop)
         problems = run(
             Document("Good."),
             Document(" \n", metadata={"source": "empty.pdf"}),
             {"id": "x", "title": "No text"},
             {"text": 5},
             {"id": "", "text": "No id."},
-            {"id": "y", "text": "One.", "raw": b"\xff"},
-            Document("One.", id="z", metadata={"deep": {"loop": loop}}),
             {"id": "w", "text": "One.", "owner": {"self": object()}},
         ).problems
         assert list(map(str, problems[:4])) == [
@@ -236,9 +191,7 @@ class TestObjects:
             'sources[3]: "text" is 5; it must be a string',
             "sources[4] (id ''): id '' is empty or has control characters in it",
         ]
-        assert [problem.source for problem in problems[4:]] == [
-            f"sources[{n}] (id {i!r})" for n, i in enumerate("yzw", 5)
-        ]
+        assert str(problems[4]).startswith("sources[5] (id 'w'): JSON cannot hold it")
 
     @pytest.mark.parametrize(
         ("sources", "message"),
@@ -246,7 +199,6 @@ class TestObjects:
             ([], "no file, folder or document was given"),
             (iter([]), "the sources are empty"),
             ([Document("One."), 7], r"sources\[1\] is int; sources must be paths, LangChain documents"),
-            (7, "the sources are int; sources must be"),
             ((number for number in range(7)), r"sources\[0\]: sources\[0\] is int; .*; and 2 more"),
             ([{"text": " "}], r"sources\[0\]: empty document"),
         ],
@@ -268,76 +220,48 @@ class TestObjects:
 
 
 class TestAsync:
-    def test_the_same_result(self, tmp_path, backend):
+    def test_the_same_result(self, tmp_path):
+        given = [{"id": f"n{n}", "text": text} for n, text in enumerate(("One.", " ", "Three."))]
+
         async def documents():
-            for n in range(3):
+            for document in given:
                 await asyncio.sleep(0)
-                yield Document(f"Number {n}.", id=f"n{n}")
+                yield document
 
         async def work():
-            taken = await aingest(documents(), backend, embedder=HashEmbeddings(), chunk_tokens=100)
-            given = [tmp_path / "a.txt", {"id": "b", "text": " "}]
-            with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'b'\)") as caught:
-                listed = await aingest(given, backend.with_name("other"), embedder=HashEmbeddings())
-            assert caught[0].filename == __file__
-            return taken, listed
+            for sources in (documents(), given):
+                with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'n1'\)") as caught:
+                    index = await aingest(sources, tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=100)
+                assert caught[0].filename == __file__
+                assert [document.id for document in index.documents()] == ["n0", "n2"]
+                assert index.info().chunk_tokens == 100
 
-        (tmp_path / "a.txt").write_text("One.")
-        taken, listed = asyncio.run(work())
-        assert [document.id for document in taken.documents()] == ["n0", "n1", "n2"]
-        assert taken.info().chunk_tokens == 100
-        assert [document.id for document in listed.documents()] == ["a.txt"]
+        asyncio.run(work())
 
-    def test_many_at_once_leave_threads_to_their_sources(self, tmp_path):
-        async def source(number):
-            yield await asyncio.to_thread(dict, id=str(number), text="Some text.")
-
-        async def ingest_all():
-            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
-            runs = (aingest(source(n), tmp_path / str(n), embedder=HashEmbeddings()) for n in range(3))
-            return [index.info().documents for index in await asyncio.wait_for(asyncio.gather(*runs), 60)]
-
-        assert asyncio.run(ingest_all()) == [1, 1, 1]
-
-    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend, caplog):
-        read, closed = [], []
-
-        def given(reached, go_on):
-            for n in range(100):
-                if n == 5:
-                    reached()
-                    assert go_on.wait(30)
-                read.append(n)
-                yield {"id": f"n{n}", "text": f"Number {n}."}
+    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend):
+        read = []
 
         async def documents(reached):
             try:
-                yield {"id": "a", "text": "One."}
-                reached()
-                await asyncio.Event().wait()
+                for n in range(100):
+                    if n == 5:
+                        reached.set()
+                        await asyncio.Event().wait()
+                    read.append(n)
+                    yield {"id": f"n{n}", "text": f"Number {n}."}
             finally:
-                closed.append(True)
+                read.append("closed")
 
-        async def work(make):
-            loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-            sources = make(lambda: loop.call_soon_threadsafe(reached.set), go_on)
-            task = asyncio.create_task(aingest(sources, backend, embedder=HashEmbeddings()))
+        async def work():
+            reached = asyncio.Event()
+            task = asyncio.create_task(aingest(documents(reached), backend, embedder=HashEmbeddings()))
             await asyncio.wait_for(reached.wait(), 30)
             task.cancel()
-            await asyncio.sleep(0)
-            task.cancel()  # once more, while it waits for the thread
-            await asyncio.sleep(0)
-            assert task.done() is False
-            go_on.set()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-        asyncio.run(work(given))
-        assert len(read) == 6
-        asyncio.run(work(lambda reached, _: documents(reached)))
-        assert closed == [True]
-        gc.collect()
-        assert caplog.records == []
+        asyncio.run(work())
+        assert read == [*range(5), "closed"]
 
 
 class TestIds:
@@ -351,15 +275,13 @@ class TestIds:
             assert run(path).written == 0
         assert listed() == before
 
-    def test_files_of_one_name_in_two_folders_are_told_apart_or_named(self, run, backend, tmp_path):
+    def test_files_of_one_name_in_two_folders_are_told_apart(self, run, backend, tmp_path):
         for name in ("x", "y"):
             write(tmp_path / name, README=f"In {name}.")
         run(tmp_path / "x")
-        problem = f"its id 'README.txt' belongs to {tmp_path}/x/README.txt: ingest the folder above both"
-        write(tmp_path / "y", other="Other.")
-        assert run(tmp_path / "y").problems == (Problem(f"{tmp_path}/y/README.txt", problem),)
-        assert run(tmp_path).problems == ()
-        assert texts(backend) == {"README.txt": "In x.", "y/README.txt": "In y.", "other.txt": "Other."}
+        assert run(tmp_path / "y").problems == ()
+        assert run(tmp_path).written == 0
+        assert texts(backend) == {"README.txt": "In x.", "README.txt~2": "In y."}
 
     def test_a_folder_that_was_moved_holds_the_same_documents(self, run, backend, tmp_path):
         docs = write(tmp_path / "docs", a="One.", deep__b="Two.")
@@ -373,20 +295,10 @@ class TestIds:
             write_corpus(tmp_path / name, [{"text": f"First of {name}."}, {"text": f"Second of {name}."}])
         run(tmp_path / "x")
         run(tmp_path)
+        files = {"corpus.jsonl": "x", "y/corpus.jsonl": "y"}
         assert texts(backend) == {
-            "corpus.jsonl#1": "First of x.",
-            "corpus.jsonl#2": "Second of x.",
-            "y/corpus.jsonl#1": "First of y.",
-            "y/corpus.jsonl#2": "Second of y.",
+            f"{i}#{n}": f"{nth} of {name}." for i, name in files.items() for n, nth in ((1, "First"), (2, "Second"))
         }
-
-    def test_an_id_of_its_own_is_the_document_in_any_file(self, run, backend, tmp_path):
-        for name in ("x", "y"):
-            write_corpus(tmp_path / name, [{"id": "mill", "text": f"In {name}."}])
-            run(tmp_path / name)
-        assert texts(backend) == {"mill": "In y."}
-        run({"id": "mill", "text": "Now in Python."})
-        assert texts(backend) == {"mill": "Now in Python."}
 
     def test_a_file_does_not_take_the_id_of_an_object(self, run, backend, tmp_path):
         docs = write(tmp_path / "docs", a="A file.", b="Another.")
@@ -396,16 +308,15 @@ class TestIds:
         assert texts(backend) == {"a.txt": "In Python.", "b.txt": "Another."}
 
 
-class TestSummary:
-    def test_python_warns_once(self, backend, tmp_path):
-        docs = write(tmp_path / "docs", a="The mill stands.", b=" ")
-        for number in range(12):
-            (docs / f"{number}.png").write_bytes(b"x")
-        with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.png: no") as caught:
-            ingest(docs, backend, embedder=HashEmbeddings()).close()
-        assert len(caught) == 1
-        assert str(caught[0].message).endswith("; and 8 more: run_ingest returns all")
-        assert caught[0].filename == __file__
+def test_what_is_left_out_is_one_warning(backend, tmp_path):
+    docs = write(tmp_path / "docs", a="The mill stands.", b=" ")
+    for number in range(12):
+        (docs / f"{number}.png").write_bytes(b"x")
+    with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.png: no") as caught:
+        ingest(docs, backend, embedder=HashEmbeddings()).close()
+    (warning,) = caught
+    assert str(warning.message).endswith("; and 8 more: run_ingest returns all")
+    assert warning.filename == __file__
 
 
 class TestPrune:
@@ -418,15 +329,10 @@ class TestPrune:
         assert run(x, prune=True).removed == 1
         assert sorted(listed()) == ["a.txt", "c.txt", "d.txt", "e", "f"]
 
-    def test_a_file_that_is_there_but_was_not_read_keeps_its_document(self, run, listed, tmp_path):
-        docs = write(tmp_path / "docs", a="One.", hidden="Three.", gone="Four.")
-        (docs / "b.unknown").write_text("Two.")
-        (docs / "hidden.txt").rename(docs / ".hidden.txt")
-        run(docs, docs / ".hidden.txt", readers={".unknown": ".txt"})
-        assert len(listed()) == 4
-        (docs / "gone.txt").unlink()
-        assert run(docs, prune=True).removed == 1
-        assert sorted(listed()) == [".hidden.txt", "a.txt", "b.unknown"]
+    def test_a_file_that_is_there_but_was_not_read_keeps_its_document(self, run, tmp_path):
+        docs = write(tmp_path / "docs", **{"a": "One.", ".hidden": "Two."})
+        run(docs, docs / ".hidden.txt")
+        assert run(docs, prune=True).removed == 0
 
     def test_of_a_file_that_is_given_itself_records_that_left_it_are_removed(self, run, listed, tmp_path):
         folder = write_corpus(tmp_path, [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}])
@@ -436,43 +342,22 @@ class TestPrune:
         assert list(listed()) == ["a"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """An index of given documents."""
-    folder = tmp_path_factory.mktemp("listed") / "index"
-    records = [{"id": f"mills/{n}", "title": f"Mill {n}", "text": "It stands.", "year": n} for n in range(3)]
-    given = [*records, Document("It sank.", id="ship", metadata={"source": "a.pdf"})]
-    run_ingest(given, folder, embedder=HashEmbeddings())
-    return folder
-
-
 class TestList:
     def test_documents_are_listed_in_the_order_of_their_ids(self, make_index, monkeypatch):
         monkeypatch.setattr("arag.retrieval.index._PAGE", 3)
         index = make_index([{"id": f"n{n}", "title": f"T{n}", "text": "One.", "n": n} for n in range(10)])
-        found = list(index.documents())
-        assert [document.id for document in found] == [f"n{n}" for n in range(10)]
-        assert found == [index.document(document.id) for document in found]
-        assert (found[3].title, found[3].metadata, found[3].chunks) == ("T3", {"n": 3}, 1)
-        assert found[3].source.endswith("corpus.jsonl")
+        assert [document.id for document in index.documents()] == [f"n{n}" for n in range(10)]
         part = index.limited_to(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
-        assert [document.id for document in part.documents()] == ["n2", "n5", "n7", "n8", "n9"]
+        assert list(part.documents()) == [index.document(f"n{n}") for n in (2, 5, 7, 8, 9)]
 
-    def test_an_empty_list_says_why(self, arag, folder, tmp_path):
-        assert arag("list", "--index", folder, "--documents", "x")[2] == "No document of the index is in the scope.\n"
-        run_ingest([{"id": "a", "text": "One."}], tmp_path / "index", embedder=HashEmbeddings())
-        remove(["a"], tmp_path / "index")
-        assert arag("list", "--index", tmp_path / "index")[1:] == ("", "There are no documents.\n")
-
-    def test_the_command(self, arag, folder):
-        code, out, err = arag("list", "--index", folder)
+    def test_the_command(self, arag, run, backend):
+        records = [{"id": f"mills/{n}", "title": f"Mill {n}", "text": "It stands."} for n in range(3)]
+        run(*records, Document("It sank.", id="ship", metadata={"source": "a.pdf"}))
+        code, out, err = arag("list", "--index", backend)
         assert (code, err) == (0, "")
         assert out.splitlines() == [*(f"mills/{n}\tMill {n}\t1\t" for n in range(3)), "ship\t\t1\ta.pdf"]
-        _, out, _ = arag("list", "--index", folder, "--json")
-        assert json.loads(out)["documents"][1] == {
-            "id": "mills/1",
-            "title": "Mill 1",
-            "source": "",
-            "metadata": {"year": 1},
-            "chunks": 1,
-        }
+        ship = {"id": "ship", "title": "", "source": "a.pdf", "metadata": {"source": "a.pdf"}, "chunks": 1}
+        assert json.loads(arag("list", "--index", backend, "--json")[1])["documents"][-1] == ship
+        assert arag("list", "--index", backend, "--documents", "x")[2] == "There are no documents.\n"
+        remove(["ship", *(f"mills/{n}" for n in range(3))], backend)
+        assert arag("list", "--index", backend)[1:] == ("", "There are no documents.\n")

@@ -12,15 +12,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import chromadb
-import numpy as np
 import pytest
 
 from arag.child import Child, ChildError
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.locations import using_store
-from arag.retrieval.store import chroma
-from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.folder import FolderStore
 from selection import EVERYWHERE
 from stores import begin, document, read_all, trust, vector_of, write
@@ -171,51 +167,6 @@ def test_files_of_others_are_left_alone(tmp_path):
 # --- Chroma's folder ---
 
 
-def in_chroma(store):
-    """The chunk's id and the text of each sentence in Chroma's folder."""
-    (folder,) = store.location.glob("chroma-*")
-    with closing(ChromaGraph(folder)) as opened:
-        return sorted((chunk_id, text) for _, chunk_id, text in opened.read())
-
-
-def test_chromas_own_package_reads_the_sentences(store):
-    (folder,) = store.location.glob("chroma-*")
-    collection = chromadb.PersistentClient(str(folder)).get_collection("sentences", embedding_function=None)
-    expected = [(c.id, text) for document in DOCUMENTS for c in document.chunks for text in c.embedded_texts()]
-    assert sorted((m["chunk_id"], m["sentence"]) for m in collection.get()["metadatas"]) == sorted(expected)
-    nearest = collection.query(query_embeddings=vector_of("It is late.")[np.newaxis], n_results=1)
-    assert nearest["metadatas"] == [[{"chunk_id": "a:0", "sentence": "It is late."}]]
-
-
-@pytest.fixture
-def begun(monkeypatch):
-    """Which folders Chroma's were made from."""
-    begun = []
-    made = chroma.ChromaWriter.__init__
-
-    def record(self, working, previous):
-        begun.append(previous and previous.name)
-        made(self, working, previous)
-
-    monkeypatch.setattr(chroma.ChromaWriter, "__init__", record)
-    return begun
-
-
-def test_chromas_folder_is_made_from_the_last_one_or_from_scratch(tmp_path, begun, monkeypatch):
-    monkeypatch.setattr(chroma, "_SENTENCES_PER_CALL", 7)
-    store = FolderStore(tmp_path)
-    write(store, *(document(f"d{n}", f"Line {n}.\nLine {n} again.") for n in range(20)))
-    tokens = [store.settings().token]
-    for change in (range(4), range(4), range(16), range(1)):  # 8, 16 and 48 of 40 sentences are replaced in all
-        tokens.append(write(store, *(document(f"d{n}", f"{len(tokens)} new {n}.\nAnd {n}.") for n in change)).token)
-        assert store.find_damage() == []
-        assert len(in_chroma(store)) == 40
-    previous = [token and f"chroma-{token}" for token in tokens[:-1]]
-    # Of what has been removed since it was built, 16 of 40 are too many; the third starts again after a copy.
-    assert begun[:3] == [None, previous[0], previous[1]]
-    assert begun[3:] == [None, previous[2], None, previous[3]]
-
-
 @pytest.fixture
 def failing_chroma(monkeypatch):
     """A function after which a function of Chroma's process crashes, or hangs for too long, so many times."""
@@ -234,11 +185,10 @@ def failing_chroma(monkeypatch):
 
 @pytest.mark.parametrize("function", ["add", "close", "count_lost"])
 def test_a_graph_that_cannot_be_changed_is_built_again_and_if_that_fails_an_index_has_none(
-    store, function, begun, failing_chroma, monkeypatch
+    store, function, failing_chroma, monkeypatch
 ):
     failing_chroma(function, times=1)
     write(store, document("e", "A new line."))
-    assert begun[-1] is None
     assert store.find_damage() == []
     failing_chroma(function)
     with pytest.warns(UserWarning, match="has no graph now"):

@@ -9,10 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import NO_ANSWER
-from scripted import ScriptedModel, call, calls
-from scripted_model import ANSWER, EndlessModel, asked, plain
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, calls, plain
 
 
 def _script() -> ScriptedModel:

@@ -1,179 +1,95 @@
-"""What a model sends to the tools, what it gets, and what goes into the trace."""
+"""What a model sees of the tools, what it may send, what it is shown, and what goes into the trace."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.errors import InputError
+from arag.errors import InputError, ModelError
 from arag.ingest.pipeline import ingest
+from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
-from fakes import HashEmbeddings, after_reading, write_corpus
+from fakes import HashEmbeddings, write_corpus
 
-LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
+LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 2100))
+FAIR = " ".join(f"In the year {n} nobody of note came to the fair." for n in range(1500, 1540))
+WRESTLER = "Akinoshū Kenji is a former wrestler. He left the ring in 2001."
 RECORDS = [
     {"id": "gale", "title": "The Gale", "text": "Many ships sank in the gale. Few came home."},
     {"id": "12", "text": "Orlath was a painter. He saw the gale."},
     {"id": "long", "title": "Vellin", "text": LONG},
+    {"id": "kenji", "title": "Akinoshū Kenji", "text": WRESTLER},
+    {"id": "drive", "title": "Henday", "text": "The Henday Drive in the north is a road."},
+    {"id": "twin", "title": "Admiral Twin", "text": "Admiral Twin is a band from Tulsa."},
+    {"id": "fair", "title": "The Fair", "text": FAIR},
+    *({"id": f"b{n}", "title": f"Song {n}", "text": f"My brother sang song {n} to his brother."} for n in range(3)),
+    {"id": "song", "title": "Brother (song)", "text": "A song by a band, once sung to a brother."},
+    {"id": "rare", "title": "Rare", "text": "The gisvi grows here."},
 ]
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tools")
-    source = write_corpus(folder / "corpus", RECORDS)
-    with ingest(source, folder / "index", embedder=HashEmbeddings(), chunk_tokens=150) as index:
+    with ingest(write_corpus(folder / "corpus", RECORDS), folder / "index", embedder=HashEmbeddings()) as index:
         yield index
 
 
-@pytest.fixture(scope="module")
-def tools(index):
-    return {tool.name: tool for tool in make_tools(index)}
+def use(tool, after=(), **arguments):
+    """Call a tool as a graph does, in a conversation with earlier results."""
+    arguments |= {"messages": [*after]} if after else {}
+    return tool.invoke({"type": "tool_call", "id": "call-1", "name": tool.name, "args": arguments})
 
 
 @pytest.fixture(scope="module")
-def call(tools):
-    def call(name, arguments):
-        return tools[name].invoke({"type": "tool_call", "id": "call-1", "name": name, "args": arguments})
-
-    return call
+def call(index):
+    tools = {tool.name: tool for tool in make_tools(index)}
+    return lambda name, after=(), **arguments: use(tools[name], after, **arguments)
 
 
-def parts(index):
-    return [chunk_id for chunk_id in index.chunk_ids() if chunk_id.startswith("long:")]
+@pytest.fixture
+def search(make_index):
+    """A function that searches for keywords in documents of the test's own, and returns what is shown."""
+
+    def search(documents, *keywords, **options):
+        tool, *_ = make_tools(make_index(documents), **options)
+        return tool.invoke({"keywords": [*keywords]})
+
+    return search
 
 
 # --- what a model sees ---
 
 
-def test_a_model_sees_names_descriptions_and_arguments(index):
-    seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, make_tools(index))}
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_a_model_sees_described_arguments_and_nothing_that_only_costs_tokens(index, presentation):
+    tools = make_tools(index, presentation=presentation)
+    seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, tools)}
     assert tuple(seen) == TOOL_NAMES
-    arguments = {"keyword_search": ["keywords", "within"], "semantic_search": ["queries", "within"]}
-    arguments["chunk_read"] = ["chunk_ids", "about"]
-    for name, function in seen.items():
+    for function in seen.values():
         parameters = function["parameters"]
-        assert sorted(parameters["properties"]) == sorted(arguments[name])
-        assert parameters["required"] == arguments[name][:1]  # the conversation is hidden
-        assert "messages" in make_tools(index, names=[name])[0].args_schema.model_fields
+        assert len(parameters["required"]) == 1
+        assert "messages" not in parameters["properties"]  # the conversation is hidden
         assert all(field["description"] for field in (function, *parameters["properties"].values()))
     keywords = seen["keyword_search"]["parameters"]["properties"]["keywords"]
     assert (keywords["type"], keywords["items"]) == ("array", {"type": "string"})
+    assert not re.search(r'"(default|title|maxItems|minItems|anyOf)":', json.dumps([*seen.values()]))
 
 
-@pytest.mark.parametrize("presentation", PRESENTATIONS)
-def test_schemas_hold_nothing_that_only_costs_tokens(index, presentation):
-    """A model is sent them with every prompt."""
-    text = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(index, presentation=presentation)])
-    assert not re.search(r'"(default|title|maxItems|minItems|anyOf)":', text)
+def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
+    assert [tool.name for tool in make_tools(index, names=TOOL_NAMES[::-1])] == [*TOOL_NAMES[::-1]]
+    for names in (["search"], [], ["chunk_read", "chunk_read"]):
+        with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
+            make_tools(index, names=names)
+    with pytest.raises(InputError, match="1 to 20"):
+        make_tools(index, top_k=21)
 
 
-# --- keyword_search ---
-
-
-def test_keyword_search_says_what_each_keyword_hits_and_then_the_chunks(call):
-    message = call("keyword_search", {"keywords": ["gale", "Orlath", "xyzzy"]})
-    assert message.status == "success"
-    assert message.content == (
-        "gale: 2 chunks; Orlath: 1 chunk; xyzzy: none. All:\n\n"
-        "[12:0] Orlath was a painter. He saw the gale.\n\n"
-        "[gale:0] The Gale: Many ships sank in the gale. Few came home."
-    )
-
-
-def test_keyword_search_artifact(index, call):
-    message = call("keyword_search", {"keywords": ["gale"]})
-    artifact = message.artifact
-    assert artifact["query"] == ["gale"]
-    assert artifact["chunk_ids"] == ["gale:0", "12:0"]
-    assert artifact["new_chunks"] == ["gale:0", "12:0"]  # both are shown whole
-    assert artifact["sentences"] == {"gale:0": [0, 1, 2], "12:0": [0, 1]}
-    first, second = (hit["score"] for hit in artifact["results"]["hits"])
-    assert first > second > 0
-    assert artifact["results"]["total"] == 2
-    shown = "The Gale\nMany ships sank in the gale.\nFew came home.\nOrlath was a painter.\nHe saw the gale."
-    assert artifact["evidence_tokens"] == count_tokens(shown)
-    assert artifact["retrieved_tokens"] == count_tokens(message.text)
-
-
-# --- semantic_search ---
-
-
-def test_semantic_search_shows_similarities(call):
-    message = call("semantic_search", {"queries": ["Orlath was a painter"]})
-    head, first, *_ = message.content.split("\n\n")
-    assert head == "The nearest, by similarity:"
-    assert first == "[12:0] (1.00) Orlath was a painter. He saw the gale."
-    assert message.artifact["results"]["hits"][0]["score"] == pytest.approx(1.0)
-    assert message.artifact["query"] == ["Orlath was a painter"]
-    assert message.artifact["new_chunks"][0] == "12:0"  # shown whole
-    assert message.artifact["retrieved_tokens"] > message.artifact["evidence_tokens"] > 0
-
-
-def test_several_queries_are_answered_one_after_another(call):
-    content = call("semantic_search", {"queries": ["Orlath was a painter", "Few came home"]}).content
-    first, second = content.split("Few came home: The nearest, by similarity:")
-    assert first.startswith("Orlath was a painter: The nearest, by similarity:\n\n[12:0] (1.00)")
-    assert "Few came home." in content
-    assert "Orlath was a painter." not in second  # shown above
-
-
-# --- chunk_read ---
-
-
-def test_chunk_read_gives_full_texts(index, call):
-    message = call("chunk_read", {"chunk_ids": ["gale:0", "12:0"]})
-    assert message.content == (
-        "[gale:0] The Gale\nMany ships sank in the gale. Few came home.\n\n"
-        "[12:0]\nOrlath was a painter. He saw the gale."
-    )
-    artifact = message.artifact
-    assert artifact["query"] == artifact["chunk_ids"] == artifact["new_chunks"] == ["gale:0", "12:0"]
-    assert artifact["retrieved_tokens"] == count_tokens(message.text)
-    assert artifact["evidence_tokens"] == sum(chunk.tokens for chunk in index.read(["gale:0", "12:0"]).chunks)
-    part = call("chunk_read", {"chunk_ids": ["long:2", "long:1", "long:2"]})
-    assert part.artifact["chunk_ids"] == ["long:2", "long:1"]
-    assert f"[long:2] Vellin, part 3 of {len(parts(index))}\n" in part.content
-
-
-def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
-    message = call("chunk_read", {"chunk_ids": ["gale:0", "12:0"], **after_reading("gale:0")})
-    assert message.content == ("[gale:0] Shown in full above.\n\n[12:0]\nOrlath was a painter. He saw the gale.")
-    assert message.artifact["chunk_ids"] == ["gale:0", "12:0"]
-    assert message.artifact["new_chunks"] == ["12:0"]
-    assert message.artifact["evidence_tokens"] == index.read("12:0").chunks[0].tokens
-
-
-def test_searches_do_not_show_again_what_was_read(call):
-    read = after_reading("gale:0")
-    keywords = call("keyword_search", {"keywords": ["gale"], **read})
-    assert keywords.content == (
-        "gale: 2 chunks. All:\n\n[12:0] Orlath was a painter. He saw the gale.\n\nShown above: [gale:0]"
-    )
-    assert keywords.artifact["new_chunks"] == ["12:0"]
-    assert keywords.artifact["chunk_ids"] == ["12:0", "gale:0"]
-    semantic = call("semantic_search", {"query": "ships sank", **read}).content
-    assert "[gale:0] (" not in semantic
-    assert "Shown above: [gale:0]" in semantic
-
-
-def test_an_unknown_id_is_answered_with_ids_that_exist(call):
-    message = call("chunk_read", {"chunk_ids": ["gale:7", "12:0"]})
-    assert message.status == "success"
-    assert (
-        "[gale:7] There is no chunk with this id. Ids look like [gale:0]; search results give them." in message.content
-    )
-    assert message.artifact["new_chunks"] == ["12:0"]
-    assert message.artifact["results"]["unknown"] == {"gale:7": ("gale:0",)}
-
-
-GALE = "gale", '["gale"]', ["gale", "", " GALE "]
-
+# --- what a model may send ---
 
 READ_12 = "12:0", '["12:0"]', "[12:0]", "['12:0']", ["[12:0]"], [" (12:0), "], ["`12:0`"], ["12"], [12], 12, "[12]"
 GALE = "gale", '["gale"]', ["gale", "", " GALE "]
@@ -191,11 +107,8 @@ GALE = "gale", '["gale"]', ["gale", "", " GALE "]
 )
 def test_what_models_send_is_understood(call, name, sent, understood):
     for arguments in sent:
-        message = call(name, arguments)
+        message = call(name, **arguments)
         assert (message.status, message.artifact["chunk_ids"][0]) == ("success", understood)
-
-
-# --- errors that the model can mend ---
 
 
 @pytest.mark.parametrize(
@@ -212,59 +125,259 @@ def test_what_models_send_is_understood(call, name, sent, understood):
     ],
 )
 def test_bad_arguments_are_an_error_message_that_names_them(call, name, arguments, names):
-    message = call(name, arguments)
-    assert message.status == "error"
+    message = call(name, **arguments)
+    assert (message.status, message.tool_call_id) == ("error", "call-1")
     assert names in message.content
-    assert message.tool_call_id == "call-1"
     assert "pydantic" not in message.content
 
 
-# --- which tools ---
+# --- keyword_search ---
 
 
-def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
-    for names in (["keyword_search"], ["chunk_read", "semantic_search"]):
-        assert [tool.name for tool in make_tools(index, names=names)] == names
-    for names in (["search"], [], ["chunk_read", "chunk_read"]):
-        with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
-            make_tools(index, names=names)
-    for top_k in (0, 21):
-        with pytest.raises(InputError, match="1 to 20"):
-            make_tools(index, top_k=top_k)
+def test_keyword_search_says_what_each_keyword_hits_and_then_the_chunks(call):
+    message = call("keyword_search", keywords=["gale", "Orlath", "xyzzy"])
+    assert message.content == (
+        "gale: 2 chunks; Orlath: 1 chunk; xyzzy: none. All:\n\n"
+        "[12:0] Orlath was a painter. He saw the gale.\n\n"
+        "[gale:0] The Gale: Many ships sank in the gale. Few came home."
+    )
+    artifact = message.artifact
+    assert artifact["query"] == ["gale", "Orlath", "xyzzy"]
+    assert artifact["chunk_ids"] == artifact["new_chunks"] == ["12:0", "gale:0"]  # both are shown whole
+    assert artifact["sentences"] == {"12:0": [0, 1], "gale:0": [0, 1, 2]}
+    first, second = (hit["score"] for hit in artifact["results"]["hits"])
+    assert first > second > 0
+    shown = "Orlath was a painter.\nHe saw the gale.\nThe Gale\nMany ships sank in the gale.\nFew came home."
+    assert artifact["evidence_tokens"] == count_tokens(shown)
+    assert artifact["retrieved_tokens"] == count_tokens(message.text)
+
+
+def test_another_spelling_of_the_same_letters_is_searched_at_once_and_a_similar_word_is_not(call):
+    message = call("keyword_search", keywords=["Akinoshu Kenji", "Henday drive-in", "Admiral Twim"])
+    head = "Akinoshu Kenji: spelled Akinoshū Kenji (1 chunk); Henday drive-in: spelled Henday Drive in (1 chunk); "
+    assert message.content.startswith(f"{head}Admiral Twim: none (closest: Admiral Twin (1 chunk)")
+    assert message.artifact["chunk_ids"] == ["drive:0", "kenji:0"]
+
+
+def test_another_spelling_is_searched_along(search):
+    content = search({"a": "The drive-in opened.", "b": "The drive - in closed.", "c": "Cars stood."}, "drive-in")
+    assert content.startswith("drive-in: 1 chunk (and 1 chunk as drive - in). All:")
+    assert {"[a:0]", "[b:0]"} <= set(content.split())
+
+
+def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
+    message = call("keyword_search", keywords=["Admiral Tulsa", "gisvi"])
+    assert message.content == (
+        "Admiral Tulsa: only apart, in [twin:0]; gisvi: 1 chunk. All:\n\n"
+        "[rare:0] Rare: The gisvi grows here.\n\n"
+        "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
+    )
+    assert message.artifact["results"]["keywords"][0]["apart"] == ("twin:0",)
+
+
+def test_a_common_keyword_takes_no_room_from_the_others(make_index):
+    documents = {f"n{n}": f"Trade went well in the year {n}, and so it did later. " * 3 for n in range(9)}
+    documents |= {"mara": "Mara kept the light.", "both": "Mara knew of trade."}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
+    content = tool.invoke({"keywords": ["Mara", "trade"]})
+    assert content.startswith("Mara: 2 chunks; trade: 10 chunks. The best 2 of 11 chunks:")
+    assert "Mara kept the light." in content
+    assert "Mara knew of trade." in content
+    assert "In brief:" not in content
+    assert "[n0:0]" in tool.invoke({"keywords": ["trade", "nowhere"]}).partition("In brief:")[0]
+
+
+def test_of_a_heading_in_brief_what_stands_below_it_is_shown(search):
+    documents = {f"n{n}": f"## Launch\n\nIt is on day {n}.\n\n## More\n\nWords." for n in range(9)}
+    content = search(documents | {"mara": "Mara kept the light."}, "Mara", "launch")
+    assert "In brief:\n[n0:0] Launch: It is on day 0. …" in content
+
+
+def test_a_keyword_counts_as_a_word_first(make_index):
+    documents = {f"n{n}": "The ball rolled over the wall. " * 3 for n in range(8)} | {"w": "They sang it all."}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
+    assert re.match(r"all: 9 chunks \(1 as a word\)\. .*:\n\n\[w:0\]", tool.invoke({"keywords": ["all"]}))
+    assert tool.invoke({"keywords": ["olle"]}).startswith("olle: 8 chunks. ")  # only inside words: these count then
+
+
+def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(search):
+    label = "Capital expenditures (including software)"
+    prose = {f"p{n}": "We discuss capital expenditures, and capital expenditures again." for n in range(4)}
+    documents = prose | {"flows": f"Cash flows\n\nDividends | 9 | 8\n{label} | 23,087 | 20,286\n"}
+    content = search(documents, "Capital expenditures", top_k=1)
+    assert "[flows:0]" in content
+    assert f"{label} | 23,087 | 20,286" in content
+
+
+def test_equal_passages_are_shown_once(search):
+    text = f"The gale sank many ships. {FAIR}"
+    content = search({"a": text, "b": f"{text} The end."}, "gale")
+    assert content.count("The gale sank many ships.") == 1
+    assert content.endswith("(the same text: [b:0])")
+
+
+def test_a_search_within_a_document_finds_nothing_else(call):
+    for within in ("song", "song:0", "BROTHER song"):
+        message = call("keyword_search", keywords=["brother", "sung band"], within=within)
+        assert message.content.startswith("brother: 1 chunk; sung band: only apart, in [song:0]. All:")
+        assert message.artifact["chunk_ids"] == ["song:0"]
+        assert call("semantic_search", queries=["brother"], within=within).artifact["chunk_ids"] == ["song:0"]
+
+
+# --- semantic_search ---
+
+
+def test_semantic_search_answers_queries_one_after_another_with_similarities(call):
+    message = call("semantic_search", queries=["Orlath was a painter", "Was Orlath a painter?"])
+    first, second = message.content.split("Was Orlath a painter?: The nearest, by similarity:")
+    painter = "[12:0] (1.00) Orlath was a painter. He saw the gale."
+    assert first.startswith(f"Orlath was a painter: The nearest, by similarity:\n\n{painter}")
+    assert "Orlath was a painter." not in second
+    assert "Shown above: [12:0]" in second
+    assert message.artifact["results"]["hits"][0]["score"] == pytest.approx(1.0)
+    assert message.artifact["new_chunks"][0] == "12:0"  # shown whole
+    assert message.artifact["retrieved_tokens"] > message.artifact["evidence_tokens"] > 0
+
+
+def test_a_document_that_a_query_names_is_shown_first(make_index):
+    painter = {"id": "a", "title": "Orlath", "text": "The painter of great ships slept."}
+    index = make_index([painter, {"id": "b", "title": "Boats", "text": "The painter of great ships came home."}])
+    (tool,) = make_tools(index, names=["semantic_search"], top_k=1)
+    query = "The painter of great ships, Orlath, came home"
+    assert [hit.chunk_id for hit in index.semantic_search(query, 1).hits] == ["b:0"]
+    assert "[a:0] (" in tool.invoke({"queries": [query]}).split("\n\n")[1]
+
+
+def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywords(example_index):
+    (tool,) = make_tools(example_index, names=["semantic_search"])
+    first, _, second = tool.invoke({"queries": ["灯塔在哪里？", "Where is the Vellin Light? ạ ế"]}).partition("\n\n")
+    assert first.startswith("灯塔在哪里？: The vectors know Latin letters only: use keyword_search")
+    assert second.startswith("Where is the Vellin Light? ạ ế: The nearest, by similarity:")
+
+
+# --- chunk_read ---
+
+
+def test_chunk_read_gives_full_texts_once(index, call):
+    message = call("chunk_read", chunk_ids=["gale:0", "12:0", "gale:0"])
+    assert message.content == (
+        "[gale:0] The Gale\nMany ships sank in the gale. Few came home.\n\n"
+        "[12:0]\nOrlath was a painter. He saw the gale."
+    )
+    artifact = message.artifact
+    assert artifact["chunk_ids"] == artifact["new_chunks"] == ["gale:0", "12:0"]
+    assert artifact["retrieved_tokens"] == count_tokens(message.text)
+    assert artifact["evidence_tokens"] == sum(chunk.tokens for chunk in index.read(["gale:0", "12:0"]).chunks)
+    parts = index.document("long").chunks
+    assert call("chunk_read", chunk_ids=["long:1"]).content.startswith(f"[long:1] Vellin, part 2 of {parts}\n")
+
+
+def test_an_unknown_id_is_answered_with_ids_that_exist(call):
+    message = call("chunk_read", chunk_ids=["gale:7", "12:0"])
+    assert message.status == "success"
+    assert "[gale:7] There is no chunk with this id. Ids look like [gale:0]; search results give" in message.content
+    assert message.artifact["new_chunks"] == ["12:0"]
+
+
+def test_a_read_about_something_shows_its_passages(call):
+    message = call("chunk_read", chunk_ids=["fair:0", "twin:0"], about="the year 1517")
+    assert "In the year 1517 nobody of note came to the fair." in message.content
+    assert "1539" not in message.content
+    assert message.artifact["new_chunks"] == ["twin:0"]  # a short chunk is read whole
+    assert 18 in message.artifact["sentences"]["fair:0"]
+
+
+def test_reading_does_not_depend_on_the_embedder(call, monkeypatch):
+    def fail(*_):
+        raise ModelError("the service is gone")
+
+    monkeypatch.setattr(Index, "rate_sentences", fail)
+    assert call("chunk_read", chunk_ids=["fair:0"], about="the year 1517").artifact["new_chunks"] == ["fair:0"]
+
+
+# --- what the conversation holds ---
+
+
+def test_what_was_read_is_not_shown_again_and_costs_nothing(index, call):
+    read = call("chunk_read", chunk_ids=["gale:0"])
+    again = call("chunk_read", [read], chunk_ids=["gale:0", "12:0"])
+    assert again.content == "[gale:0] Shown in full above.\n\n[12:0]\nOrlath was a painter. He saw the gale."
+    assert (again.artifact["chunk_ids"], again.artifact["new_chunks"]) == (["gale:0", "12:0"], ["12:0"])
+    assert again.artifact["evidence_tokens"] == index.read("12:0").chunks[0].tokens
+    keywords = call("keyword_search", [read], keywords=["gale"])
+    assert keywords.content == (
+        "gale: 2 chunks. All:\n\n[12:0] Orlath was a painter. He saw the gale.\n\nShown above: [gale:0]"
+    )
+    assert (keywords.artifact["chunk_ids"], keywords.artifact["new_chunks"]) == (["12:0", "gale:0"], ["12:0"])
+    semantic = call("semantic_search", [read], query="ships sank").content
+    assert "[gale:0] (" not in semantic
+    assert "Shown above: [gale:0]" in semantic
+
+
+def test_a_chunk_that_has_changed_is_read_again(tmp_path):
+    def write(text):
+        return ingest([{"id": "a", "text": text}], tmp_path / "index", embedder=HashEmbeddings())
+
+    with write("The old mill.") as index:
+        (tool,) = make_tools(index, names=["chunk_read"])
+        first = use(tool, chunk_ids=["a:0"])
+        write("The new mill.").close()
+        assert "The new mill." in use(tool, [first], chunk_ids=["a:0"]).content
+
+
+def test_a_document_shown_whole_counts_as_read(call):
+    first = call("keyword_search", keywords=["wrestler"])
+    assert WRESTLER in first.content
+    assert first.artifact["new_chunks"] == ["kenji:0"]
+    again = call("keyword_search", [first], keywords=["wrestler", "ring"])
+    assert again.content.endswith("Shown above: [kenji:0]\n\nNothing new was found.")
+    assert again.artifact["new_chunks"] == []
+    read = call("chunk_read", [first], chunk_ids=["kenji:0"])
+    assert (read.content, read.artifact["evidence_tokens"]) == ("[kenji:0] Shown in full above.", 0)
+
+
+def test_sentences_are_shown_once_and_what_is_left_out_is_marked(call):
+    first = call("keyword_search", keywords=["1517"])
+    assert "The Fair: … In the year 1517 nobody of note came to the fair. …" in first.content
+    assert (first.artifact["new_chunks"], first.artifact["sentences"]) == ([], {"fair:0": [18]})  # after the title
+    again = call("keyword_search", [first], keywords=["1517", "1518"])
+    assert "1517 nobody" not in again.content
+    assert "… In the year 1518 nobody of note came to the fair. …" in again.content
+    assert call("keyword_search", [first, again], keywords=["1518"]).content.endswith("Nothing new was found.")
+
+
+def test_a_sentence_that_was_cut_is_not_held(make_index):
+    long = f"The alpha {'and so on ' * 60} the beta came."
+    tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}))
+    first = use(tool, keywords=["alpha"])
+    assert "the beta came" not in first.content
+    assert "the beta came" in use(tool, [first], keywords=["beta"]).content
+
+
+# --- other presentations ---
 
 
 @pytest.mark.parametrize("presentation", PRESENTATIONS)
 def test_without_chunk_read_searches_give_full_texts(index, presentation):
     names = ["keyword_search", "semantic_search"]
-    tools = {tool.name: tool for tool in make_tools(index, names=names, top_k=2, presentation=presentation)}
-    for name, query in zip(names, ({"keywords": ["Vellin"]}, {"query": "the harbour of Vellin"}), strict=True):
-        message = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": query})
+    tools = make_tools(index, names=names, top_k=2, presentation=presentation)
+    for tool, query in zip(tools, ({"keywords": ["Vellin"]}, {"query": "the harbour of Vellin"}), strict=True):
+        message = use(tool, **query)
         ids = message.artifact["chunk_ids"]
-        assert len(ids) == 2
-        chunks = index.read(ids).chunks
-        for chunk in chunks:
-            assert chunk.text.removeprefix("Vellin").strip() in message.content
+        texts = [chunk.text.removeprefix("Vellin").strip() for chunk in index.read(ids).chunks]
+        assert len(texts) == len(message.artifact["results"]["hits"]) == 2
+        assert all(text in message.content for text in texts)
         assert message.artifact["new_chunks"] == ids
-        assert message.artifact["evidence_tokens"] >= sum(chunk.tokens for chunk in chunks)
-        assert len(message.artifact["results"]["hits"]) == 2
-        read = query | after_reading(*ids[:1])
-        again = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": read})
+        again = use(tool, [message], **query)
         assert f"[{ids[0]}] Shown in full above." in again.content
-        assert presentation == "paper" or chunks[0].text.removeprefix("Vellin").strip() not in again.content
-        assert again.artifact["new_chunks"] == [i for i in again.artifact["chunk_ids"] if i != ids[0]]
+        assert presentation == "paper" or texts[0] not in again.content
+        assert not set(again.artifact["new_chunks"]) & set(ids)
 
 
-def test_pages_are_named(make_index, tmp_path):
-    from reportlab.pdfgen.canvas import Canvas
-
-    file = Path(tmp_path) / "paper.pdf"
-    canvas = Canvas(str(file))
-    canvas.setTitle("A Paper")
-    for text in ("The first page is here.", "The second page is here."):
-        canvas.drawString(72, 720, text)
-        canvas.showPage()
-    canvas.save()
-    with ingest(file, tmp_path / "index", embedder=HashEmbeddings()) as index:
-        tool = make_tools(index, names=["chunk_read"])[0]
-        content = tool.invoke({"chunk_ids": ["paper.pdf:0"]})
-    assert content.startswith("[paper.pdf:0] A Paper, pages 1-2\n")
+def test_the_papers_list_shows_every_sentence_that_was_found(make_index):
+    index = make_index({"a": " ".join([*(f"Gale {n} sank ships." for n in range(8)), FAIR])})
+    tool = make_tools(index, presentation="paper")[1]
+    (hit,) = index.semantic_search("the gale sank ships", 1).hits
+    content = tool.invoke({"query": "the gale sank ships", "top_k": 1})
+    assert len(hit.matches) > 2
+    assert all(index.get("a:0").sentence_text(position) in content for position in hit.matches)

@@ -12,10 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
 from arag.errors import InputError
-from scripted import ScriptedModel, call, calls, invalid_call
-from scripted_model import QUESTION, asked, in_thread
-
-pytest_plugins = ["graph_fixtures"]
+from scripted import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
 
 SCRIPT = "<script>alert(1)</script>"
 ANSWER = AIMessage("Boso the **Elder** [lothair:0; teutberga:0], says [annals:7] and [x]. Or not [boso:0].")

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from arag.errors import InputError, ModelError
-from arag.evaluation.cache import CallCache, Store
-from arag.graph.graph import create_arag_agent
-from arag.ingest.pipeline import ingest, run_ingest
-from arag.models.chat import load_model
+from arag.errors import ModelError
+from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, change_settings, hash_vector, write_corpus
-from openai_server import Failure, chat, embeddings, serve
+from openai_server import Failure, embeddings, serve
 
-pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "keys")
+pytestmark = pytest.mark.usefixtures("keys")
 
 KEY = "sk-the-users-own"
 DOCUMENTS = {"a.txt": "The ship sank near the light.", "b.txt": "The keeper saw the storm."}
@@ -115,19 +110,6 @@ def test_an_open_index_does_not_follow_its_settings_to_another_embedder(make_ind
     assert server.requests == []
 
 
-def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
-    write_corpus(tmp_path / "corpus", DOCUMENTS)
-    name, index = f"openai:m@{server.url}", tmp_path / "index"
-    assert arag("ingest", tmp_path / "corpus", "--index", index, "--embedder", name)[0] == 0
-    with open_index(index, embedder=name) as opened:
-        assert opened.semantic_search("ship").hits[0].chunk_id == "a.txt:0"
-    server.requests.clear()
-    with open_index(index) as opened, pytest.raises(ModelError, match="is named only by"):
-        opened.semantic_search("ship")
-    assert arag("search", "semantic", "ship", "--index", index)[0] == 1
-    assert server.requests == []
-
-
 # --- model folders ---
 
 
@@ -165,38 +147,26 @@ def changed_json(file, change):
     file.write_text(json.dumps(value))
 
 
-@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle"])
+@pytest.mark.parametrize("how", ["module", "model", "pickle"])
 def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     import torch
 
     folder, marker = tmp_path / "model", tmp_path / "ran"
     shutil.copytree(weights, folder)
     code = f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n"
-    for name in ("evil", "modeling_evil", "tokenization_evil"):
+    for name in ("evil", "modeling_evil"):
         (folder / f"{name}.py").write_text(f"{code}class Evil:\n    pass\n")
     modules = folder / "modules.json"
     match how:
         case "module":
             changed_json(modules, lambda value: value[0].update(type="evil.Evil"))
-        case "nested module":
-            router = "sentence_transformers.base.modules.router.Router"
-            changed_json(modules, lambda value: value[0].update(type=router))
-            (folder / "router_config.json").write_text(
-                json.dumps({"types": {"x": "evil.Evil"}, "structure": {"query": ["x"]}, "parameters": {}})
-            )
         case "model":
             auto = {"AutoConfig": "modeling_evil.Evil", "AutoModel": "modeling_evil.Evil"}
             changed_json(folder / "config.json", lambda value: value.update(auto_map=auto, model_type="evil"))
-        case "tokenizer":
-            auto = {"AutoTokenizer": ["tokenization_evil.Evil", "tokenization_evil.Evil"]}
-            changed_json(
-                folder / "tokenizer_config.json", lambda value: value.update(auto_map=auto, tokenizer_class="Evil")
-            )
         case "pickle":
             (folder / "model.safetensors").unlink()
             torch.save({"weights": Evil(str(marker))}, folder / "pytorch_model.bin")
-    refused = pytest.raises(ModelError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run")
-    with nullcontext() if how == "tokenizer" else refused:  # BERT's own one does as well
+    with pytest.raises(ModelError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run"):
         load_embedder(f"huggingface:{folder}").embed_query("ship")
     assert not marker.exists()
 
@@ -218,27 +188,6 @@ def test_queries_and_documents_get_the_prompts_of_their_model(tmp_path, weights,
 # --- addresses and passwords ---
 
 
-@pytest.fixture
-def provider(monkeypatch, server):
-    """A server that stands where OpenAI's clients connect to without a base URL."""
-    for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.setenv(variable, server.url)
-    return server
-
-
-def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(tmp_path, provider):
-    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
-    with pytest.raises(InputError, match="without http://"):
-        ingest(corpus, tmp_path / "none", embedder="openai:bge-m3@localhost:8000/v1")
-    assert not (tmp_path / "none").exists()
-    with (
-        ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index,
-        pytest.raises(InputError, match="without http://"),
-    ):
-        create_arag_agent("openai:qwen3@localhost:8000/v1", index)
-    assert provider.requests == []
-
-
 def test_a_password_is_in_no_error(monkeypatch):
     monkeypatch.setattr("arag.models.embedders._RETRIES", 0)
     failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
@@ -250,14 +199,3 @@ def test_a_password_is_in_no_error(monkeypatch):
     with pytest.raises(ModelError) as caught:
         broken.embed_query("x")
     assert PASSWORD not in str(caught.value)
-
-
-def test_a_token_in_a_header_is_nowhere_in_what_an_experiment_keeps(tmp_path):
-    headers = {"Authorization": f"Bearer {PASSWORD}"}
-    with serve([chat("It sank.")]) as server:
-        model = load_model(f"openai:m@{server.url}", default_headers=headers)
-        for _ in range(2):  # the second reply is from the cache
-            store = Store(tmp_path)
-            assert model.model_copy(update={"cache": CallCache(store)}).invoke("Which ship sank?").text == "It sank."
-        assert [sent["authorization"] for sent in server.headers] == [headers["Authorization"]]
-    assert not any(PASSWORD.encode() in file.read_bytes() for file in tmp_path.rglob("*"))

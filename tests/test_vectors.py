@@ -52,15 +52,6 @@ def test_the_nearest_sentences_are_those_of_the_plainest_way(chosen, count, numb
     assert [m.similarity for m in found] == pytest.approx([s for *_, s in expected], abs=1e-6)
 
 
-def test_equal_vectors_have_the_same_similarity_to_the_last_bit():
-    same = random_vectors(1, 384)[0]
-    vectors = random_vectors(3_000, 384, seed=2)
-    vectors[::3] = same
-    found = SentenceMatrix.build([(n, [0], row[np.newaxis]) for n, row in enumerate(vectors)], 384).nearest(same, 400)
-    assert [m.chunk for m in found] == list(range(0, 1_200, 3))
-    assert len({m.similarity for m in found}) == 1
-
-
 # --- an index in a folder ---
 
 
@@ -127,13 +118,3 @@ def test_a_sentence_that_stands_a_thousand_times_hides_no_other(tmp_path, throug
     with closing(make_index(tmp_path / "index", np.array([copied] * 1_000 + others)).open()) as view:
         assert np.mean([recall(view, other, 1) for other in others]) >= 0.98
         assert len({m.similarity for m in view.nearest(copied, 200)}) == 1
-
-
-@pytest.mark.slow
-def test_recall_among_many_sentences(tmp_path, through_chroma, monkeypatch):
-    monkeypatch.setattr(view_module, "_MAX_LIMITED_BYTES", 0)
-    with closing(make_index(tmp_path / "index", random_vectors(20_000, 64, topics=200)).open()) as view:
-        queries = random_vectors(100, 64, seed=0, topics=200)
-        assert np.mean([recall(view, query, 15) for query in queries]) >= 0.99
-        third = [f"d{n:05}" for n in range(0, 5_000, 3)]
-        assert np.mean([recall(view, query, 15, third) for query in queries[:30]]) >= 0.99

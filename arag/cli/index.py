@@ -55,6 +55,9 @@ def ingest(
         list[str] | None,
         typer.Option("--as", metavar=".ENDING=.KNOWN", help="Read files with an ending like another: .log=.txt."),
     ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -63,7 +66,7 @@ def ingest(
     """
     from arag.ingest.pipeline import run_ingest
 
-    options: dict[str, Any] = {"embedder": embedder, "chunk_tokens": chunk_tokens, "prune": prune}
+    options: dict[str, Any] = {"embedder": embedder, "chunk_tokens": chunk_tokens, "prune": prune, "encoding": encoding}
     options["readers"] = read_pairs("--as", read_as or (), ".log=.txt")
     with _showing_progress(as_json) as shown:
         summary = run_ingest(paths, index, **options, progress=shown)
@@ -158,6 +161,9 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         out.print(
             f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
         )
+    if summary.other_scripts:
+        told = "in a script that the embedder does not know: find them by keywords."
+        out.print(f"{count(summary.other_scripts, 'document')} {told}")
     skipped: dict[str, list[str]] = {}
     for problem in summary.skipped:
         skipped.setdefault(problem.reason, []).append(problem.source)

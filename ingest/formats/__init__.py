@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
+from zlib import crc32
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
@@ -18,6 +21,7 @@ from arag.ingest.formats.office import OFFICE_ENDINGS
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
+_AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name stands for one that runs in the child process
 
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
@@ -25,7 +29,7 @@ _CODE = (
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
-READERS: dict[str, Reader | str] = {
+READERS: dict[str, _AnyReader] = {
     "": read_code,
     ".txt": read_text,
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
@@ -38,10 +42,15 @@ READERS: dict[str, Reader | str] = {
     **dict.fromkeys(_CODE, read_code),
 }
 
+_TEXTS = (read_code, read_markdown, read_text, "html.read_html", "tables.read_csv")  # whose encoding may be unknown
+
 _CHILD_MEMORY_BYTES = 1_000_000_000
 # Processor time that a file may take in the child process: on a busy machine, a book of 1,000 pages takes long to read.
 _SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 2, 60
 _HANG_SECONDS = 600
+
+_MIN_PAGES, _MAX_PAGES = 5, 20  # of a folder of web pages, that are compared
+_MOST_PAGES = 0.6  # of them
 
 
 class Readers:
@@ -51,13 +60,19 @@ class Readers:
         own: By ending, a function that reads a file, or the ending that stands for a reader of this package:
             `{".srt": read_subtitles, ".log": ".txt"}`. The function gets the file's path and returns its text or
             `Content`; if it raises a ValueError, the message is the reason why the file is left out.
+        encoding: Of text files that are not in Unicode and declare none.
 
     Raises:
-        InputError: An ending does not begin with a dot, or there is no reader for one.
+        InputError: An ending does not begin with a dot, there is no reader for one, or no such encoding.
     """
 
-    def __init__(self, own: Mapping[str, Reader | str] | None = None) -> None:
-        self.own: dict[str, Reader | str] = {}
+    def __init__(self, own: Mapping[str, Reader | str] | None = None, encoding: str = "") -> None:
+        try:
+            "".encode(encoding or "utf-8")
+        except LookupError as error:
+            raise InputError(f"{error}; encodings are named as in Python: windows-1252, shift_jis, gb18030") from error
+        self._encoding = encoding
+        self.own: dict[str, _AnyReader] = {}
         for ending, reader in (own or {}).items():
             if not re.fullmatch(r"\.[^\s./\\]+", ending):
                 raise InputError(f"{ending!r} is not an ending: give one with its dot, such as .log")
@@ -66,6 +81,7 @@ class Readers:
             self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self._child_is_fresh = True
+        self._repeated: dict[Path, set[str]] = {}  # on the web pages of a folder
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -74,7 +90,7 @@ class Readers:
 
     def knows(self, path: PurePath) -> bool:
         """Return whether there is a reader for a file."""
-        return path.suffix.lower() in self.own or path.suffix.lower() in READERS
+        return self._reader(path) is not None
 
     def read(self, path: Path) -> Content:
         """Return what a file holds, with clean characters and line ends.
@@ -88,24 +104,55 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        ending, size = path.suffix.lower(), path.stat().st_size
-        reader = self.own.get(ending) or READERS[ending]
-        if size > MAX_FILE_BYTES:
+        reader = self._reader(path)
+        if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
-        return self._read_in_child(reader, path, size) if isinstance(reader, str) else reader(path)
+        options = [self._encoding] if reader in _TEXTS else []
+        if callable(reader):
+            return reader(path, *options)
+        content = self._read_in_child(str(reader), path, *options)
+        if reader != READERS[".html"]:
+            return content
+        repeated = self._repeated_blocks(path.parent)
+        blocks = [block for block in content.text.split("\n\n") if block not in repeated]
+        return replace(content, text="\n\n".join(blocks) or content.text)
 
-    def _read_in_child(self, reader: str, path: Path, size: int) -> Content:
+    def _reader(self, path: PurePath) -> _AnyReader | None:
+        ending = path.suffix.lower()
+        return self.own.get(ending) or READERS.get(ending)
+
+    def _repeated_blocks(self, folder: Path) -> set[str]:
+        """Return the paragraphs and lists that stand on most web pages of a folder, such as a menu."""
+        if folder not in self._repeated:
+            pages: list[Path] = []
+            with suppress(OSError):  # it cannot be listed
+                pages += (file for file in folder.iterdir() if self._reader(file) == READERS[".html"])
+            pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # some of each kind, and the same ones next time
+            texts: list[str] = []
+            for page in pages[:_MAX_PAGES] if len(pages) >= _MIN_PAGES else ():
+                with suppress(FormatError, OSError):
+                    texts.append(self._read_in_child(str(READERS[".html"]), page, self._encoding).text)
+            counts = Counter(block for text in texts for block in set(text.split("\n\n")))
+            most = max(_MIN_PAGES, len(texts)) * _MOST_PAGES
+            repeated = (block for block, count in counts.items() if count >= most)
+            # What stands under a heading or after a colon may differ.
+            self._repeated[folder] = {each for each in repeated if not each.startswith("#") and not each.endswith(":")}
+        return self._repeated[folder]
+
+    def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:
+        size = path.stat().st_size
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
-            fields = self._child.call("read", reader, os.path.abspath(path), limit, seconds=_HANG_SECONDS)  # noqa: PTH100
+            absolute = os.path.abspath(path)  # noqa: PTH100
+            fields = self._child.call("read", reader, absolute, limit, *options, seconds=_HANG_SECONDS)
         except RaisedInChildError as error:
             raise FormatError(str(error)) from error
         except ChildError as error:
             was_fresh, self._child_is_fresh = self._child_is_fresh, True
             self._child.close()  # the next call starts it again
             if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
-                return self._read_in_child(reader, path, size)
+                return self._read_in_child(reader, path, *options)
             raise FormatError(f"cannot be read: {error}") from error
         self._child_is_fresh = False
         return Content(**fields)

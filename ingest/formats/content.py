@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,16 +60,18 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def has_utf16_mark(data: bytes) -> bool:
-    """Return whether the data begin with the byte order mark of UTF-16 (and not that of UTF-32)."""
-    return data.startswith((b"\xff\xfe", b"\xfe\xff")) and not data.startswith(b"\xff\xfe\0\0")
+def has_mark(data: bytes) -> bool:
+    """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 with its byte order mark, with clean line ends."""
-    codec = "utf-16" if has_utf16_mark(data) else "utf-8"
+    """Decode UTF-8, or UTF-16 or UTF-32 with a byte order mark, with clean line ends."""
+    codec = "utf-8"
+    if has_mark(data):
+        codec = "utf-32" if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)) else "utf-16"
     try:
         return clean_text(data.decode(codec).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         place = f"byte 0x{data[error.start]:02x} at offset {error.start}"
-        raise FormatError(f"not valid {codec.upper()} ({place}); convert it to UTF-8") from error
+        raise FormatError(f"not valid {codec.upper()} ({place})") from error

@@ -11,6 +11,7 @@ import webencodings
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode, folded
+from arag.ingest.formats.encodings import guess_encoding
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
@@ -31,19 +32,19 @@ _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*[
 _DECLARATION_BYTES = 100_000  # at the start of a page, that are searched for it
 
 
-def read_html(path: Path) -> Content:
+def read_html(path: Path, encoding: str = "") -> Content:
     """Read what a page says, without navigation and what stands around it; its title is `<title>`, else an `<h1>`."""
-    return html_content(decode_html(path.read_bytes()))
+    return html_content(decode_html(path.read_bytes(), encoding))
 
 
-def decode_html(data: bytes) -> str:
-    """Decode a page that is UTF-8 or UTF-16, else in the encoding that it declares, else in Windows-1252."""
-    declared = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
-    encoding = webencodings.lookup(declared[1].decode("latin-1")) if declared else webencodings.lookup("windows-1252")
-    name = encoding.codec_info.name if encoding else "utf-8"
-    if name != "iso2022_jp":  # whose bytes are all ASCII
+def decode_html(data: bytes, encoding: str = "") -> str:
+    """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
+    declaration = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
+    declared = webencodings.lookup(declaration[1].decode("latin-1")) if declaration else None
+    if declared is None or declared.name != "iso-2022-jp":  # whose bytes are all ASCII
         with suppress(FormatError):
             return decode(data)
+    name = declared.codec_info.name if declared else encoding or guess_encoding(data) or "windows-1252"
     try:
         return data.decode("gb18030" if name == "gbk" else name)  # browsers read the superset
     except (LookupError, UnicodeError) as error:

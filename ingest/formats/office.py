@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from io import BytesIO
 from itertools import groupby
@@ -84,7 +85,7 @@ def _read_tree(data: bytes, ending: str) -> Content:
     import xberg
 
     if ending in _TEXTS:
-        data = _name_parts(data)
+        data = _prepare_word(data)
     config = xberg.ExtractionConfig(
         output_format="plain",
         include_document_structure=True,
@@ -114,17 +115,44 @@ def _read_tree(data: bytes, ending: str) -> Content:
     return Content(next((node["text"] for node in nodes if node.get("level") == 1), ""), text)
 
 
-def _name_parts(data: bytes) -> bytes:
-    """Return a Word document with its text in `document.xml`; Word in a browser writes `document2.xml`."""
+def _prepare_word(data: bytes) -> bytes:
+    """Return a Word document as xberg reads it: its text in `document.xml`, each cell in all rows that it spans.
+
+    Word in a browser writes `document2.xml`.
+    """
     copy = BytesIO()
     try:
-        with ZipFile(BytesIO(data)) as archive, ZipFile(copy, "w") as named:
+        with ZipFile(BytesIO(data)) as archive, ZipFile(copy, "w") as prepared:
             for name in archive.namelist():
-                if name.endswith((".xml", ".rels")):
-                    named.writestr(re.sub(r"^word/document\d+\.xml$", "word/document.xml", name), archive.read(name))
+                if re.fullmatch(r"word/document\d*\.xml", name):
+                    prepared.writestr("word/document.xml", _repeat_cells(archive.read(name)))
+                elif name.endswith((".xml", ".rels")):
+                    prepared.writestr(name, archive.read(name))
     except BadZipFile:
         return data
     return copy.getvalue()
+
+
+def _repeat_cells(document: bytes) -> bytes:
+    if b"<w:vMerge" not in document:
+        return document
+    from lxml import etree
+
+    root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
+    value = f"{{{root.nsmap['w']}}}val"
+    for table in root.iter("{*}tbl"):
+        above: dict[int, etree._Element] = {}
+        for row in table.iterfind("{*}tr"):
+            column = 0
+            for cell in row.iterfind("{*}tc"):
+                merge, span = cell.find("{*}tcPr/{*}vMerge"), cell.find("{*}tcPr/{*}gridSpan")
+                if merge is not None and merge.get(value) != "restart" and column in above:
+                    merge.getparent().remove(merge)
+                    cell[:] = [cell[0], *map(deepcopy, above[column][1:])]  # the first one has the properties
+                above[column] = cell
+                column += 1 if span is None else int(span.get(value, 1))
+    repeated: bytes = etree.tostring(root)
+    return repeated
 
 
 def _block(node: Mapping[str, Any], ending: str) -> str:

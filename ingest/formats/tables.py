@@ -11,7 +11,8 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TypeAlias
 
-from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode, folded
+from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, folded
+from arag.ingest.formats.encodings import decode_text
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 
@@ -100,9 +101,9 @@ def _are_names(row: _Row) -> bool:
     return names > 0 and names + (years if years > 1 else 0) == len(cells) < 2 * len(set(cells))
 
 
-def read_csv(path: Path) -> Content:
+def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
-    text = decode(path.read_bytes())
+    text = decode_text(path.read_bytes(), encoding)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _find_delimiter(text[:_SAMPLE_CHARACTERS])
     return Content("", "\n".join(table_lines(_rows(text, delimiter), header=True)))
 

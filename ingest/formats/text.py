@@ -7,7 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, decode, folded, has_utf16_mark
+from arag.ingest.formats.content import JSON, Content, FormatError, folded, has_mark
+from arag.ingest.formats.encodings import decode_text
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters
@@ -18,9 +19,9 @@ _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
-def read_text(path: Path) -> Content:
+def read_text(path: Path, encoding: str = "") -> Content:
     """Read plain text; its title is a short first line that stands by itself."""
-    text = decode(path.read_bytes())
+    text = decode_text(path.read_bytes(), encoding)
     lines = text.split("\n", 2)
     title = lines[0].strip()
     if len(lines) < 3 or lines[1].strip() or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
@@ -28,20 +29,20 @@ def read_text(path: Path) -> Content:
     return Content(title, text)
 
 
-def read_code(path: Path) -> Content:
+def read_code(path: Path, encoding: str = "") -> Content:
     """Read a file that should be text, such as a program, or one whose name has no ending."""
     data = path.read_bytes()
-    if b"\0" in data and not has_utf16_mark(data):
+    if b"\0" in data and not has_mark(data):
         raise FormatError("a binary file: it has no text")
-    return Content("", decode(data))
+    return Content("", decode_text(data, encoding))
 
 
-def read_markdown(path: Path) -> Content:
+def read_markdown(path: Path, encoding: str = "") -> Content:
     """Read Markdown; its title is that of the front matter, or else the first heading of level 1.
 
     The text excludes the front matter, whose other fields become the metadata.
     """
-    fields, text = _split_front_matter(decode(path.read_bytes()))
+    fields, text = _split_front_matter(decode_text(path.read_bytes(), encoding))
     title = fields.get("title")
     if isinstance(title, str | int | float) and str(title).strip():
         del fields["title"]

@@ -7,29 +7,27 @@ million chunks needs no million rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Integers, Occurrences, rank_chunks
-from arag.retrieval.postgres.connection import UNSTORABLE
-from arag.retrieval.postgres.schema import FOR_EVER, HAS_LONG_RUN, RUN, RUNS, Tables
+from arag.retrieval.postgres.schema import LONG_RUN, RUN, RUNS, Tables
 from arag.retrieval.storage import KeywordRanking, View, batches
 from arag.retrieval.text import searchable
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100
 _LETTER = "0-9a-z\u00c0-\u07ff"  # ASCII, and the scripts of UTF-8's two bytes
-_TEXTS_AT_ONCE = 100  # in a statement: PostgreSQL returns no more than 1,664 columns
-_TEXTS_READ = 50  # chunks
+_CONDITIONS_AT_ONCE = 100  # in a statement
+_TEXTS_READ = 50  # for a word, at first
 
 # Run by run: for all at once, the planner would split all texts, which takes longer than it expects.
 _WITH_RUNS = (
     "(lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
-    f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run] AND NOT {HAS_LONG_RUN}) AS held "
-    f"UNION SELECT number FROM lowered WHERE {HAS_LONG_RUN})) AND strpos(lowered, ?) > 0)"
+    f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held)) AND strpos(lowered, ?) > 0)"
 )
 
 Condition = tuple[str, list[Any]]  # SQL on table `lowered`, and its values
@@ -39,57 +37,60 @@ class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        storable = [keyword for keyword in keywords if not UNSTORABLE.search(keyword)]
-        ranking = KeywordRanking([], {}, {}, 0)
-        if storable:
-            counted, words = self._count(storable, top_k, checked=by_coverage)
-            count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
-            ranking = rank_chunks(counted, top_k, self.settings.chunks, count_words)
-        # The others match nowhere.
-        return replace(ranking, holding=dict.fromkeys(keywords, 0) | ranking.holding)
+        counted, words = self._count(keywords, top_k, checked=by_coverage)
+        count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
+        return rank_chunks(counted, top_k, self.settings.chunks, count_words)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
-        needles = list(dict.fromkeys(searchable(text) for text in texts if not UNSTORABLE.search(text)))
-        counts: dict[str, int] = {}
-        for some in batches(needles, _TEXTS_AT_ONCE):
-            conditions = self._list_conditions(some)
-            selected = ", ".join(
-                f"(SELECT count(*) FROM lowered JOIN {self.chunks_table} ON chunks.number = lowered.number "
-                f"WHERE {condition})"
-                for condition, _ in conditions.values()
+        conditions = self._list_conditions(texts)
+        counts = self._query_each(f"count(*) FROM lowered JOIN {self.chunks_table} USING (number)", conditions)
+        return [count for (count,) in counts]
+
+    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        every = list(chain.from_iterable(groups))
+        by_text = dict(zip(every, self._list_conditions(every), strict=True))
+        conditions: list[Condition] = []
+        for texts in groups:
+            some = [by_text[text] for text in texts]
+            all_hold = " AND ".join(condition for condition, _ in some)
+            # From an array the planner expects few numbers, and looks each up; it would read the texts by chunk id.
+            condition = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold}))"
+            conditions.append((condition, [value for _, values in some for value in values]))
+        return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
+
+    def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
+        # The runs of a whole word are whole runs of the text.
+        conditions = [_condition(sorted(RUN.findall(word), key=len)[-1:] or None, word) for word in words]
+        source = f"lowered FROM lowered JOIN {self.chunks_table} USING (number)"
+        present, unsure = set[str](), set[str]()
+        for word, texts in zip(words, self._query_each(source, conditions, f"LIMIT {limit}"), strict=True):
+            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+            if any(map(whole.search, texts)):
+                present.add(word)
+            elif len(texts) == limit:
+                unsure.add(word)
+        return present | self.words_present(unsure, 100 * limit) if unsure else present
+
+    def _query_each(self, select: str, conditions: Iterable[Condition], end: str = "") -> list[list[Any]]:
+        """Return, for each of some conditions, the values that a query yields with it."""
+        each: list[list[Any]] = []
+        for some in batches(conditions, _CONDITIONS_AT_ONCE):
+            yielded: list[list[Any]] = [[] for _ in some]
+            union = " UNION ALL ".join(
+                f"(SELECT {place}, {select} WHERE {condition} {end})" for place, (condition, _) in enumerate(some)
             )
-            (row,) = self.query(f"SELECT {selected}", *(value for _, values in conditions.values() for value in values))
-            counts |= zip(conditions, row, strict=True)
-        return [counts.get(searchable(text), 0) for text in texts]
+            for place, value in self.query(union, *(value for _, values in some for value in values)):
+                yielded[place].append(value)
+            each += yielded
+        return each
 
-    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        if any(map(UNSTORABLE.search, texts)):
-            return []
-        conditions = self._list_conditions([searchable(text) for text in texts]).values()
-        all_hold = " AND ".join(condition for condition, _ in conditions) or "TRUE"
-        # From an array the planner expects few numbers, and looks each of them up; it would read the texts by chunk id.
-        rows = self.query(
-            f"SELECT number FROM {self.chunks_table} "
-            f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold})) ORDER BY id LIMIT ?",
-            *(value for _, values in conditions for value in values),
-            limit,
-        )
-        return [number for (number,) in rows]
-
-    def holds_word(self, word: str) -> bool:
-        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-        for limit in (_TEXTS_READ, 100 * _TEXTS_READ, FOR_EVER):
-            texts = self.query_among("SELECT lowered FROM lowered", "number", self.holding_all([word], limit))
-            if len(texts) < limit or any(whole.search(text) for (text,) in texts):
-                break
-        return any(whole.search(text) for (text,) in texts)
-
-    def _list_conditions(self, needles: Sequence[str]) -> dict[str, Condition]:
-        """Return, for each of some needles, the condition that texts with it meet.
+    def _list_conditions(self, texts: Sequence[str]) -> list[Condition]:
+        """Return, for each of some texts, the condition that the chunks with it meet.
 
         A run of ASCII's letters and digits lies within one word of a text. If few words of the corpus hold a needle's
-        longest run, only the texts with the runs of these words are read. Else trigrams propose texts, or all are read.
+        longest run, only chunks with the runs of these words are read. Else trigrams propose chunks, or all are read.
         """
+        needles = list(map(searchable, texts))
         longest = {needle: max(RUN.findall(needle), key=len, default="") for needle in needles}
         asked = sorted({run for run in longest.values() if len(run) >= _MIN_RUN})
         known: dict[str, set[str]] = {}
@@ -101,21 +102,17 @@ class KeywordTables(Tables, View):
                 for run, found in zip(asked, row, strict=True)
                 if len(found) <= _MAX_RUNS
             }
-        return {
-            needle: (_WITH_RUNS, [sorted(known[run]), needle])
-            if run in known
-            else ("lowered LIKE ?", [f"%{_escape_pattern(needle)}%"])
-            for needle, run in longest.items()
-        }
+        return [_condition(known.get(longest[needle]), needle) for needle in needles]
 
     def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> tuple[Occurrences, dict[str, Integers]]:
         """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
         needles = list(map(searchable, keywords))
-        conditions = self._list_conditions(needles)
+        conditions = self._list_conditions(keywords)
         counts = [f"n{place}" for place in range(len(needles))]
+        sizes = [len(needle.encode(errors="replace")) for needle in needles]
         counted = ", ".join(
-            f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {len(needle.encode())} AS {name}"
-            for name, needle in zip(counts, needles, strict=True)
+            f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {size} AS {name}"
+            for name, size in zip(counts, sizes, strict=True)
         )
         patterns = {
             f"w{n}": pattern for n, needle in enumerate(needles) if checked and (pattern := _word_pattern(needle))
@@ -129,14 +126,14 @@ class KeywordTables(Tables, View):
         rows = self.query(
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
             f"JOIN {self.chunks_table} ON chunks.number = lowered.number "
-            f"WHERE {' OR '.join(condition for condition, _ in conditions.values())}), "
+            f"WHERE {' OR '.join(condition for condition, _ in conditions)}), "
             f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
             f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "
             f"SELECT {', '.join(names)}, count(*), "
             "(array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?] "
             f"FROM checked GROUP BY {', '.join(names)}",
             *needles,
-            *(value for _, values in conditions.values() for value in values),
+            *(value for _, values in conditions for value in values),
             *patterns.values(),
             top_k,
             top_k,
@@ -148,6 +145,13 @@ class KeywordTables(Tables, View):
         first = sorted((*pair, group) for group, row in enumerate(rows) for pair in zip(*row[-2:], strict=True))
         numbers, groups = (np.array([entry[place] for entry in first], dtype=np.int64) for place in (1, 2))
         return Occurrences(occurrences, columns[-1], numbers, groups), as_words
+
+
+def _condition(runs: Iterable[str] | None, needle: str) -> Condition:
+    """Return the condition that texts with a needle meet; they have one of these runs, if any are known."""
+    if runs is None:
+        return "lowered LIKE ?", [f"%{_escape_pattern(needle)}%"]
+    return _WITH_RUNS, [[*runs, LONG_RUN], needle]
 
 
 def _word_pattern(needle: str) -> str:

@@ -15,9 +15,6 @@ from arag.errors import InputError
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_INDEX = "arag"
-MISSING_PACKAGES = (
-    "an index on PostgreSQL needs the packages psycopg and psycopg-pool: pip install 'langgraph-arag[postgres]'"
-)
 
 _FORM = "postgresql://user:password@host:5432/database?index=NAME"
 _MAX_NAME = 63  # bytes of a name in PostgreSQL
@@ -37,14 +34,13 @@ class PostgresLocation:
         """Parse `postgresql://[user[:password]@][host[:port]][/database][?index=NAME&...]`, with libpq's parameters.
 
         Raises:
-            InputError: It is not such a URL, a parameter is unknown or not valid, or the packages are not installed.
+            InputError: It is not such a URL, a parameter is unknown or not valid, or the package is not installed.
         """
         try:
-            import psycopg_pool  # noqa: F401 - the store needs it
             from psycopg import ProgrammingError, pq
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
-            raise InputError(MISSING_PACKAGES) from error
+            raise InputError("PostgreSQL needs packages: pip install 'langgraph-arag[postgres]'") from error
         if not text.startswith(SCHEMES) or not text.isprintable() or " " in text:
             _refuse("it does not begin with postgresql://, or has white space or unprintable characters in it")
         scheme, _, rest = text.partition("://")

@@ -18,7 +18,7 @@ from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.postgres.connection import Pool, Session
-from arag.retrieval.storage import ChunkVectors, Settings, TableReader, Vectors, batches
+from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches
 from arag.retrieval.tables import MAX_WORD_CHARACTERS
 from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
@@ -27,9 +27,10 @@ FOR_EVER = 1 << 62  # a generation that never comes
 TABLES = ("state", "documents", "chunks", "contents", "lowered", "sentences", "words")
 
 RUN = re.compile("[a-z0-9]+")
-# Runs of ASCII's letters and digits in a text, which an index finds, but for texts with a very long one.
-RUNS = "regexp_split_to_array(lowered, '[^a-z0-9]+')"
-HAS_LONG_RUN = f"lowered ~ '[a-z0-9]{{{MAX_WORD_CHARACTERS + 1}}}'"
+# Runs of ASCII's letters and digits in a text, which an index finds. One run stands for all that are too long for it.
+LONG_RUN = "x" * (MAX_WORD_CHARACTERS + 1)
+_LONG_RUNS = f"[a-z0-9]{{{MAX_WORD_CHARACTERS + 1},}}"
+RUNS = f"regexp_split_to_array(regexp_replace(lowered, '{_LONG_RUNS}', '{LONG_RUN}', 'g'), '[^a-z0-9]+')"
 
 # Texts in `lowered` stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner
 # does not see how long that takes, and would not use several processes by itself.
@@ -84,6 +85,7 @@ CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (
 CREATE INDEX words_by_plain ON words (plain);
 """
 _GRAPH = "sentences_by_vector"
+_RUN_INDEX = "texts_by_runs"
 _HEAD_BYTES = 4  # of a halfvec in binary: its dimension and an unused number, before its elements
 _CHUNKS_PER_QUERY = 1_000
 _MAX_INDEXED_DIMENSION = 4_000  # pgvector's; the vectors of a larger embedder are compared one by one
@@ -115,7 +117,7 @@ class State:
 class Tables(TableReader):
     """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
 
-    FIND = "strpos"
+    HOLDS = r"{} LIKE '%' || regexp_replace(?, '([\\%_])', '\\\1', 'g') || '%'"
 
     def __init__(self, source: Statements, state: State, condition: str) -> None:
         self._source = source
@@ -230,10 +232,10 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
+        "documents_by_trigrams": f"ON documents USING gin ({NAME} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
-        "lowered_by_runs": f"ON lowered USING gin (({RUNS})) WHERE NOT {HAS_LONG_RUN}",
-        "long_runs": f"ON lowered (number) WHERE {HAS_LONG_RUN}",
+        _RUN_INDEX: f"ON lowered USING gin (({RUNS}))",
     }
     if settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION:
         # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16
@@ -266,7 +268,7 @@ def make_indexes(
                 on_written(settings.sentences, settings.sentences)
             else:
                 session.execute(statement)
-            if name == "lowered_by_runs":  # the planner needs no statistics of thousands of runs
+            if name == _RUN_INDEX:  # the planner needs no statistics of thousands of runs
                 session.execute(f"ALTER INDEX {name} ALTER COLUMN 1 SET STATISTICS 0")
 
 

@@ -28,7 +28,7 @@ _BITS_PER_NUMBER = 32  # of a mask that is no longer than the list
 _MARGIN = 1.2  # of sentences asked for: the shift, and rounding, move the ranks of those that are about as near
 _MORE = 10
 _MAX_PROPOSED = 12_000  # sentences that the graph is asked for, of all publications
-_SEARCH, _MAX_SEARCH = 400, 1_000  # of `hnsw.ef_search`
+_SEARCH, _MAX_SEARCH = 200, 1_000  # of `hnsw.ef_search`
 # Without sorting, only the graph remains; and a few rows are looked up, where tables would be read for a hash join.
 _GRAPH_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
@@ -72,6 +72,10 @@ class PostgresView(KeywordTables):
         rows, generation = self._pool.run(lambda session: session.query_before(sql, *values, then=GENERATION))
         self._check_age(generation)
         return rows
+
+    def words_of_length(self, shortest: int, longest: int) -> list[str]:
+        whole = self._whole
+        return super().words_of_length(shortest, longest) if whole is None else whole.words_of_length(shortest, longest)
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self

@@ -96,7 +96,7 @@ def _make_schema() -> list[tuple[str, ...]]:
 class Database(TableReader):
     """The documents and chunks in an index's file. Threads share the connection and take turns."""
 
-    FIND = "instr"
+    HOLDS = "instr({}, ?) > 0"
 
     def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
         self.connection = connection

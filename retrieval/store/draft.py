@@ -86,6 +86,11 @@ class FolderDraft(Database, Draft):
             changes = ((source, document_id) for document_id, source in sources.items())
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
+    def unpublished(self) -> set[str]:
+        # Numbers grow: chunks that were stored since have larger ones.
+        last = self._published.query("SELECT coalesce(max(number), 0) FROM chunks")[0][0] if self._published else 0
+        return {name for (name,) in self.query("SELECT DISTINCT document_id FROM chunks WHERE number > ?", last)}
+
     def publish(
         self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None, *, rebuild: bool = False
     ) -> Settings:

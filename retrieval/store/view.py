@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -65,11 +65,11 @@ class FolderView(Database, View):
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         return self.keyword_texts().count_chunks(texts)
 
-    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        return self.keyword_texts().holding_all(texts, limit)
+    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        return [self.keyword_texts().holding_all(texts, limit) for texts in groups]
 
-    def holds_word(self, word: str) -> bool:
-        return self.keyword_texts().holds_word(word)
+    def words_present(self, words: Collection[str]) -> set[str]:
+        return set(filter(self.keyword_texts().holds_word, words))
 
     def keyword_texts(self) -> KeywordTexts:
         """Open the texts that keywords are searched in."""
@@ -108,18 +108,6 @@ class FolderView(Database, View):
         rows = self.query("SELECT id, lower(id || ' ' || title) || char(0) FROM documents ORDER BY id")
         starts = [0, *accumulate(len(name) for _, name in rows)]
         return [document_id for document_id, _ in rows], starts, "".join(name for _, name in rows)
-
-    def words_of_length(self, shortest: int, longest: int) -> list[str]:
-        lengths = range(shortest, longest + 1)
-        return list(chain.from_iterable(self._plain_words.get(length, ()) for length in lengths))
-
-    @cached_property
-    def _plain_words(self) -> dict[int, list[str]]:
-        """The plain forms of all words, by their lengths: a scan for each misspelt word would be slow."""
-        forms: dict[int, list[str]] = {}
-        for (form,) in self.query("SELECT DISTINCT plain FROM words"):
-            forms.setdefault(len(form), []).append(form)
-        return forms
 
     # --- sentences by their vectors ---
 

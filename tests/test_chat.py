@@ -1,11 +1,15 @@
-"""`arag chat`, with questions that come through a pipe."""
+"""`arag chat`, in a terminal and in a pipe."""
 
 import io
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,7 +17,104 @@ from arag.terminal import FAILED
 from fakes import hash_vector, write_corpus
 from openai_server import Cut, Failure, chat, embeddings, serve
 
+pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
+
 QUESTION = "Who was the shipwright of the packet schooner Grey Petrel?"
+STYLE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
+KEYWORDS = ("c1", "keyword_search", '{"keywords": ["Skellavy"]}')
+
+
+class Terminal:
+    """A program in a terminal: what it has printed, and a keyboard."""
+
+    def __init__(self, descriptor):
+        self.descriptor = descriptor
+        self.printed = ""
+        self._seen = 0
+
+    def type(self, keys):
+        os.write(self.descriptor, keys.encode())
+
+    def wait_for(self, text):
+        """Wait until a text is printed after what was waited for before; return all up to there."""
+        deadline = time.monotonic() + 120
+        while (place := self.printed.find(text, self._seen)) < 0:
+            assert time.monotonic() < deadline, self.printed
+            if select.select([self.descriptor], [], [], 1)[0]:
+                self._read()
+        before, self._seen = self.printed[self._seen : place], place + len(text)
+        return before
+
+    def interrupt_until(self, text):
+        """Press Ctrl-C until a text is printed: Python misses one between its prompt and its waiting for keys."""
+        deadline = time.monotonic() + 120
+        while self.printed.find(text, self._seen) < 0:
+            assert time.monotonic() < deadline, self.printed
+            self.type("\x03")
+            while self.printed.find(text, self._seen) < 0 and select.select([self.descriptor], [], [], 5)[0]:
+                self._read()
+        self.wait_for(text)
+
+    def read_to_the_end(self):
+        while True:
+            try:
+                self._read()
+            except OSError:  # the other side is closed
+                return
+
+    def _read(self):
+        self.printed += STYLE.sub("", os.read(self.descriptor, 4096).decode(errors="replace").replace("\r\n", "\n"))
+
+
+@contextmanager
+def in_terminal(*arguments):
+    """Run the command line in a terminal; its exit code must be 0."""
+    process, descriptor = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "arag", *map(str, arguments)])
+    terminal = Terminal(descriptor)
+    try:
+        yield terminal
+        terminal.read_to_the_end()
+    except BaseException:
+        os.kill(process, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(process, 0)
+        os.close(descriptor)
+    assert os.waitstatus_to_exitcode(status) == 0, terminal.printed
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
+    script = [
+        chat("Let me look.", KEYWORDS),
+        Cut(chat("The light on Skellavy was built by the Lampwrights"), 5),
+        chat("In 1783 [places/skellavy.md:0]."),
+    ]
+    with (
+        serve(script) as server,
+        in_terminal("chat", "--index", example_index.path, "--model", f"openai:m@{server.url}") as terminal,
+    ):
+        terminal.wait_for("> ")
+        terminal.type("When was it built?\n")
+        steps = terminal.wait_for("The light on")  # as it is written: the rest never comes
+        assert steps.index("Let me look.") < steps.index(' 1 keyword_search keywords=["Skellavy"]')
+        terminal.type("\x03")
+        assert "Interrupted." in terminal.wait_for("\n> ")
+        terminal.type("not this")
+        terminal.wait_for("not this")
+        terminal.interrupt_until("\n> ")  # at the prompt, it drops the line
+        terminal.type("\x1b[A\n")  # the arrow brings back the question
+        terminal.wait_for("When was it built?")
+        shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens, ")
+        assert shown.count("In 1783 [places/skellavy.md:0].") == 1
+        assert "Sources\n  places/skellavy.md:0  Skellavy\n" in shown
+        terminal.wait_for("\n> ")
+        terminal.type("\x04")
+    texts = [(message["role"], message["content"]) for message in server.requests[-1]["messages"][1:]]
+    assert [role for role, _ in texts] == ["user", "user"]
+    assert "Lampwrights" not in texts[-1][1]
+
 
 # What runs in the background is started to ignore Ctrl-C.
 COMMAND = """
@@ -24,7 +125,7 @@ main()
 """
 
 
-def test_ctrl_c_stops_a_tool_or_an_answer_and_the_conversation_goes_on(arag, tmp_path, monkeypatch):
+def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path, monkeypatch):
     is_hanging = threading.Event()
 
     def respond(_, request):
@@ -34,11 +135,8 @@ def test_ctrl_c_stops_a_tool_or_an_answer_and_the_conversation_goes_on(arag, tmp
                 is_hanging.set()
                 return Failure(hang=True)
             return embeddings([hash_vector(text).tolist() for text in texts])
-        question = request["messages"][-1]["content"]
-        if question == "Where is the lighthouse?":
-            return chat("Let me look.", ("c1", "semantic_search", '{"query": "lighthouse"}'))
-        if question == "Who built it?":
-            return Cut(chat("The light on Skellavy was built by the Lampwrights"), 5, hang=True)
+        if len(request["messages"]) == 2:
+            return chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}'))
         return chat("It stands.")
 
     docs, index = write_corpus(tmp_path / "docs", {"a.md": "The mill stands."}), tmp_path / "index"
@@ -47,24 +145,14 @@ def test_ctrl_c_stops_a_tool_or_an_answer_and_the_conversation_goes_on(arag, tmp
         arag("ingest", docs, "--index", index)
         command = [sys.executable, "-c", COMMAND, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-            process.stdin.write(b"Where is the lighthouse?\nWho built it?\nAnd the mill?\n")
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")
             process.stdin.flush()
             assert is_hanging.wait(120)
             process.send_signal(signal.SIGINT)
-            printed = b""
-            while b"The light on" not in printed:  # as it is written: the rest never comes
-                piece = os.read(process.stdout.fileno(), 4096)
-                assert piece, printed
-                printed += piece
-            process.send_signal(signal.SIGINT)
-            rest, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
-    places = [printed.index(text) for text in (b"Let me look.", b"Interrupted.", b"> Who built it?", b"The light on")]
-    assert places == sorted(places)
-    assert rest.index(b"Interrupted.") < rest.index(b"> And the mill?") < rest.index(b"It stands.")
-    texts = [(message["role"], message["content"]) for message in server.requests[-1]["messages"][1:]]
-    assert texts == [("user", text) for text in ("Where is the lighthouse?", "Who built it?", "And the mill?")]
+            out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert out.index("Interrupted.") < out.index("> And the mill?") < out.index("It stands.")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from arag.graph.citations import is_web_address
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
-from arag.models.usage import model_call, total
+from arag.models.usage import model_call, total, total_retrieval
 from arag.retrieval.text import count, shorten
 from arag.retrieval.tools import find_artifacts
 
@@ -106,8 +106,7 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         answer=_render_answer(answer, sources),
         sources=sources,
         usage=total(model_calls),
-        calls=len(calls),
-        retrieved_tokens=sum(call["retrieved_tokens"] for call in calls),
+        retrieval=total_retrieval(calls),
         seconds=sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
         cost=cost(model_calls) if model_calls else None,
         notes=state.get("notes") or (),
@@ -156,6 +155,9 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
         "arguments": call["args"],
         "text": result.text if result else "The call has no result.",
         "is_error": result is None or result.status == "error",
+        "chunk_ids": artifact.get("chunk_ids", ()),
+        "new_chunks": artifact.get("new_chunks", ()),
+        "evidence_tokens": artifact.get("evidence_tokens", 0),
         "retrieved_tokens": artifact.get("retrieved_tokens", 0),
         "seconds": result.response_metadata.get("seconds") if result else None,
     }

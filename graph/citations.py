@@ -11,7 +11,7 @@ from unicodedata import combining, normalize
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from arag.graph.state import Citation, CitedDocument, Quote, ToolRecord
+from arag.graph.state import Citation, CitedDocument, Quote, ToolRecord, union
 from arag.models.usage import model_call, total
 from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
@@ -28,6 +28,17 @@ _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
 _WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
+# What an email has besides what it says: headers, and the replies that it quotes. Other texts have lines with ">", too.
+_ASIDE = re.compile(
+    r"^>.*|^(?:From|To|Cc|Sent|Subject): .*"
+    r"|^(?:On .{5,80}(?:\n.{0,80})?\bwrote:|-+ ?Original Message ?-+)(?:\s*(?![\s>])[\s\S]*)?",
+    re.MULTILINE,
+)
+_GREETING = re.compile(
+    r"(?i:dear|hi|hello|good (?:morning|afternoon|evening))\b[^.?]{0,60}[,!:]"
+    r"|(?i:(?:(?:best|kind|warm|many|with) )*(?:regards|wishes|thanks|sincerely|cheers|yours(?: \w+)?))"
+    r"[,.!]?(?:\s+[A-Z][\w.'’-]*){0,4}"
+)
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
@@ -64,54 +75,46 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             read=chunk_id in read,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
             document=_describe(chunk, index) if chunk else None,
-            quotes=[
-                Quote(start=s.start, end=s.end, text=shown[chunk_id].text[s.start : s.end])
-                for s in (shown[chunk_id].sentences[place] for place in sorted(quotes.get(chunk_id, ())))
-            ],
+            quotes=[_quote(shown[chunk_id], place) for place in sorted(quotes.get(chunk_id, ()))],
         )
         for chunk_id, chunk in chunks.items()
     ]
 
 
-def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return the ids of the chunks that tool results show: those in their artifacts, or in brackets in their texts."""
-    shown: dict[str, None] = {}
-    for message in messages:
-        if not isinstance(message, ToolMessage) or message.status == "error":
-            continue
-        chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
-        if not isinstance(chunk_ids, list):
-            named = dict.fromkeys(re.findall(r"\[([^\[\]\n]{1,400})\]", message.text))
-            chunk_ids = [chunk_id for chunk_id in named if index.get(chunk_id)]
-        shown |= dict.fromkeys(chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str))
-    return list(shown)
+def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
+    """Return the ids of the chunks that tool results show, as their artifacts say."""
+    artifacts = [message.artifact for message in messages if isinstance(message, ToolMessage)]
+    shown = [artifact.get("chunk_ids") for artifact in artifacts if isinstance(artifact, dict)]
+    return union(None, [i for ids in shown if isinstance(ids, list) for i in ids if isinstance(i, str)])
 
 
-def records(run: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_forced: bool) -> dict[str, Any]:
+def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
     """Return the steps, trace, model calls and usage of a run: of its messages before the answer, and of the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
-    steps = len(replies) if is_forced else len(replies) + 1
+    calls = {
+        call["id"]: (step, call["args"] if isinstance(call["args"], dict) else {})
+        for step, reply in enumerate(replies, 1)
+        for call in (*reply.tool_calls, *reply.invalid_tool_calls)
+    }
+    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
     model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-    calls = {c["id"]: (step, c["args"]) for step, reply in enumerate(replies, 1) for c in reply.tool_calls}
-    calls |= {c["id"]: (step, {}) for step, reply in enumerate(replies, 1) for c in reply.invalid_tool_calls}
-    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {})), index) for m in run if isinstance(m, ToolMessage)]
+    steps = len(replies) + (not is_forced)
     return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
 
 
-def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any], index: Index) -> ToolRecord:
-    shown = find_shown_chunks([result], index)
-    tokens = count_tokens(result.text) if shown else 0
-    others: dict[str, Any] = {"retrieved_tokens": tokens, "evidence_tokens": tokens}  # of a caller's own tool
-    artifact = next(find_artifacts([result]), others)
+def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
+    shown = find_shown_chunks([result])
+    artifact = next(find_artifacts([result]), {})
+    own = count_tokens(result.text) if shown and not artifact else 0  # of a caller's own tool
     return ToolRecord(
         step=step,
         tool=result.name or "",
         arguments=arguments,
         chunk_ids=shown,
-        new_chunks=list(artifact.get("new_chunks", ())),
-        retrieved_tokens=artifact["retrieved_tokens"],
-        evidence_tokens=artifact["evidence_tokens"],
+        new_chunks=artifact.get("new_chunks", []),
+        retrieved_tokens=artifact.get("retrieved_tokens", own),
+        evidence_tokens=artifact.get("evidence_tokens", own),
         seconds=result.response_metadata.get("seconds", 0.0),
         error=result.text if result.status == "error" else None,
     )
@@ -123,12 +126,10 @@ def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any], inde
 def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield what an answer says before each citation, and the ids that it cites; at last, what it says after all."""
     # Ids that were shown may also have spaces, commas and brackets: short ones stand for them here.
-    unusual = sorted((i for i in seen if not _ID.fullmatch(i) and re.search(r":\d+$", i)), key=len, reverse=True)
-    short = {chunk_id: f"\ue000{number}:0" for number, chunk_id in enumerate(unusual)}
-    if short:
-        shown = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, short))})(?!\d|:\d)")
-        answer = shown.sub(lambda match: short[match[0]], answer)
-    long = {name: chunk_id for chunk_id, name in short.items()}
+    unusual = sorted((i for i in seen if re.search(r":\d+$", i) and not _ID.fullmatch(i)), key=len, reverse=True)
+    for number, chunk_id in enumerate(unusual):
+        answer = re.sub(rf"{re.escape(chunk_id)}(?!\d|:\d)", f"\ue000{number}:0", answer)
+    long = {f"\ue000{number}:0": chunk_id for number, chunk_id in enumerate(unusual)}
     at = 0
     for match in _BRACKETS.finditer(answer):
         square, corner, round_ = match.groups()
@@ -136,7 +137,7 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[t
         # Ids of ready-made chunks have any form.
         names = [name for part in parts for name in ([part] if part and index.get(part) else _ID.findall(part))]
         ids = [long.get(name, name) for name in names]
-        cited = [i for i in ids if i in seen or (round_ is None and _may_be_cited(i, index))]
+        cited = [i for i in ids if i in seen or (not round_ and _may_be_cited(i, index))]
         if cited:
             yield answer[at : match.start()], cited
             at = match.end()
@@ -175,6 +176,11 @@ def _describe(chunk: Chunk, index: Index) -> CitedDocument:
 
 
 # --- quotes ---
+
+
+def _quote(chunk: Chunk, place: int) -> Quote:
+    sentence = chunk.sentences[place]
+    return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(place))
 
 
 def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
@@ -219,8 +225,16 @@ def _choose_sentence(claim: str, sentences: Mapping[int, set[str]], title: set[s
 
 
 def _sentence_words(chunk: Chunk) -> dict[int, set[str]]:
-    texts = {place: chunk.sentence_text(place) for place, sentence in enumerate(chunk.sentences) if sentence.embedded}
-    return {place: _words(text) for place, text in texts.items() if not is_title(text, chunk.title)}
+    """Return the words of the sentences that may be quoted, by position."""
+    asides = list(_ASIDE.finditer(chunk.text))
+    is_mail = not all(match[0].startswith(">") for match in asides)
+    words = {}
+    for place in chunk.embedded_positions():
+        text, at = chunk.sentence_text(place), chunk.sentences[place].start
+        is_aside = is_mail and any(match.start() <= at < match.end() for match in asides)
+        if not (is_aside or _GREETING.fullmatch(text) or is_title(text, chunk.title)):
+            words[place] = _words(text)
+    return words
 
 
 def _words(text: str) -> set[str]:

@@ -7,19 +7,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
-from langchain_core.tools import tool as create_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
 
-from arag.errors import InputError, ModelError, without_credentials
+from arag.errors import InputError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.graph.prompts import system_prompt
 from arag.graph.state import MESSAGE_TOKENS
@@ -30,16 +29,12 @@ from arag.retrieval.scope import Scope
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
 
-_MIN_ROOM_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
-
-def _setting(
-    default: Any, description: str, nodes: list[JsonValue], extra: JsonDict | None = None, **options: Any
-) -> Any:
-    """Return a field, with the nodes at which Studio shows it."""
-    shown_at: JsonDict = {"langgraph_nodes": nodes}
-    return Field(default=default, description=description, json_schema_extra=shown_at | (extra or {}), **options)
+# The nodes at which Studio shows a setting.
+_AGENT: JsonDict = {"langgraph_nodes": ["agent"]}
+_TOOLS: JsonDict = {"langgraph_nodes": ["tools"]}
+_BOTH: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 
 
 class Context(BaseModel):
@@ -55,52 +50,33 @@ class Context(BaseModel):
         (1, 'max_steps')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
+    model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG", use_attribute_docstrings=True)
 
-    model: str | None = _setting(
-        None,
-        "Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5); or extractive, the built-in "
-        "model, which is not a language model. Never an address: that is for whoever starts the agent.",
-        ["agent", "force_answer"],
-        examples=["openai:gpt-5-mini", "extractive"],
-    )
-    scope: Scope | None = _setting(
-        None,
-        "Which documents the run may see; the model is not told. It never widens the agent's own scope.",
-        ["tools"],
-    )
-    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] = _setting(
-        TOOL_NAMES,
-        "Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
-        ["agent", "tools"],
-        {"uniqueItems": True},
-    )
-    top_k: int = _setting(
-        DEFAULT_TOP_K, "Number of chunks that a search shows.", ["agent", "tools"], ge=1, le=MAX_RESULTS
-    )
-    presentation: Presentation = _setting(
-        "compact", "What searches show: compact, or the paper's plain lists.", ["agent", "tools"]
-    )
-    system_prompt: str | None = _setting(
-        None, "Replaces the system prompt of the search.", ["agent"], {"langgraph_type": "prompt"}
-    )
-    max_steps: int = _setting(
-        DEFAULT_MAX_STEPS, "Maximum model calls before an answer is forced.", ["agent"], ge=1, le=MAX_STEPS
-    )
-    max_context_tokens: int = _setting(
-        128_000, "Maximum tokens in the model's context before an answer is forced.", ["agent"], ge=2_000
-    )
+    model: str | None = Field(default=None, json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]})
+    """Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5); or extractive, the built-in model,
+    which is not a language model. Never an address: that is for whoever starts the agent."""
+    scope: Scope | None = Field(default=None, json_schema_extra=_TOOLS)
+    """Which documents the run may see; the model is not told. It never widens the agent's own scope."""
+    tools: tuple[ToolName, ...] = Field(default=TOOL_NAMES, json_schema_extra=_BOTH)
+    """Which retrieval tools the model gets. Without chunk_read, searches return full chunks."""
+    top_k: int = Field(default=DEFAULT_TOP_K, ge=1, le=MAX_RESULTS, json_schema_extra=_BOTH)
+    """Number of chunks that a search shows."""
+    presentation: Presentation = Field(default="compact", json_schema_extra=_BOTH)
+    """What searches show: compact, or the paper's plain lists."""
+    system_prompt: str | None = Field(default=None, json_schema_extra=_AGENT | {"langgraph_type": "prompt"})
+    """Replaces the system prompt of the search."""
+    max_steps: int = Field(default=DEFAULT_MAX_STEPS, ge=1, le=MAX_STEPS, json_schema_extra=_AGENT)
+    """Maximum model calls before an answer is forced."""
+    max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
+    """Maximum tokens in the model's context before an answer is forced."""
 
     def __init__(self, **settings: Any) -> None:
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()
-            )
             known = ", ".join(type(self).model_fields)
-            message = f"the settings are not valid: {without_credentials(faults)}. Valid settings: {known}"
-            raise InputError(message) from None  # pydantic's error has the credentials
+            message = f"the settings are not valid: {list_faults(error)}. Valid settings: {known}"
+            raise InputError(message) from None  # pydantic's error shows an address with its credentials
 
     @model_validator(mode="before")
     @classmethod
@@ -119,14 +95,12 @@ class Context(BaseModel):
 
     def merge(self, context: object) -> Context:
         """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
-        if isinstance(context, Context):
-            changed = context.model_fields_set & Context.model_fields.keys()
-            return self.model_copy(update={name: getattr(context, name) for name in changed})
-        # Ignoring the scope in a context of another type would show what it hides.
-        scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
-        if isinstance(scope, Mapping) and scope and scope.keys() <= Scope.model_fields.keys():
-            scope = Scope(**scope)
-        return self.model_copy(update={"scope": scope}) if isinstance(scope, Scope) else self
+        if not isinstance(context, Context):
+            # Ignoring the scope in a context of another type would show what it hides.
+            scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
+            context = Context(scope=scope) if isinstance(scope, Scope | dict) else Context()
+        changed = context.model_fields_set & Context.model_fields.keys()
+        return self.model_copy(update={name: getattr(context, name) for name in changed})
 
 
 @dataclass(frozen=True)
@@ -154,8 +128,8 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
 ) -> Loader:
     """Make the function that loads what runs work with; `find_user_scope` returns the scope of a run's user, if any."""
-    names = tuple(tool for tool in tools if isinstance(tool, str))
     others = [tool for tool in tools if not isinstance(tool, str)]
+    names = tuple(tool for tool in tools if isinstance(tool, str))
     own = (settings or Context()).model_copy(update={"tools": names})
     open_once = cache(open_index)
 
@@ -164,42 +138,34 @@ def make_loader(
         whole = index = open_once()
         for scope in (user_scope, own.scope, merged.scope):
             index = index if scope is None else index.limited_to(scope)
-        tools = _make_tools([*merged.tools, *others], merged, whole, index)
+        node = _make_tools([*merged.tools, *others], merged, whole, index)
+        tools = list(node.tools_by_name.values())
         chat = load_model(merged.model or model)
         prompt = system_prompt(tools) if merged.system_prompt is None else merged.system_prompt
         schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
         room = merged.max_context_tokens - count_tokens(prompt) - MESSAGE_TOKENS - count_tokens(schemas)
-        if room < _MIN_ROOM_TOKENS:
-            raise InputError(
-                f"max_context_tokens is too small: the system prompt and the tools leave {room} tokens of it"
-            )
-        return Resources(merged, index, chat, _bind(chat, tools), ToolNode(tools), prompt, room)
+        return Resources(merged, index, chat, _bind(chat, tools), node, prompt, room)
 
     return lambda context: load(own.merge(context), find_user_scope())
 
 
-def _make_tools(given: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> list[BaseTool]:
-    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too."""
-    ours = [t for t in given if isinstance(t, str) or (isinstance(t, type) and issubclass(t, RetrievalTool))]
-    if not ours:
-        raise InputError(f"tools has no retrieval tool: include one or more of {', '.join(TOOL_NAMES)}")
-    tools = make_tools(index, names=ours, top_k=settings.top_k, presentation=settings.presentation)
-    for own in given:
+def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:
+    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too.
+
+    A tool takes the place of an earlier one with its name.
+    """
+    names: list[Any] = [tool for tool in choice if isinstance(tool, str | type)]
+    tools: list[Any] = [*make_tools(index, names=names, top_k=settings.top_k, presentation=settings.presentation)]
+    for own in choice:
         if isinstance(own, RetrievalTool) and own.index is whole:
             tools.append(own.model_copy(update={"index": index}))
-        elif own not in ours:
-            tools.append(own if isinstance(own, BaseTool) else create_tool(cast("Any", own)))
-    names = [tool.name for tool in tools]
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise InputError(f"duplicate tool name: {', '.join(sorted(repeated))}")
-    return tools
+        elif own not in names:
+            tools.append(own)
+    return ToolNode(tools)
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
     """Bind the tools, asking for one call at a time if the provider supports that."""
     parameters = inspect.signature(type(model).bind_tools).parameters
     options: dict[str, Any] = {"parallel_tool_calls": False} if "parallel_tool_calls" in parameters else {}
-    try:
-        return model.bind_tools(tools, **options)
-    except NotImplementedError as error:
-        raise ModelError(f"{type(model).__name__} cannot be used: a model that calls tools is needed") from error
+    return model.bind_tools(tools, **options)

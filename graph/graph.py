@@ -14,23 +14,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-    trim_messages,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import trim_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolCallTransformer
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
-from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
@@ -46,10 +37,10 @@ from arag.graph.state import (
     count_context_tokens,
     find_run,
     kind_of_reply,
-    pair_calls,
     repair_reply,
     split_turn,
     union,
+    with_readable_calls,
 )
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
@@ -57,8 +48,6 @@ from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
-MAX_CALLS = 32  # of one message that are run
-_TOO_MANY = f"Not run: at most {MAX_CALLS} calls of one message are run. Call the tool again."
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
@@ -88,8 +77,8 @@ def create_arag_agent(
             open as long as the agent is used.
         tools: Retrieval tools by name, subclasses of `RetrievalTool`, and your own LangChain tools or functions with a
             docstring. Chunks that your own tools show count as seen if a result's artifact has their ids as
-            `chunk_ids`, or its text has them in square brackets. The calls of one message run one after another in one
-            step: if one interrupts or fails, a resumed run repeats all of them.
+            `chunk_ids`. The calls of one message run one after another in one step: if one interrupts or fails, a
+            resumed run repeats all of them.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -125,13 +114,12 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
     builder.add_node("tools", Tools(load))
     builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
-    builder.add_conditional_edges(START, loop.route_start, ["agent", "tools", "force_answer"])
+    builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    # What `stream_events(version="v3")` reports in addition to messages and states.
-    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
+    limit = 2 * MAX_STEPS + 3  # two nodes a step, and a forced answer
+    return builder.compile(**options).with_config(recursion_limit=limit)
 
 
 # --- the nodes ---
@@ -211,9 +199,8 @@ class Tools(Runnable[Any, Any]):
 
 def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Iterator[Any]:
     """Yield `ToolNode`'s input for each call: the turn so far, with a message that has only this call."""
-    turn = split_turn(state["messages"])[1]
-    before, message = pair_calls(turn[:-1]), cast("AIMessage", turn[-1])
-    for call in message.tool_calls[:MAX_CALLS]:
+    *before, message = split_turn(state["messages"])[1]
+    for call in cast("AIMessage", message).tool_calls:
         results = [each for each in done if isinstance(each, ToolMessage)]
         yield {**state, "messages": [*before, *results, message.model_copy(update={"tool_calls": [call]})]}
 
@@ -221,19 +208,15 @@ def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> It
 def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[Any]]:
     """Yield the result of a call, or a tool's own commands."""
     for part in outcome if isinstance(outcome, list) else [outcome]:
-        yield from [part] if isinstance(part, Command) else [_with_seconds(m, began) for m in part["messages"]]
+        yield from [part] if isinstance(part, Command) else (_with_seconds(m, began) for m in part["messages"])
 
 
 def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
-    """Return the node's update, with an error as the result of each call that was not run."""
-    message = cast("AIMessage", split_turn(state["messages"])[1][-1])
-    errors: list[tuple[Any, str]] = [(call, _TOO_MANY) for call in message.tool_calls[MAX_CALLS:]]
-    errors += [(call, _NOT_JSON.format((call["args"] or "")[:200])) for call in message.invalid_tool_calls]
+    """Return the node's update, with an error as the result of each call whose arguments are not JSON."""
     messages = [each for each in done if isinstance(each, ToolMessage)]
-    messages += [
-        ToolMessage(text, tool_call_id=call["id"], name=call["name"] or "unknown", status="error")
-        for call, text in errors
-    ]
+    for call in cast("AIMessage", state["messages"][-1]).invalid_tool_calls:
+        text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
+        messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
     read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
     update = {"messages": messages, "read_chunks": read}
     commands = [each for each in done if isinstance(each, Command)]
@@ -256,18 +239,19 @@ class _Loop:
         fitting = trim_messages(
             earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
         )
-        return cast("list[AnyMessage]", fitting), pair_calls(turn)
+        return cast("list[AnyMessage]", fitting), [with_readable_calls(message) for message in turn]
 
-    def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
-        """Begin with the calls that a conversation ends with, if it does."""
-        last = split_turn(state["messages"])[1][-1]
-        return "tools" if kind_of_reply(last) == "calls" else self.route(state)
-
-    def route(self, state: State) -> Literal["agent", "force_answer"]:
-        """Ask the agent while every budget allows it."""
+    def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
+        """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
+        if kind_of_reply(split_turn(state["messages"])[1][-1]) == "calls":
+            return "tools"
         if get_runtime() is None:  # a person edits the thread: the next run has its own budgets
             return "agent"
         return "force_answer" if self._find_spent_budget(state) else "agent"
+
+    def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
+        """End with an answer; an empty reply spends the budget."""
+        return "__end__" if kind_of_reply(state["messages"][-1]) == "answer" else self.route(state)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
@@ -290,11 +274,6 @@ class _Loop:
         """Store a reply; if it calls no tool, its text is the answer."""
         reply = repair_reply(reply, state["messages"])
         return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
-
-    def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:
-        """Route a reply: to the tools that it calls, to the end, or to a forced answer if it is empty."""
-        kind = kind_of_reply(state["messages"][-1])
-        return "tools" if kind == "calls" else "__end__" if kind == "answer" else "force_answer"
 
     def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
@@ -326,10 +305,10 @@ class _Loop:
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, union(read, find_shown_chunks(messages, index)), read),
+            "citations": parse_citations(answer, index, union(read, find_shown_chunks(messages)), read),
             "stop_reason": reason,
             "read_chunks": read,
-            **records(run, reply, index, is_forced=reason != "answered"),
+            **records(run, reply, is_forced=reason != "answered"),
         }
 
 

@@ -75,7 +75,7 @@ class OriginMiddleware:
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer a refused request, and pass on any other."""
-        headers = Headers(scope=scope) if scope["type"] in {"http", "websocket"} else Headers()
+        headers = Headers(raw=scope.get("headers", []))
         origin, host = headers.get("origin", ""), headers.get("host")
         if not origin or origin in {f"http://{host}", f"https://{host}", *self._allowed} or _STUDIO.fullmatch(origin):
             await self._app(scope, receive, send)

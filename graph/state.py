@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Required, TypeAlias
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
@@ -18,6 +17,7 @@ from arag.models.replies import mend_characters
 from arag.models.usage import ModelCall, Usage, described
 from arag.retrieval.tokens import count_tokens
 
+MAX_CALLS = 32  # of one message; those beyond are dropped
 MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
@@ -26,14 +26,11 @@ StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_
 
 @described
 class Quote(TypedDict):
-    """A sentence of a cited chunk that bears what the answer says."""
+    """A sentence of a cited chunk that bears what the answer says: `text[start:end]` of the chunk."""
 
     start: int
-    """Character offset in the chunk's text."""
     end: int
-    """Offset after its last character."""
     text: str
-    """The sentence."""
 
 
 @described
@@ -41,9 +38,7 @@ class CitedDocument(TypedDict):
     """The document of a cited chunk. What its metadata does not tell is empty."""
 
     id: str
-    """The document's id."""
     title: str
-    """Its title."""
     url: str
     """Its web address: `url`, `source_url` or `link` in the metadata."""
     author: str
@@ -77,9 +72,7 @@ class ToolRecord(TypedDict):
     step: int
     """The model call that asked for it, from 1."""
     tool: str
-    """The tool's name, as the model gave it."""
     arguments: dict[str, Any]
-    """The arguments, as the model gave them."""
     chunk_ids: list[str]
     """Chunks shown."""
     new_chunks: list[str]
@@ -89,7 +82,6 @@ class ToolRecord(TypedDict):
     evidence_tokens: int
     """Tokens of the sentences in it that come from documents."""
     seconds: float
-    """How long it took."""
     error: str | None
     """What was wrong with the call, if anything."""
 
@@ -158,42 +150,22 @@ def split_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[A
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the messages of this run in a turn; in a parent graph, those of other agents come before them.
 
-    A run begins after the last answer, with the first reply or result of the nodes, which note the seconds that it
-    took, or with the calls that this is the result of.
+    A run begins after the last answer, with the first message that has the seconds which its node took; if that is the
+    result of a call that a person wrote, with the call.
     """
     start = max((n for n, message in enumerate(turn, 1) if kind_of_reply(message) == "answer"), default=1)
     first = next((n for n, m in enumerate(turn) if n >= start and "seconds" in m.response_metadata), len(turn))
-    while start < first < len(turn) and isinstance(turn[first], ToolMessage):
+    if first < len(turn) and isinstance(turn[first], ToolMessage):
         first -= 1
     return list(turn[first:])
 
 
-def pair_calls(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return messages as providers accept them: each call has arguments that are JSON, and its result behind it."""
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    paired: list[AnyMessage] = []
-    for message in messages:
-        if isinstance(message, AIMessage):
-            reply = _with_readable_calls(message)
-            ids = [call["id"] or "" for call in reply.tool_calls]
-            paired.append(reply)
-            paired += (results.get(i) or ToolMessage("No result.", tool_call_id=i, status="error") for i in ids)
-        elif not isinstance(message, ToolMessage):
-            paired.append(message)
-    return paired
-
-
-def _with_readable_calls(message: AIMessage) -> AIMessage:
-    """Return a message with empty arguments in place of those that are not JSON, which the results quote."""
-    if not message.invalid_tool_calls:
+def with_readable_calls(message: AnyMessage) -> AnyMessage:
+    """Return a message as providers accept it: with empty arguments in place of those that are not JSON."""
+    if not isinstance(message, AIMessage) or not message.invalid_tool_calls:
         return message
     emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
-    content = message.content
-    if not isinstance(content, str):  # OpenAI's Responses API has the calls there, too
-        ids = {call["id"] for call in emptied}
-        content = [part for part in content if isinstance(part, str) or part.get("call_id") not in ids]
-    changes = {"content": content, "tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
-    return message.model_copy(update=changes)
+    return message.model_copy(update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []})
 
 
 def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:
@@ -214,25 +186,23 @@ def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
-    """Return a reply to a conversation that can be stored and sent again: ids of its own, and only what JSON can hold.
-
-    Some servers give each reply or call the same id: it would overwrite, or answer, the one before it.
-    """
+    """Return a reply to a conversation so that it can be stored and sent again: as JSON, with ids of its own."""
     fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
     text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))
     repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
-    taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
+    valid = [call["id"] for call in repaired["tool_calls"]]
+    del repaired["tool_calls"][MAX_CALLS:]
     calls = [*repaired["tool_calls"], *repaired["invalid_tool_calls"]]
-    ids = [call["id"] for call in calls]
+    taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
     for number, call in enumerate(calls):
-        if not call["id"] or call["id"] in taken:
+        if not call["id"] or call["id"] in taken:  # some servers send none, or the same one with each reply
             call["id"] = f"call_{len(messages)}_{number}"  # the same in a run that is repeated
         taken.add(call["id"])
-    content = repaired["content"]
-    if isinstance(content, list) and ids != [call["id"] for call in calls]:
-        # Anthropic and OpenAI's Responses API have the calls here, too; a request gets them from `tool_calls` then.
+    if isinstance(repaired["content"], list) and valid != [call["id"] for call in calls]:
+        # Anthropic and OpenAI's Responses API have the calls there, too; a request gets them from `tool_calls` then.
         kinds = {"tool_use", "function_call"}
+        content = repaired["content"]
         repaired["content"] = [part for part in content if isinstance(part, str) or part.get("type") not in kinds]
-    if reply.id in {message.id for message in messages}:
-        repaired["id"] = str(uuid4())
+    if reply.id in {message.id for message in messages}:  # as of a message that a model for tests returns twice
+        repaired["id"] = f"{reply.id}-{len(messages)}"
     return reply.model_copy(update=repaired)

@@ -133,7 +133,7 @@ def show_chunks(
         render_chunks(results, held.chunks, excerpts),
         query,
         {"chunks": chunks, "unknown": results.unknown},
-        [chunk.id for chunk in results.chunks],
+        [chunk.id for chunk in results.chunks if chunk.id not in excerpts or excerpts[chunk.id].sentences],
         new,
         {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
         [*(chunk.text for chunk in new), shown],

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title
+from arag.retrieval.text import CUT, count, fold, is_title, name_words
 from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
@@ -65,11 +65,12 @@ def _join(head: str, shown: Shown) -> str:
 
 
 def _write_hit(hit: Hit, named: set[str]) -> str:
-    """Write a hit's excerpt, with its document's title if that is new and the id does not say it."""
-    title = hit.excerpt.title
-    is_new = hit.document_id not in named and title not in hit.chunk_id
+    """Write a hit's excerpt; its document's title once, and not beside a heading if the id has its words."""
+    excerpt = hit.excerpt
+    has_heading = any(sentence.under for sentence in excerpt.sentences)
+    is_said = hit.document_id in named or (has_heading and {*name_words(excerpt.title)} <= {*name_words(hit.chunk_id)})
     named.add(hit.document_id)
-    return _write(hit.excerpt, titled=is_new)
+    return _write(excerpt, titled=not is_said)
 
 
 def render_chunks(

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -19,7 +19,6 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from arag.cli import main
-from arag.errors import ModelError
 from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
@@ -153,22 +152,6 @@ def small_index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings()) as index:
         yield index
-
-
-@pytest.fixture
-def no_embedder(small_index):
-    """A function whose context lets semantic searches fail."""
-
-    def fail(_):
-        raise ModelError("the embedding service went away")
-
-    @contextmanager
-    def absent():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_index.embedder, "embed_query", fail)
-            yield
-
-    return absent
 
 
 @pytest.fixture(params=["memory", "sqlite"])

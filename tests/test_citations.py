@@ -1,3 +1,5 @@
+"""Citations: which texts are some, what they say of their chunk, and which sentences bear an answer."""
+
 from __future__ import annotations
 
 import json
@@ -6,15 +8,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
-from reportlab.pdfgen.canvas import Canvas
 
 from arag.graph.citations import parse_citations
-from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tools import PRESENTATIONS, make_tools
 from fakes import HashEmbeddings
-from scripted import ScriptedModel, call
 
 DOCUMENTS = [
     {"id": "guide.md", "title": "Guide", "text": "The guide tells of the harbour."},
@@ -36,12 +34,8 @@ def cited(answer, index, seen=(), read=()):
 
 
 def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
-    read, unread, unseen, made_up = parse_citations(
-        "The harbour [guide.md:0]. The storm [notes.md:0]. Ports [论文 一:0]. A map [atlas.md:3].",
-        index,
-        SHOWN,
-        ["guide.md:0"],
-    )
+    answer = "The harbour [guide.md:0]. The storm [notes.md:0]. Ports [论文 一:0]. A map [atlas.md:3]."
+    read, unread, unseen, made_up = parse_citations(answer, index, SHOWN, ["guide.md:0"])
     assert read == {
         "chunk_id": "guide.md:0",
         "seen": True,
@@ -59,7 +53,6 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
 @pytest.mark.parametrize(
     "answer",
     [
-        "So [guide.md:0, notes.md:0].",
         "So [ guide.md:0 ;, notes.md:0, ] and again [guide.md:0].",
         "So [guide.md:0 and notes.md:0].",
         "So 【guide.md:0】 and 【notes.md:0†source】.",
@@ -90,9 +83,12 @@ def test_other_texts_are_not_citations(index, answer):
 
 
 def test_made_up_ids_of_documents_and_files_stay_visible(make_index):
-    index = make_index([{"id": name, "text": "Some text."} for name in ("mq00012", "handbook/leave.md")])
-    assert cited("[mq00012:7] [handbook/leave.md:99]", index) == ["mq00012:7", "handbook/leave.md:99"]
-    assert cited("[handbook/pay.md:0], [pay.TXT:2]", index) == ["handbook/pay.md:0", "pay.TXT:2"]
+    index = make_index([{"id": "mq00012", "text": "Some text."}])
+    assert cited("[mq00012:7], [handbook/pay.md:0], [pay.TXT:2]", index) == [
+        "mq00012:7",
+        "handbook/pay.md:0",
+        "pay.TXT:2",
+    ]
 
 
 @pytest.mark.parametrize("name", ["Smith, John:0", "list [2].txt:0", "论文 一:0"])
@@ -136,11 +132,9 @@ def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_i
     for chunk_id in others:
         mark = json.dumps(chunk_id) if "[" in chunk_id else chunk_id
         assert cited(f"It is so [{mark}].", index, [real, chunk_id]) == [chunk_id]
-    assert cited("[a.md:0:0]", index, [real]) == ["a.md:0:0"]
     assert cited("[a.md:0]:0", index, [real, "[a.md:0]:0"]) == []
-    model = ScriptedModel(call("chunk_read", chunk_ids=[others[0]]), AIMessage("99 days [a.md:0], or [a.md:0:0]."))
-    state = create_arag_agent(model, index).invoke({"messages": [("user", "How many?")]})
-    assert [(c["chunk_id"], c["seen"]) for c in state["citations"]] == [("a.md:0", False), ("a.md:0:0", True)]
+    citations = parse_citations("99 days [a.md:0], or [a.md:0:0].", index, ["a.md:0:0"], [])
+    assert [(c["chunk_id"], c["seen"]) for c in citations] == [("a.md:0", False), ("a.md:0:0", True)]
 
 
 # --- where a source is from ---
@@ -149,32 +143,15 @@ def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_i
 @pytest.mark.parametrize(
     ("metadata", "origin"),
     [
-        ({}, ("", "", "")),
-        (
-            {"url": "https://a.org/x?y=1#z", "author": "A. B.", "date": "2024-05-01"},
-            ("https://a.org/x?y=1#z", "A. B.", "2024-05-01"),
-        ),
+        ({"url": "https://a.org/x?y=1#z", "date": "2024-05-01"}, ("https://a.org/x?y=1#z", "", "2024-05-01")),
         ({"Source_URL": "http://a.org", "Authors": ["A", " B\n"], "Year": 1849}, ("http://a.org", "A, B", "1849")),
         ({"url": "javascript:alert(1)", "author": "", "creator": [{"name": "A"}, {"name": "B"}]}, ("", "A, B", "")),
-        ({"url": 'https://a"b'}, ("", "", "")),
     ],
 )
 def test_the_metadata_tells_where_a_document_is_from(make_index, metadata, origin):
     index = make_index([{"id": "a", "title": "A", "text": "Some text.", **metadata}])
     document = parse_citations("[a:0]", index, ["a:0"], [])[0]["document"]
     assert (document["url"], document["author"], document["date"]) == origin
-
-
-def test_a_citation_of_a_document_with_pages_names_them(tmp_path):
-    canvas = Canvas(str(tmp_path / "report.pdf"))
-    for page in (1, 2):
-        canvas.drawString(72, 720, f"On page {page} the keeper counted {page * 100} lamps of the pier.")
-        canvas.showPage()
-    canvas.save()
-    with ingest([tmp_path], tmp_path / "index", embedder=HashEmbeddings()) as index:
-        [report] = parse_citations("They counted 200 lamps [report.pdf:0].", index, ["report.pdf:0"], [])
-        assert report["pages"] == [1, 2]
-        assert [quote["text"] for quote in report["quotes"]] == ["On page 2 the keeper counted 200 lamps of the pier."]
 
 
 # --- the sentences that bear an answer ---
@@ -219,7 +196,6 @@ LENS = "Its lens came from the Emberlane Glassworks."
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("The works were founded by Grevane [glass:0].", {"glass:0": [FOUNDED]}),
         ("**1746.** The *Emberlane Glassworks* was founded in that year [glass:0].", {"glass:0": [FOUNDED]}),
         (
             "Corrin Ashe designed it [light:0], with a lens from the works [light:0] that Grevane founded [glass:0].",
@@ -237,15 +213,42 @@ def test_the_sentences_that_bear_a_claim_are_quoted(islands, answer, expected):
 
 
 @pytest.mark.parametrize(
-    "claim",
-    [
-        "It was founded by Hesper Quillorne",
-        "It was founded in 1764",
-        "The mayor drank tea every morning",
-    ],
+    "claim", ["It was founded by Hesper Quillorne", "It was founded in 1764", "The mayor drank tea"]
 )
 def test_nothing_is_quoted_for_what_a_chunk_does_not_say(islands, claim):
     assert quotes(f"{claim} [glass:0].", islands) == {"glass:0": []}
+
+
+MAIL = """From: Hesper Quillorne <hesper@lens.example>
+To: tolk@lens.example
+Subject: The lens
+
+Dear Mr Tolk of the lens,
+
+Grevane cut the lens. It is red.
+
+Best regards,
+Hesper Quillorne
+
+On Sat, 1 Oct 2022 at 10:00, Aldous Tolk <tolk@lens.example>
+wrote:
+{quoted}Hi Hesper, who cut the lens in 1746? Was it a son
+{quoted}of Grevane?
+"""
+
+
+@pytest.mark.parametrize("quoted", ["> ", ""])
+def test_greetings_headers_and_quoted_replies_of_a_mail_are_not_quoted(make_index, quoted):
+    index = make_index([{"id": "mail", "text": MAIL.format(quoted=quoted)}])
+    answer = "Hesper Quillorne wrote to Aldous Tolk [mail:0] that Grevane cut the lens [mail:0], in 1746 [mail:0]."
+    [citation] = parse_citations(answer, index, ["mail:0"], [])
+    assert [quote["text"] for quote in citation["quotes"]] == ["Grevane cut the lens."]
+
+
+def test_what_other_texts_quote_is_quoted(make_index):
+    index = make_index([{"id": "page", "text": "He wrote this:\n\n> Grevane cut the lens in 1746."}])
+    [citation] = parse_citations("Grevane cut it in 1746 [page:0].", index, ["page:0"], [])
+    assert [quote["text"] for quote in citation["quotes"]] == ["> Grevane cut the lens in 1746."]
 
 
 @given(

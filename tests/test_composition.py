@@ -13,15 +13,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from arag import trace_page
-from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.tools import TOOL_NAMES
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, assert_paired, call, calls, results
-
-
-def both_ways(graph, given, **options) -> list[dict[str, Any]]:
-    return [graph.invoke(given, **options), asyncio.run(graph.ainvoke(given, **options))]
-
 
 # --- the graph inside another ---
 
@@ -73,38 +67,26 @@ def test_a_parents_recursion_limit_forces_the_answer(small_index, is_node):
 # --- others' tools in the graph ---
 
 
-@tool
-def add_years(year: int, years: int) -> int:
-    """Add years to a year.
+def test_another_tool_beside_ours_and_what_its_artifact_says_was_shown(small_index):
+    @tool(response_format="content_and_artifact")
+    def family(name: str) -> tuple[str, Any]:
+        """Look a family up."""
+        return "A count.", {"chunk_ids": ["boso:0"]}
 
-    A second paragraph.
-    """
-    return year + years
-
-
-def test_another_tool_beside_ours(small_index):
-    script = [
-        calls(("keyword_search", {"keywords": ["Lothair"]}), ("add_years", {"year": 855, "years": 20})),
-        call("add_years", year="many", years=1),
-        call("web_search", query="Lothair"),
-        AIMessage("In 875 [lothair:0]."),
+    both = calls(("keyword_search", {"keywords": ["Lothair"]}), ("family", {"name": "Boso"}))
+    model = ScriptedModel(
+        both, call("family"), AIMessage("A count [boso:0], whose daughter was a queen [teutberga:0].")
+    )
+    state = asyncio.run(create_arag_agent(model, small_index, tools=[*TOOL_NAMES, family]).ainvoke(asked()))
+    assert [(m.name, m.status) for m in results(state)] == [
+        ("keyword_search", "success"),
+        ("family", "success"),
+        ("family", "error"),
     ]
-    model = ScriptedModel(*script, *script)
-    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, add_years])
-    for state in both_ways(agent, asked()):
-        found, added, invalid, unknown = results(state)
-        assert (found.name, added.name, added.text) == ("keyword_search", "add_years", "875")
-        assert "year" in invalid.text
-        assert [m.status for m in (found, added, invalid, unknown)] == ["success", "success", "error", "error"]
-        assert "try one of [keyword_search, semantic_search, chunk_read, add_years]" in unknown.text
-        assert [(r["step"], r["tool"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [
-            (1, "keyword_search", True), (1, "add_years", False), (2, "add_years", False), (3, "web_search", False)
-        ]  # fmt: skip
-        assert state["citations"][0]["read"]
-        assert_paired(state["messages"])
-    model.assert_used_up()
-    assert model.calls[0].tool_names == [*TOOL_NAMES, "add_years"]
-    assert model.calls[0].options["tools"][-1]["function"]["description"].startswith("Add years to a year.")
+    assert [(r["step"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [(1, True), (1, True), (2, False)]
+    assert model.calls[0].tool_names == [*TOOL_NAMES, "family"]
+    assert (state["trace"][1]["chunk_ids"], state["trace"][1]["new_chunks"]) == (["boso:0"], [])
+    assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, False), (False, False)]
 
 
 def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):
@@ -114,39 +96,8 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
         return Command(update={"messages": [ToolMessage(f"Noted: {text}", tool_call_id=runtime.tool_call_id)]})
 
     wanted = calls(("note", {"text": "a"}), ("keyword_search", {"keywords": ["Boso"]}), ("note", {"text": "b"}))
-    model = ScriptedModel(wanted, AIMessage("Done."), wanted, AIMessage("Done."))
-    agent = create_arag_agent(model, small_index, tools=["keyword_search", note])
-    for state in both_ways(agent, asked()):
-        assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
-        assert len(state["trace"]) == 3
-        assert_paired(state["messages"])
-    model.assert_used_up()
-
-
-def test_two_tools_of_one_name_are_refused(small_index):
-    def keyword_search() -> str:
-        """Do nothing."""
-        return ""
-
-    with pytest.raises(InputError, match="duplicate tool name: keyword_search"):
-        create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, keyword_search])
-
-
-@pytest.mark.parametrize(
-    "result", [("A count.", {"chunk_ids": ["boso:0"]}), ("[boso:0] A count. See [1] and [nobody:0].", None)]
-)
-def test_what_another_tool_showed_was_seen_where_it_names_chunk_ids(small_index, result):
-    @tool(response_format="content_and_artifact")
-    def family(name: str) -> tuple[str, Any]:
-        """Look a family up."""
-        return result
-
-    answer = "A count [boso:0], whose daughter was a queen [teutberga:0]."
-    model = ScriptedModel(call("family", name="Boso"), AIMessage(answer))
-    state = create_arag_agent(model, small_index, tools=["chunk_read", family]).invoke(asked())
-    (record,) = state["trace"]
-    assert (record["chunk_ids"], record["new_chunks"], record["retrieved_tokens"] > 0) == (["boso:0"], [], True)
-    assert [(c["chunk_id"], c["seen"], c["read"]) for c in state["citations"]] == [
-        ("boso:0", True, False),
-        ("teutberga:0", False, False),
-    ]
+    agent = create_arag_agent(ScriptedModel(wanted, ANSWER), small_index, tools=["keyword_search", note])
+    state = agent.invoke(asked())
+    assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
+    assert len(state["trace"]) == 3
+    assert_paired(state["messages"])

@@ -175,7 +175,9 @@ def read(tools):
 
 
 def test_of_several_chunks_those_passages_are_shown_that_are_near_and_new(read):
-    content = read("Osric first painter Dorn").content
+    message = read("Osric first painter Dorn")
+    content = message.content
+    assert "annals:2" not in message.artifact["chunk_ids"]
     assert f"… {YEARS[4]} Osric was {PAINTER}. {YEARS[5]} {YEARS[6]} …" in content
     assert content.count(PAINTER) == 1
     assert re.search(r"\[annals:2\].*: left out: other passages are closer, or shown above. A chunk read", content)

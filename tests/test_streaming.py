@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import NO_ANSWER
-from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, calls, plain
+from scripted import ANSWER, ScriptedModel, asked, call, calls, plain
 
 
 def _script() -> ScriptedModel:
@@ -26,10 +26,9 @@ def _comparable(state) -> dict:
     return timeless | {"messages": plain(state["messages"]), "trace": trace}
 
 
-@pytest.mark.parametrize("max_steps", [15, 2])
-def test_async_runs_give_the_same_as_sync_ones_also_side_by_side(small_index, max_steps):
+def test_async_runs_give_the_same_as_sync_ones_also_side_by_side(small_index):
     def make():
-        return create_arag_agent(_script(), small_index, max_steps=max_steps)
+        return create_arag_agent(_script(), small_index, max_steps=2)
 
     async def run():
         invoked = await asyncio.gather(*(make().ainvoke(asked()) for _ in range(4)))
@@ -42,36 +41,18 @@ def test_async_runs_give_the_same_as_sync_ones_also_side_by_side(small_index, ma
 
 
 def test_streams_name_the_nodes_and_end_with_the_result(small_index):
-    updates = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="updates"))
-    assert [next(iter(update)) for update in updates] == ["agent", "tools", "agent", "tools", "agent"]
+    updates = list(create_arag_agent(_script(), small_index, max_steps=2).stream(asked(), stream_mode="updates"))
+    assert [next(iter(update)) for update in updates] == ["agent", "tools", "agent", "tools", "force_answer"]
     assert [len(update["tools"]["messages"]) for update in updates if "tools" in update] == [2, 1]
     values = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="values"))
     assert values[-1]["answer"] == ANSWER.text
     assert [len(value["messages"]) for value in values] == [1, 2, 4, 5, 6, 7]
-    forced = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=1)
-    assert [next(iter(update)) for update in forced.stream(asked())] == ["agent", "tools", "force_answer"]
 
 
 def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
     agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index)
     stream = list(agent.stream(asked(), stream_mode="messages"))
     assert (stream[-1][0].text, stream[-1][1]["langgraph_node"]) == (NO_ANSWER, "force_answer")
-
-
-def test_tools_announce_what_they_found(small_index):
-    async def run():
-        return [
-            event async for event in create_arag_agent(_script(), small_index).astream(asked(), stream_mode="custom")
-        ]
-
-    sync = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="custom"))
-    assert sync == asyncio.run(run())
-    tokens = [(event.pop("retrieved_tokens"), event.pop("evidence_tokens")) for event in sync]
-    assert tokens[0][0] > tokens[0][1] > tokens[1][1] == 0
-    assert sync[:2] == [
-        {"tool": "keyword_search", "query": ["Lothair"], "chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"]},
-        {"tool": "chunk_read", "query": ["lothair:0"], "chunk_ids": ["lothair:0"], "new_chunks": []},
-    ]
 
 
 @pytest.mark.parametrize("max_steps", [15, 1])

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
+from arag.cli.show import run_record
 from arag.errors import InputError
 from scripted import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
 
@@ -82,6 +83,14 @@ def test_each_step_shows_the_text_that_the_model_got(state):
     assert "1,000 tokens in (400 cached)" in words(search.select(".figures")[-1])
     assert (total(page, "Model calls"), total(page, "Input tokens")) == ("5 4 tool calls", "1,000 400 cached")
     assert "gpt-5-mini-2025-08-07" in words(page.header)
+
+
+def test_passages_and_short_texts_in_searches_count_as_read(small_index):
+    search = call("keyword_search", keywords=["Lothair II"])
+    read = call("chunk_read", chunk_ids=["annals:0"], about="In the year 805")
+    state = run(small_index, search, read, ANSWER)
+    assert total(parsed(state), "Retrieved tokens").endswith("of evidence, 2 chunks read")
+    assert run_record(QUESTION, state)["chunks_read"] == 2
 
 
 def test_what_is_not_known_is_not_zero_and_the_built_in_model_is_free(small_index):

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from arag.models.prices import cost, format_dollars
+from arag.models.usage import total_retrieval
 from arag.retrieval.render import name_place
 from arag.retrieval.text import count, shorten
 from arag.terminal import out, styled
@@ -99,9 +100,13 @@ def _show_sources(state: State) -> None:
 
 
 def _show_counts(state: State) -> None:
-    trace, usage, dollars = state["trace"], state["usage"], cost(state["model_calls"])
-    retrieved = sum(call["retrieved_tokens"] for call in trace)
-    counts = [count(state["steps"], "step"), count(len(trace), "tool call"), count(retrieved, "retrieved token")]
+    totals, usage, dollars = total_retrieval(state["trace"]), state["usage"], cost(state["model_calls"])
+    counts = [
+        count(state["steps"], "step"),
+        count(totals["tool_calls"], "tool call"),
+        count(totals["retrieved_tokens"], "retrieved token"),
+        f"{count(totals['chunks_read'], 'chunk')} read",
+    ]
     if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
         counts.append(f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached)")
         counts.append(count(usage["output_tokens"], "output token"))
@@ -114,4 +119,5 @@ def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
     keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
     values = {key: value for key, value in state.items() if key in keys}
-    return {"question": question} | values | {"cost": cost(state["model_calls"])}
+    totals = total_retrieval(state["trace"]) | {"cost": cost(state["model_calls"])}
+    return {"question": question} | values | totals

@@ -32,15 +32,7 @@ class ChildError(Exception):
 
 
 class RaisedInChildError(Exception):
-    """A function raised an error in a child process.
-
-    Attributes:
-        kind: The name of the error's type.
-    """
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+    """A function raised an error in a child process."""
 
 
 class Child:
@@ -56,7 +48,10 @@ class Child:
 
     def __init__(self, module: str, *, memory_bytes: int | None = None) -> None:
         self._module = module
-        self._memory_bytes = memory_bytes
+        self._memory_bytes = memory_bytes or 0
+        self._memory_limit = (
+            f"it may use {memory_bytes / 1e6:,.0f} MB of memory" if memory_bytes else "no memory is left"
+        )
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -89,9 +84,9 @@ class Child:
                 self._end()
                 raise
         if kind == "MemoryError":
-            raise ChildError(self._describe_memory())
+            raise ChildError(self._memory_limit)
         if kind:
-            raise RaisedInChildError(kind, result)
+            raise RaisedInChildError(result)
         return result
 
     def close(self) -> None:
@@ -109,7 +104,7 @@ class Child:
         if self._process is None or self._process.poll() is not None:
             self._end()
             # -P: no file in the current folder is imported. A session of its own: Ctrl-C is for this process only.
-            command = [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes or 0)]
+            command = [sys.executable, "-P", "-m", "arag.child", self._module, str(self._memory_bytes)]
             try:
                 self._connection, theirs = Pipe()
                 with theirs:
@@ -138,12 +133,7 @@ class Child:
         if code == -signal.SIGPROF:
             return "it took more processor time than it may use"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"its process crashed ({how})" + (f"; {self._describe_memory()}" if self._memory_bytes else "")
-
-    def _describe_memory(self) -> str:
-        if self._memory_bytes is None:
-            return "there is not enough memory"
-        return f"it may use {self._memory_bytes / 1e6:,.0f} MB of memory"
+        return f"its process crashed ({how})" + (f"; {self._memory_limit}" if self._memory_bytes else "")
 
 
 def serve(module: str, memory_bytes: int, connection: Connection) -> None:
@@ -168,8 +158,6 @@ def serve(module: str, memory_bytes: int, connection: Connection) -> None:
 def _pack(values: Sequence[Any]) -> list[bytes]:
     """Return a header in JSON, and the bytes of each array."""
     arrays = {place: value for place, value in enumerate(values) if isinstance(value, np.ndarray)}
-    if any(array.dtype.hasobject for array in arrays.values()):
-        raise TypeError("arrays of Python objects cannot be sent to another process")
     others = [None if place in arrays else value for place, value in enumerate(values)]
     forms = [[place, array.dtype.str, array.shape] for place, array in arrays.items()]
     return [json.dumps([others, forms]).encode(), *(array.tobytes() for array in arrays.values())]

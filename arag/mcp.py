@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError, ModelError
-from arag.models.asking import is_provider_error
+from arag.models.chat import is_from_model
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
-_LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 _INSTRUCTIONS = (
     "Search and read a collection of documents. Search for all that you look for, read chunks where what a search "
     "shows is not enough, and cite chunk ids in square brackets."
@@ -83,13 +82,10 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
                 raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(tools)}.")
             call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
             message = await tools[params.name].ainvoke(call)
+            text, is_error = message.text, message.status == "error"
         except ARAGError as error:
-            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
-        return types.CallToolResult(
-            content=[types.TextContent(text=message.text)],
-            structured_content=message.artifact if params.name == "ask" else None,
-            is_error=message.status == "error",
-        )
+            text, is_error = str(error), True
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
 
     return Server(
         "arag",
@@ -105,30 +101,22 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
 
     agent = create_arag_agent(model, index)
 
-    @tool(response_format="content_and_artifact")
-    async def ask(
-        question: Annotated[str, "The question, with all that is needed to understand it."],
-    ) -> tuple[str, dict[str, Any]]:
+    @tool
+    async def ask(question: Annotated[str, "The question, with all that is needed to understand it."]) -> str:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
-        if not question.strip():
-            raise InputError("The question is blank.")
         try:
             state = await agent.ainvoke({"messages": [HumanMessage(mend_characters(question))]})
         except Exception as error:
-            if not is_provider_error(error):
+            if not is_from_model(error):
                 raise
             raise ModelError(f"the model failed: {error}") from error
-        parts = [state["answer"]]
-        if state["stop_reason"] != "answered":
-            parts.append(f"The answer was forced: {state['stop_reason']}.")
-        if citations := state["citations"]:
-            sources = [
-                f"[{c['chunk_id']}] {c['document']['title'] if c['document'] else ''}"
-                + ("" if c["seen"] else " (not seen in this run)")
-                for c in citations
-            ]
-            parts.append("\n".join(["Sources:", *sources]))
-        return "\n\n".join(parts), {key: state[key] for key in ("answer", "citations", "stop_reason")}
+        forced = "" if state["stop_reason"] == "answered" else f"\n\nThe answer was forced: {state['stop_reason']}."
+        sources = [
+            f"\n[{citation['chunk_id']}] {citation['document']['title'] if citation['document'] else ''}"
+            + ("" if citation["seen"] else " (not seen in this run)")
+            for citation in state["citations"]
+        ]
+        return "".join([state["answer"], forced, "\n\nSources:" if sources else "", *sources])
 
     ask.handle_validation_error = "The question is missing: give it as a string."
     return ask
@@ -139,8 +127,8 @@ def serve_mcp(
     *,
     model: str | BaseChatModel | None = None,
     http: bool = False,
-    host: str = DEFAULT_HOST,
-    port: int = DEFAULT_PORT,
+    host: str = "127.0.0.1",
+    port: int = 8765,
     token: str | None = None,
 ) -> None:
     """Serve an index over MCP until the client leaves, or until Ctrl-C.
@@ -168,8 +156,8 @@ def serve_mcp(
         raise InputError("the token is not valid: it must be of ASCII characters, at least one, and without spaces")
     if http and token is None and host not in _LOOPBACK_HOSTS:
         raise InputError(
-            f"other machines can reach {host}: give a token that clients must send (--token-file, {TOKEN_VARIABLE} or "
-            f"token=...), or listen at {DEFAULT_HOST}"
+            f"other machines can reach {host}: give a token that clients must send ({TOKEN_VARIABLE} or token=...), or "
+            f"listen at {_LOOPBACK_HOSTS[0]}"
         )
     server = make_mcp_server(index, model=model)
     if http:
@@ -189,28 +177,22 @@ async def _serve_stdio(server: Server[Any]) -> None:
 
 def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: str | None) -> None:
     import uvicorn
-    from mcp.server.auth.provider import AccessToken
-    from mcp.server.auth.settings import AuthSettings
-    from pydantic import AnyHttpUrl
+    from starlette.responses import PlainTextResponse
 
-    class Verifier:
-        async def verify_token(self, token: str) -> AccessToken | None:
-            is_valid = hmac.compare_digest(token.encode(), expected)
-            return AccessToken(token=token, client_id="client", scopes=[]) if is_valid else None
+    # At a loopback address, the SDK refuses the host names and origins of web pages. No page knows a token.
+    app = server.streamable_http_app(host=host if token is None else "")
+    refusal = PlainTextResponse("The token is missing or wrong.", 401, {"WWW-Authenticate": "Bearer"})
 
-    if token is None:  # at a loopback address, the SDK refuses the host names and origins of web pages
-        app = server.streamable_http_app(host=host)
-    else:  # which no web page knows
-        expected = token.encode()
-        # No server issues our tokens, but the SDK wants to know one.
-        auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
-        app = server.streamable_http_app(host="", auth=auth, token_verifier=Verifier())
-    is_ipv6 = ":" in host
+    async def check(scope: Any, receive: Any, send: Any) -> None:
+        sent = dict(scope.get("headers", ())).get(b"authorization", b"")
+        is_allowed = scope["type"] != "http" or token is None or hmac.compare_digest(sent, f"Bearer {token}".encode())
+        await (app if is_allowed else refusal)(scope, receive, send)
+
     try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if is_ipv6 else socket.AF_INET)
+        listener = socket.create_server((host, port))
     except OSError as error:
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
-    err.print(f"Serving {index.path} at http://{f'[{host}]' if is_ipv6 else host}:{listener.getsockname()[1]}/mcp")
+    err.print(f"Serving {index.path} at http://{host}:{listener.getsockname()[1]}/mcp")
     with listener:
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
     raise KeyboardInterrupt

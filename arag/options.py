@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,14 +72,13 @@ DocumentsOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
-def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None = None) -> dict[str, Any]:
+def read_model_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     """Return the options of the model's class; an API key is refused, which the list of processes would show."""
     if any("api_key" in pair.partition("=")[0] for pair in pairs or ()):
         raise InputError(
             "--model-option: others could see an API key on the command line; set an environment variable instead"
         )
-    effort = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
-    return effort | read_pairs("--model-option", pairs or (), "temperature=0")
+    return read_pairs("--model-option", pairs or (), "temperature=0")
 
 
 def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any]:
@@ -102,12 +101,12 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
         return None
     from arag.retrieval.scope import Scope
 
-    try:
-        conditions = None if where is None else json.loads(where)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"--where is not valid JSON: {error}") from error
-    if where is not None and not isinstance(conditions, dict):
-        raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
+    conditions = None
+    if where is not None:
+        with suppress(ValueError, RecursionError):
+            conditions = json.loads(where)
+        if not isinstance(conditions, dict):
+            raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
     return Scope(where=conditions, documents=documents or None)
 
 

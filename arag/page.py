@@ -13,16 +13,14 @@ from html import escape
 from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
-from langgraph.types import GraphOutput
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, messages_from_dict
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 
 from arag.errors import InputError
 from arag.graph.citations import is_web_address
 from arag.graph.state import find_run, kind_of_reply, split_turn
-from arag.models.prices import cite_prices, cost, format_dollars
+from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total, total_retrieval
 from arag.retrieval.text import count, shorten
@@ -39,8 +37,6 @@ _FORCED = {
     "token_budget": "the context was full",
     "empty_reply": "the model's reply was empty",
 }
-_LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^<>\s]*>"  # in which ids stay as they are
-_MARK = "\ue000(\\d+)\ue001"  # where a citation stands while the Markdown is rendered
 
 
 class TracePage(str):
@@ -58,13 +54,13 @@ class TracePage(str):
         return _FRAME.format(escape(page))
 
 
-def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", model: str = "") -> TracePage:
+def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") -> TracePage:
     """Return a page that shows a run.
 
     The page is one piece of HTML that loads nothing and runs no scripts. A notebook displays it.
 
     Args:
-        state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, what there is.
+        state: What `agent.invoke` returned, or the same as JSON; for a failed run, what there is.
         error: Why the run failed.
         model: The model's name, for a run that failed.
 
@@ -79,8 +75,7 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
         >>> "Mattick Grevane" in trace_page(state)
         True
     """
-    values: Mapping[str, Any] = state.value if isinstance(state, GraphOutput) else state
-    earlier, turn = split_turn(_read_messages(values))
+    earlier, turn = split_turn(_read_messages(state))
     is_done = kind_of_reply(turn[-1]) == "answer"
     before = turn[:-1] if is_done else turn
     # In a larger graph, other agents' messages come first; those of evaluation's methods have no seconds.
@@ -88,9 +83,15 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
     results = {message.tool_call_id: message for message in run if isinstance(message, ToolMessage)}
     steps = [_read_step(reply, results) for reply in run if isinstance(reply, AIMessage)]
     # A failed run has no records of its own: those in its state are of the question before.
-    records = values if is_done else {}
+    records = state if is_done else {}
     model_calls = records.get("model_calls") or [step["figures"] for step in steps]
-    retrievals = [] if results else [_read_record(record) for record in records.get("trace") or ()]
+    # Of methods that call no tools, no message holds the retrievals.
+    retrievals = (
+        []
+        if results
+        else [r | {"text": ", ".join(r["chunk_ids"]), "is_error": False} for r in records.get("trace") or ()]
+    )
+    calls = [call for step in steps for call in step["calls"]] or retrievals
     answer = str(records.get("answer") or (turn[-1].text if is_done else ""))
     sources = records.get("citations") or ()
     reason = str(records.get("stop_reason") or "answered")
@@ -104,11 +105,13 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
         models=list(dict.fromkeys(call["model"] for call in model_calls if call["model"])) or [model] * bool(model),
         answer=_render_answer(answer, sources),
         sources=sources,
-        totals=_sum_up(model_calls, [call for step in steps for call in step["calls"]] or retrievals),
-        notes=values.get("notes") or (),
+        usage=total(model_calls),
+        retrieval=total_retrieval(calls),
+        seconds=sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
+        cost=cost(model_calls) if model_calls else None,
+        notes=state.get("notes") or (),
         steps=steps,
         retrievals=retrievals,
-        price_source=cite_prices(),
     )
     return TracePage(page)
 
@@ -116,21 +119,18 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
 # --- what the template shows ---
 
 
-def _read_messages(state: Any) -> list[AnyMessage]:
-    messages = state.get("messages") if isinstance(state, Mapping) else None
-    if not isinstance(messages, list | tuple) or not messages:
+def _read_messages(state: Mapping[str, Any]) -> list[AnyMessage]:
+    if not state.get("messages"):
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
-        return [_read_message(message) for message in messages]
-    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+        return [_read_message(message) if isinstance(message, dict) else message for message in state["messages"]]
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 
 
-def _read_message(message: Any) -> AnyMessage:
-    if isinstance(message, dict) and "type" in message:  # LangChain's other conversion loses invalid calls
-        (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
-    else:
-        (read,) = convert_to_messages([message])
+def _read_message(message: dict[str, Any]) -> AnyMessage:
+    """Return a message from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+    (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
     return cast("AnyMessage", read)
 
 
@@ -157,75 +157,38 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
         "is_error": result is None or result.status == "error",
         "chunk_ids": artifact.get("chunk_ids", ()),
         "new_chunks": artifact.get("new_chunks", ()),
-        "retrieved_tokens": artifact.get("retrieved_tokens", 0),
         "evidence_tokens": artifact.get("evidence_tokens", 0),
+        "retrieved_tokens": artifact.get("retrieved_tokens", 0),
         "seconds": result.response_metadata.get("seconds") if result else None,
-    }
-
-
-def _read_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a retrieval shows that no message holds, of a method that calls no tools."""
-    return {**record, "text": ", ".join(record["chunk_ids"]), "is_error": False}
-
-
-def _sum_up(model_calls: Sequence[Any], calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        **total(model_calls),
-        **total_retrieval(calls),
-        "steps": sum(not call["forced"] for call in model_calls),
-        "seconds": sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
-        "cost": cost(model_calls) if model_calls else None,
     }
 
 
 # --- the answer ---
 
-
-class _Markdown(MarkdownIt):
-    def validateLink(self, url: str) -> bool:  # noqa: N802 - its name
-        return is_web_address(url)
-
-
-# Indented code and definitions of links, which answers do not mean, would hide citations.
-_MARKDOWN = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-_MARKDOWN.disable(["code", "reference"])
+# Without HTML and pictures. Indented code and definitions of links, which answers do not mean, would hide citations.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.disable(["code", "image", "reference"])
 
 
 def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
-    """Render an answer's Markdown, with links in place of its citations.
-
-    HTML in it is shown as text. Only web addresses become links; pictures are replaced by their description.
-    """
+    """Render an answer's Markdown, with links in place of its citations; HTML in it is shown as text."""
     answer = re.sub("[\ue000\ue001]", "", answer)
     numbers = {source["chunk_id"]: number for number, source in enumerate(sources, 1)}
     if numbers:
         ids = "|".join(map(re.escape, sorted(numbers, key=len, reverse=True)))
-        cited = rf"{_LINK}|[`*\"]*(?<![\w/.-])({ids})(?!\d|:\d)[`*\"]*"
-        answer = re.sub(cited, lambda m: f"\ue000{numbers[m[1]]}\ue001" if m[1] else m[0], answer)
-        # Brackets that hold nothing but citations are dropped.
-        bracket = rf"[\[【(]\s*(?:{_MARK}[\s,;、]*)+[\])】]"
-        answer = re.sub(bracket, lambda match: re.sub(r"[^\d\ue000\ue001]", "", match[0]), answer)
-    tokens = _MARKDOWN.parse(answer)
-    _adapt(tokens)
-    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+        cited = rf"\[({ids})\]|(?<![\w/.-])({ids})(?!\d|:\d)"
+        # Marks stand for citations while the Markdown is rendered.
+        answer = re.sub(cited, lambda match: f"\ue000{numbers[match[1] or match[2]]}\ue001", answer)
+    html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
 
-    def link(mark: re.Match[str]) -> str:
-        kind = "cite" if sources[int(mark[1]) - 1]["seen"] else "cite bad"
-        return f'<a class="{kind}" href="#source-{mark[1]}">{mark[1]}</a>'
+    def link(match: re.Match[str]) -> str:
+        number = match[1]
+        if number is None:  # a tag, whose attributes may hold ids, too
+            return match[0]
+        kind = "cite" if sources[int(number) - 1]["seen"] else "cite bad"
+        return f'<a class="{kind}" href="#source-{number}">{number}</a>'
 
-    return Markup(re.sub(_MARK, link, html))  # noqa: S704 - the renderer escapes HTML
-
-
-def _adapt(tokens: Sequence[Token]) -> None:
-    """Put headings below those of the page, open links in new tabs, and replace pictures."""
-    for token in tokens:
-        if token.type in {"heading_open", "heading_close"}:
-            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
-        for child in token.children or ():
-            if child.type == "link_open":
-                child.attrs |= {"rel": "noopener noreferrer", "target": "_blank"}
-            elif child.type == "image":
-                child.type, child.content, child.children = "text", f"[{child.content or 'picture'}]", None
+    return Markup(re.sub(r"<[^>]*>|\ue000(\d+)\ue001", link, html))  # noqa: S704 - the renderer escapes HTML
 
 
 # --- templates ---

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
-from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
+from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_embedder
 from arag.retrieval.storage import IndexStore
 
 if TYPE_CHECKING:
@@ -67,12 +67,11 @@ def _check_named(name: ModelName, location: Path | str) -> None:
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_embedder(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
-        key = KEY_VARIABLES.get(name.provider)
         if name.provider == HUGGINGFACE:
             consequence = f"load the model in the folder {name.model}"
         else:
             consequence = f"send your questions and the documents that you ingest to {name.base_url or name.provider}"
-            consequence += f", with the key in {key}" if key and os.environ.get(key) else ""
+            consequence += f", with the key in {name.key_variable}" if os.environ.get(name.key_variable) else ""
         raise ModelError(
             f"the embedder {name} is named only by the index in {location}: it would {consequence}. To allow "
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "

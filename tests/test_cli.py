@@ -52,11 +52,10 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     code, out, _ = arag("search", "keyword", "Skellavy", "Grey Petrel", "--index", index, "--top-k", 2)
     assert (code, "Grey Petrel: 3 chunks" in out, out.count("\n[")) == (0, True, 2)
     semantic = ["search", "semantic", "lens of", "the light", "--index", index, "--top-k", 3]
-    code, out, _ = arag(*semantic, "--json")
-    assert json.loads(out)["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
+    assert json.loads(arag(*semantic, "--json")[1])["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
     with open_index(index) as opened:
         shown = make_tools(opened, top_k=3)[1].invoke({"queries": ["lens of the light"]})
-    assert json.loads(out)["shown"] == shown != arag(*semantic, "--paper")[1].rstrip("\n")
+    assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)
     assert re.search(r"documents +25\b", arag("info", "--index", index)[1])
@@ -80,9 +79,7 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
         (["ask", "q", "--index", "{index}", "--model-option", "temperature"], "NAME=VALUE is needed"),
         (["ask", "q", "--index", "{index}", "--model-option", "api_key=x"], "environment variable"),
-        (["ask", "q", "--index", "{index}", "--where", "year"], "--where is not valid JSON"),
         (["ask", "q", "--index", "{index}", "--where", "null"], "--where 'null': a JSON object is needed"),
-        (["ask", "q", "--index", "{index}", "-m", "extractive", "--tools", "web"], "semantic_search, chunk_read"),
         (["search", "keyword", " ", "--index", "{index}"], "no keyword"),
     ],
 )
@@ -104,15 +101,11 @@ def test_a_wrong_command_line_is_exit_code_2(arag, arguments, said):
     assert (code, said in err) == (2, True)
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "--json"]])
-def test_the_installed_program_says_in_one_line_that_its_output_cannot_be_written(index, command):
+def test_the_installed_program_runs_and_says_in_one_line_that_its_output_cannot_be_written(index):
     with Path("/dev/full").open("w") as full:
-        command = [PROGRAM, *command, "--index", index]
+        command = [PROGRAM, "list", "--index", index]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "Error: the output cannot be written: No space left on device\n")
-
-
-def test_the_installed_program_runs(index):
     command = [PROGRAM, "search", "keyword", "Skellavy", "--index", index]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ("[places/skellavy.md:0]" in done.stdout, done.stderr) == (True, "")
@@ -127,16 +120,13 @@ def test_ask_json_is_one_object_with_everything(arag, index):
     record = json.loads(out)
     assert (code, err) == (0, "")
     assert {"answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "usage", "cost"} <= set(record)
-    for tokens in ("retrieved_tokens", "evidence_tokens"):
-        assert record[tokens] == sum(call[tokens] for call in record["trace"]) > 0
+    assert "messages" not in record
 
 
 def test_ask_without_a_model_says_which_one_it_uses_and_a_forced_answer_says_so(arag, index, monkeypatch):
     monkeypatch.delenv("ARAG_MODEL", raising=False)
-    code, out, err = arag("ask", QUESTION, "--index", index, "--max-steps", 1)
-    assert (code, "forced: max_steps" in out) == (0, True)
-    assert "not a language model" in err
-    assert "ARAG_MODEL" in err
+    code, out, _ = arag("ask", QUESTION, "--index", index, "--max-steps", 1)
+    assert (code, "forced: max_steps" in out, "not a language model" in out) == (0, True, True)
 
 
 def test_ask_html_writes_a_page_of_the_run_also_of_one_that_failed(arag, index, tmp_path):
@@ -149,21 +139,19 @@ def test_ask_html_writes_a_page_of_the_run_also_of_one_that_failed(arag, index, 
 
 
 def test_a_page_that_cannot_be_written_hides_neither_the_answer_nor_the_models_error(arag, index):
-    code, out, err = arag("ask", QUESTION, "--index", index, "-m", "extractive", "--html", "/dev/full", "--quiet")
+    code, out, err = arag("ask", QUESTION, "--index", index, "-m", "extractive", "--html", "/dev/full")
     assert (code, "Mattick Grevane" in out, "No space left on device" in err) == (FAILED, True, True)
     code, _, err = arag("ask", "q", "--index", index, *UNREACHABLE, "--html", "/dev/full")
     assert (code, "Connection error." in err) == (FAILED, True)
 
 
 def test_ask_passes_the_agents_settings_on(arag, index):
-    options = ["--tools", "keyword_search", "--tools", "chunk_read", "--top-k", 3, "--system-prompt", "Be brief."]
-    options += ["--model-option", "reasoning_effort=low", "--model-option", "temperature=0.25"]
-    with serve([chat("Nobody.")]) as server:
+    options = ["--top-k", 1, "--model-option", "reasoning_effort=low", "--model-option", "temperature=0.25"]
+    with serve([chat(None, SEARCH), chat("Nobody.")]) as server:
         assert arag("ask", QUESTION, "--index", index, *options, "--model", f"openai:m@{server.url}")[0] == 0
-    (request,) = server.requests
-    assert [tool["function"]["name"] for tool in request["tools"]] == ["keyword_search", "chunk_read"]
-    assert (request["messages"][0]["content"], request["temperature"]) == ("Be brief.", 0.25)
-    assert request["reasoning_effort"] == "low"
+    request = server.requests[-1]
+    assert (request["temperature"], request["reasoning_effort"]) == (0.25, "low")
+    assert "The best 1 of" in request["messages"][-1]["content"]
 
 
 def test_ask_shows_the_answer_as_it_is_written_and_what_it_cost(arag, index):
@@ -174,23 +162,10 @@ def test_ask_shows_the_answer_as_it_is_written_and_what_it_cost(arag, index):
     assert (places, out.count("In 1783"), "$0.0" in out) == (sorted(places), 1, True)
 
 
-def test_ask_quiet_prints_the_answer_and_its_sources_only(arag, index):
-    with serve([chat("I look first.", SEARCH), chat("In 1783 [places/skellavy.md:0].")]) as server:
-        code, out, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--quiet")
-    assert (code, err) == (0, "")
-    assert out.splitlines() == [
-        "In 1783 [places/skellavy.md:0].",
-        "",
-        "Sources",
-        "  places/skellavy.md:0  Skellavy",
-        "     “The harbour light on Skellavy was built in 1783 by the Lampwrights' Company.”",
-    ]
-
-
 @pytest.mark.parametrize("response", [Failure(401), Failure(200, page=True), chat() | {"choices": []}])
 def test_what_a_provider_refuses_is_one_line(arag, index, response):
     with serve([response]) as server:
-        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--quiet")
+        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--json")
     assert (code, err.startswith("Error: the model "), err.count("\n")) == (FAILED, True, 1)
 
 
@@ -205,58 +180,30 @@ main()
 """
 
 
-class Service:
-    """Gives a model's replies, and embeddings but for texts with one word: there it hangs."""
+def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, monkeypatch):
+    hanging, is_hanging = ["lighthouse"], threading.Event()
 
-    def __init__(self, *replies):
-        self.replies = iter(replies)
-        self.word = "lighthouse"
-        self.is_hanging = threading.Event()
-
-    def __call__(self, number, request):
-        if "input" not in request:
-            return next(self.replies)
+    def embed(_, request):
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
-        if self.word and any(self.word in text for text in texts):
-            self.is_hanging.set()
+        if any(word in text for word in hanging for text in texts):
+            is_hanging.set()
             return Failure(hang=True)
         return embeddings([hash_vector(text).tolist() for text in texts])
 
-    def interrupt(self, *arguments):
-        """Press Ctrl-C when a command waits for the service; return its exit code."""
-        command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert self.is_hanging.wait(120)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
-        assert err.endswith("Interrupted.\n")
-        assert "Traceback" not in err
-        return process.returncode
-
-
-def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, monkeypatch):
     docs, index = write_corpus(tmp_path / "docs", {"old.md": "The mill stands."}), tmp_path / "index"
-    service = Service()
-    with serve(service) as server:
+    with serve(embed) as server:
         monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
         assert arag("ingest", docs, "--index", index)[0] == 0
         write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 9 for n in range(3)})
         write_corpus(docs, {"new.md": "The lighthouse stands."})
-        assert service.interrupt("ingest", docs, "--index", index) == INTERRUPTED
+        command = [sys.executable, "-c", COMMAND, "ingest", docs, "--index", index]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert is_hanging.wait(120)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert (process.returncode, err.endswith("Interrupted.\n"), "Traceback" in err) == (INTERRUPTED, True, False)
         assert json.loads(arag("info", "--index", index, "--json")[1])["documents"] == 1
-        service.word = ""
+        hanging.clear()
         assert arag("ingest", docs, "--index", index)[0] == 0
         assert arag("verify", "--index", index)[0] == 0
         assert json.loads(arag("info", "--index", index, "--json")[1])["documents"] == 5
-
-
-def test_an_interrupted_question_ends_at_once_though_a_tool_hangs(arag, tmp_path, monkeypatch):
-    docs, index = write_corpus(tmp_path / "docs", {"a.md": "The mill stands."}), tmp_path / "index"
-    service = Service(chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}')))
-    with serve(service) as server:
-        monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
-        arag("ingest", docs, "--index", index)
-        page = tmp_path / "run.html"
-        ask = ["ask", "q", "--index", index, "--model", f"openai:m@{server.url}", "--html", page]
-        assert service.interrupt(*ask) == INTERRUPTED
-    assert "The run failed." in page.read_text("utf-8")

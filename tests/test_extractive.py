@@ -101,29 +101,3 @@ def test_quotes_are_whole_sentences_on_one_line(header):
     assert quote.removeprefix("Log: ") == (
         "It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
     )
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("When was the harbour lit?", "The harbour was lit in 1783."),
-        ("Who lit the harbour?", "The harbour was lit by old Ottrin Grask."),
-    ],
-)
-def test_a_sentence_of_the_kind_that_is_asked_for_comes_first(question, answer):
-    evidence = (
-        "[log:0] Log\nThe harbour was lit.\nThe harbour was lit by old Ottrin Grask.\nThe harbour was lit in 1783."
-    )
-    assert quotes(question, evidence)[0] == f"Log: {answer} [log:0]"
-
-
-def test_a_chinese_question_is_searched_by_its_words(make_index):
-    index = make_index(
-        {
-            "李文森": "李文森是上海商人。他的妻子周素琴创办了一所女子学校。",
-            "海安号": "海安号轮船在灯塔附近触礁沉没。调查认为灯塔的灯熄灭了。",
-        }
-    )
-    state = create_arag_agent("extractive", index).invoke(asked("海安号什么时候在灯塔附近沉没？"))
-    assert state["trace"][1]["arguments"] == {"keywords": ["海安号", "灯塔附近沉没"]}
-    assert state["answer"].splitlines()[0] == "海安号轮船在灯塔附近触礁沉没。 [海安号:0]"

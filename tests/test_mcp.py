@@ -85,7 +85,6 @@ def test_tools_are_offered_as_models_see_them(index):
         ("keyword_search", {}, "keywords: Field required"),
         ("chunk_read", {"chunk_ids": []}, "no chunk id given"),
         ("ask", {}, "The question is missing: give it as a string."),
-        ("ask", {"question": " "}, "blank"),
         ("delete", {}, "There is no tool 'delete'. The tools are: keyword_search, semantic_search, chunk_read, ask."),
     ],
 )
@@ -102,8 +101,6 @@ def test_ask_answers_with_sources(index):
     model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage(answer))
     result = use(make_mcp_server(index, model=model), "ask", question="Whom did Lothair II marry?")
     assert result.content[0].text == f"{answer}\n\nSources:\n[lothair:0] Lothair II\n[x.md:3]  (not seen in this run)"
-    assert result.structured_content["citations"][0]["document"]["id"] == "lothair"
-    assert result.structured_content["stop_reason"] == "answered"
 
 
 def test_a_model_that_fails_is_an_error_of_the_call(index):
@@ -161,9 +158,9 @@ def test_a_program_is_served_over_stdin_and_stdout_which_only_the_protocol_reach
 
 
 @contextmanager
-def served_over_http(folder, *options):
+def served_over_http(folder):
     """Run `arag mcp --http`, yield its URL, and end it with Ctrl-C."""
-    command = [ARAG, "mcp", "--http", "--port", "0", "--index", folder, *options]
+    command = [ARAG, "mcp", "--http", "--port", "0", "--index", folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stderr.readline()
@@ -191,8 +188,8 @@ def status(url, **headers):
     return httpx.post(url, json=body, headers={"Accept": "application/json, text/event-stream"} | headers).status_code
 
 
-def test_a_server_with_a_token_answers_those_who_send_it_about_the_index_as_it_is_now(tmp_path):
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
+def test_a_server_with_a_token_answers_those_who_send_it_about_the_index_as_it_is_now(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARAG_MCP_TOKEN", TOKEN)
     folder = write_index(tmp_path, DOCUMENTS)
     changed = [{"id": "boso", "text": "Boso the Elder was a count of Arles."}]
 
@@ -207,7 +204,7 @@ def test_a_server_with_a_token_answers_those_who_send_it_about_the_index_as_it_i
         async with connect(url, token="wrong"):
             pass
 
-    with served_over_http(folder, "--token-file", tmp_path / "token") as url:
+    with served_over_http(folder) as url:
         anyio.run(session, url)
         with pytest.RaisesGroup(MCPError, allow_unwrapped=True, flatten_subgroups=True):
             anyio.run(refused, url)
@@ -224,18 +221,17 @@ def test_a_server_without_a_token_refuses_web_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("host", "token", "told"),
     [
-        (["--host", "0.0.0.0"], "other machines can reach 0.0.0.0: give a token that clients must send"),
-        (["--host", "192.0.2.1", "--token-file", "token"], "cannot listen at 192.0.2.1, port 8765"),
-        (["--token-file", "blank"], "the token is not valid"),
+        ("0.0.0.0", None, "other machines can reach 0.0.0.0: give a token that clients must send"),
+        ("192.0.2.1", TOKEN, "cannot listen at 192.0.2.1, port 8765"),
+        ("127.0.0.1", "", "the token is not valid"),
     ],
 )
-def test_a_server_that_must_not_start_says_why(index, arag, tmp_path, monkeypatch, options, told):
-    monkeypatch.chdir(tmp_path)
-    Path("token").write_text(TOKEN)
-    Path("blank").write_text(" \n")
-    code, out, err = arag("mcp", "--http", *options, "--index", index.path)
+def test_a_server_that_must_not_start_says_why(index, arag, monkeypatch, host, token, told):
+    if token is not None:
+        monkeypatch.setenv("ARAG_MCP_TOKEN", token)
+    code, out, err = arag("mcp", "--http", "--host", host, "--index", index.path)
     assert (code, out, told in err) == (1, "", True)
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
-import anthropic
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from pydantic import ConfigDict
 
 from arag.errors import InputError, ModelError
-from arag.models.asking import is_provider_error
-from arag.models.chat import load_model
+from arag.models.chat import is_from_model, load_model
 from arag.models.embedders import load_embedder
 from arag.models.extractive import ExtractiveModel
 from arag.models.names import parse_name
@@ -28,8 +26,9 @@ PASSWORD = "s3cret-pa55"
 
 @pytest.mark.parametrize("text", ["gpt-5", ":gpt-5", "openai:@http://127.0.0.1/v1", "Extractive"])
 def test_what_is_no_model_string_is_refused_with_what_is(text):
-    with pytest.raises(ModelError, match=r"unknown model .* give provider:model"):
-        load_model(text)
+    for load in (load_model, load_embedder):
+        with pytest.raises(InputError, match=r"unknown model .* give provider:model"):
+            load(text)
     with pytest.raises(ModelError, match=r"cannot be created: .*nope"):
         load_model("nope:gpt-5")
 
@@ -94,19 +93,11 @@ def test_a_folder_may_have_any_name_and_has_no_base_url(tmp_path):
 # --- which model ---
 
 
-def test_without_a_choice_the_extractive_model_is_taken_and_that_is_said(capsys, monkeypatch):
-    monkeypatch.setenv("ARAG_MODEL", "")
-    assert isinstance(load_model(None), ExtractiveModel)
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert "not a language model" in err
-    assert "ARAG_MODEL" in err
-
-
-def test_the_environment_chooses_a_model(capsys, monkeypatch):
+def test_without_a_name_the_environment_chooses_else_it_is_the_extractive_model(monkeypatch):
     monkeypatch.setenv("ARAG_MODEL", "OpenAI:from-environment@http://127.0.0.1:1/v1")
     assert load_model(None, reasoning_effort="low").model_name == "from-environment"
-    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("ARAG_MODEL", "")
+    assert isinstance(load_model(None), ExtractiveModel)
 
 
 # --- packages and keys ---
@@ -117,7 +108,7 @@ def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "langchain_google_genai", None)
     _get_chat_model_creator.cache_clear()
-    with pytest.raises(ModelError, match=r"needs a package: .*`pip install langchain-google-genai`"):
+    with pytest.raises(ModelError, match=r"cannot be created: .*`pip install langchain-google-genai`"):
         load_model("google-genai:gemini-2.5-flash")
 
 
@@ -134,7 +125,8 @@ def test_a_missing_key_is_named_and_a_server_of_ones_own_needs_none(monkeypatch,
             load(model)
     assert isinstance(load_model(model, api_key="secret"), BaseChatModel)
     own = f"{model}@http://127.0.0.1:1/v1"
-    assert getattr(load_model(own), field).get_secret_value() == "none"
+    for options in ({}, {"default_headers": {"Authorization": "Basic secret"}}):
+        assert getattr(load_model(own, **options), field).get_secret_value() == "none"
     monkeypatch.setenv(variable, "secret")
     assert getattr(load_model(own), field).get_secret_value() == "secret"
 
@@ -165,80 +157,29 @@ def test_an_option_that_the_class_does_not_know_is_refused(model):
         load_model(model, reasoning_efort="low", nonsense=1)
 
 
-def test_options_for_a_model_that_takes_none_are_refused():
+def test_a_chat_model_is_itself_and_options_need_a_name():
     model = ScriptedModel(AIMessage("x"))
     assert load_model(model) is model
-    with pytest.raises(ModelError, match=r"temperature, timeout: the model ScriptedModel object takes no options"):
-        load_model(model, temperature=0, timeout=3)
-    with pytest.raises(ModelError, match="reasoning_effort: the model extractive takes no options"):
-        load_model(None, reasoning_effort="low")
-
-
-def test_what_is_no_chat_model_is_refused():
-    with pytest.raises(ModelError, match="must be a chat model or a provider:model string, not a RunnableRetry"):
-        load_model(ScriptedModel(AIMessage("x")).with_retry())
-
-
-class _Lax(BaseChatModel):
-    """A class that drops what it does not know, as ChatOllama does."""
-
-    base_url: str | None = None
-
-    @property
-    def _llm_type(self):
-        return "lax"
-
-    def _generate(self, *args, **kwargs):
-        raise NotImplementedError
-
-
-class _Strict(_Lax):
-    """A class that refuses what it does not know, as some do."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-@pytest.mark.parametrize("kind", [_Lax, _Strict])
-def test_a_class_that_has_no_timeout_is_made_without(monkeypatch, kind):
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda model, model_provider, **kw: kind(**kw))
-    assert load_model("ollama:qwen3@http://127.0.0.1:1").base_url == "http://127.0.0.1:1"
-    with pytest.raises(ModelError, match=r"_Lax has no option timeout|cannot be created: timeout: Extra inputs"):
-        load_model("ollama:qwen3", timeout=3)
+    for wrong in (model, "extractive", None):
+        with pytest.raises(ModelError, match="give a provider:model string, or a chat model without options"):
+            load_model(wrong, temperature=0)
+    with pytest.raises(ModelError, match="not the RunnableRetry object"):
+        load_model(model.with_retry())
 
 
 # --- errors ---
 
 
-def _made(kind, module):
-    return type(kind.__name__, (kind,), {"__module__": module})
+class _Failing(ScriptedModel):
+    def _generate(self, *_, **__):
+        raise ValueError("server overloaded")
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        anthropic.APIConnectionError(request=None),
-        _made(Exception, "langchain_google_genai.chat_models")("x"),
-    ],
-    ids=lambda error: type(error).__module__,
-)
-def test_clients_errors_are_told_by_where_their_classes_come_from(error):
-    assert is_provider_error(error)
-
-
-def _raised_in(module, error):
-    """Raise an error in a module of that name, and catch it."""
-    code = compile("def fail(error):\n    raise error\n", module, "exec")
-    namespace = {"__name__": module}
-    exec(code, namespace)
-    with pytest.raises(type(error)) as caught:
-        namespace["fail"](error)
-    return caught.value
-
-
-def test_errors_of_pythons_own_are_told_by_who_raised_them():
-    assert is_provider_error(_raised_in("langchain_openai.chat_models.base", ValueError("server overloaded")))
-    assert is_provider_error(_raised_in("langchain_core.language_models.chat_models", IndexError("no generations")))
-    assert not is_provider_error(_raised_in("arag.files", OSError("no space")))
-    assert not is_provider_error(_raised_in("langchain_core.tools.base", ValueError("x")))
-    assert not is_provider_error(_raised_in("langchain_openai.chat_models.base", ZeroDivisionError("x")))
-    assert not is_provider_error(ValueError("no"))
+def test_whatever_is_raised_in_a_call_of_a_model_is_from_the_model():
+    for call in (_Failing().invoke, lambda text: asyncio.run(_Failing().ainvoke(text))):
+        with pytest.raises(ValueError, match="overloaded") as caught:
+            call("Who?")
+        assert is_from_model(caught.value)
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        int("a bug")
+    assert not is_from_model(caught.value)

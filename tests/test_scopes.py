@@ -167,7 +167,7 @@ def test_commands_take_a_scope(arag, example_index):
     assert "Corrin Ashe-Woldar" in arag(*ask)[1]
     code, out, _ = arag(*ask, *scope)
     assert (code, "Corrin Ashe-Woldar" in out) == (0, False)
-    assert "--where is not valid JSON" in arag("info", *index, "--where", "{")[2]
+    assert "a JSON object is needed" in arag("info", *index, "--where", "{")[2]
 
 
 def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):

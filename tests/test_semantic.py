@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -134,17 +133,3 @@ def test_vectors_have_length_one():
     embedder = load_embedder(Long())
     assert embedder.embed_documents(["a", "b"]).tolist() == pytest.approx(np.array([[0.6, 0.8]] * 2))
     assert embedder.embed_query("a").tolist() == pytest.approx([0.6, 0.8])
-
-
-@pytest.mark.parametrize(
-    ("name", "prompts", "query", "document"),
-    [("qwen", {"query": "find: "}, "find: ", None), ("multilingual-e5-small", {}, "query: ", "passage: ")],
-)
-def test_queries_and_documents_get_their_own_prompts(tmp_path, monkeypatch, name, prompts, query, document):
-    folder = tmp_path / name
-    folder.mkdir()
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
-    made = {}
-    monkeypatch.setattr("langchain_huggingface.HuggingFaceEmbeddings", lambda **options: made.update(options))
-    load_embedder(f"huggingface:{folder}").load()
-    assert (made["query_encode_kwargs"]["prompt"], made["encode_kwargs"]["prompt"]) == (query, document)

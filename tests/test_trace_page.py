@@ -55,7 +55,7 @@ def state(small_index):
 def test_the_page_shows_the_question_the_answer_and_its_sources(state):
     page = parsed(state)
     assert page.h1.get_text() == page.title.get_text() == QUESTION
-    assert words(page.select_one(".answer")) == "Boso the Elder 1 2 , says 3 and [x]. Or not 4 ."
+    assert words(page.select_one(".answer")) == "Boso the Elder [ 1 ; 2 ], says 3 and [x]. Or not 4 ."
     assert "Answered" in words(page.select_one(".badges"))
     assert "2 unsupported citations" in words(page.select_one(".badges"))
     sources = [page.find(id=link["href"].removeprefix("#")) for link in page.select(".answer .cite")]
@@ -81,7 +81,7 @@ def test_each_step_shows_the_text_that_the_model_got(state):
     assert '{"keywords": ["Bo' in words(invalid.select_one(".arguments"))
     assert words(answer.h3) == "Answer"
     assert "1,000 tokens in (400 cached)" in words(search.select(".figures")[-1])
-    assert (total(page, "Steps"), total(page, "Input tokens")) == ("5 4 tool calls", "1,000 400 cached")
+    assert (total(page, "Model calls"), total(page, "Input tokens")) == ("5 4 tool calls", "1,000 400 cached")
     assert "gpt-5-mini-2025-08-07" in words(page.header)
 
 
@@ -104,7 +104,7 @@ def test_what_is_not_known_is_not_zero_and_the_built_in_model_is_free(small_inde
 def test_a_forced_answer_says_why(small_index):
     page = parsed(run(small_index, call("keyword_search", keywords=["Boso"]), AIMessage("Perhaps."), max_steps=1))
     assert words(page.select_one(".badge")) == "Answer forced: the step limit was reached"
-    assert "without tools" in words(page.select(".steps > li")[-1])
+    assert "Forced answer" in words(page.select(".steps > li")[-1])
 
 
 MARKDOWN = f"""# The king
@@ -126,25 +126,22 @@ MARKDOWN = f"""# The king
 def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_loaded(small_index):
     read = call("chunk_read", chunk_ids=["teutberga:0", "lothair:0"])
     answer = parsed(run(small_index, read, AIMessage(MARKDOWN))).select_one(".answer")
-    assert answer.h3.get_text() == "The king"
+    assert answer.h1.get_text() == "The king"
     assert [words(cell) for cell in answer.select("td")] == ["875", "Teutberga died 1"]
     assert SCRIPT in words(answer.select_one("ul > li"))
     links = [link for link in answer.find_all("a") if "cite" not in link.get("class", ())]
-    assert [link["href"] for link in links] == ["https://example.com/a?b=1&c=2"]
+    assert [link["href"] for link in links] == ["https://example.com/a?b=1&c=2", "https://example.com/p.png"]
     assert "[run](javascript:alert(1))" in words(answer)
-    assert "[a picture]" in words(answer)
     assert {tag.name for tag in answer.find_all(True)} <= set(
-        "h3 p strong a ul li code table thead tbody tr th td br".split()
+        "h1 p strong a ul li code table thead tbody tr th td br".split()
     )
 
 
-def test_ids_in_links_leave_them_whole(small_index):
-    url = "https://example.com/?q=teutberga:0"
-    text = f'Her life [teutberga:0]: [see [teutberga:0]]({url} "of teutberga:0") and <{url}>.'
-    cite, link, plain = parsed(run(small_index, AIMessage(text))).select(".answer a")
-    assert cite["href"] == "#source-1"
-    assert (link["href"], link["title"], link.get_text()) == (url, "of teutberga:0", "see [teutberga:0]")
-    assert (plain["href"], plain.get_text()) == (url, url)
+def test_a_citation_in_the_title_of_a_link_leaves_the_link_whole(small_index):
+    (cite, link) = parsed(run(small_index, AIMessage('[teutberga:0] [her](https://x.com "of teutberga:0 a")'))).select(
+        ".answer a"
+    )
+    assert (cite["href"], link["href"], link.get_text()) == ("#source-1", "https://x.com", "her")
 
 
 def test_citations_in_code_and_after_any_character_are_links(small_index):
@@ -175,16 +172,14 @@ def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(ma
     assert all(page.find(id=link["href"].removeprefix("#")) for link in page.find_all("a"))
 
 
-def test_a_state_that_came_as_json_gives_the_same_page(state, small_index):
+def test_a_state_that_came_as_json_gives_the_same_page(state):
     # As LangGraph's server sends messages, and as the records of experiments hold them.
     for messages in ([m.model_dump() for m in state["messages"]], messages_to_dict(state["messages"])):
         assert trace_page(json.loads(json.dumps({**state, "messages": messages}))) == trace_page(state)
-    assert total(parsed({"messages": state["messages"]}), "Steps") == "5 4 tool calls"
+    assert total(parsed({"messages": state["messages"]}), "Model calls") == "5 4 tool calls"
     document = {"id": "x", "title": "X", "url": "javascript:alert(1)", "author": "", "date": ""}
     citation = state["citations"][0] | {"document": document}
-    assert not parsed({**state, "citations": [citation]}).select('.origin a, [href^="javascript"]')
-    output = create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), version="v2")
-    assert "Boso the" in trace_page(output)
+    assert not parsed({**state, "citations": [citation]}).select('[href^="javascript"]')
 
 
 def test_a_run_that_failed_shows_what_there_is_and_why(small_index):

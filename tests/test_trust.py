@@ -171,6 +171,20 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     assert not marker.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "prompts", "query", "document"),
+    [("model", {"query": "ship ship "}, "ship ship ", ""), ("multilingual-e5-small", {}, "query: ", "passage: ")],
+)
+def test_queries_and_documents_get_the_prompts_of_their_model(tmp_path, weights, name, prompts, query, document):
+    plain = load_embedder(f"huggingface:{weights}")
+    folder = shutil.copytree(weights, tmp_path / name)
+    changed_json(folder / "config_sentence_transformers.json", lambda value: value.update(prompts=prompts))
+    embedder = load_embedder(f"huggingface:{folder}")
+    assert embedder.embed_query("ship").tolist() == pytest.approx(plain.embed_query(f"{query}ship"), abs=1e-6)
+    expected = plain.embed_documents([f"{document}ship"])
+    assert embedder.embed_documents(["ship"]).tolist() == pytest.approx(expected, abs=1e-6)
+
+
 # --- addresses and passwords ---
 
 

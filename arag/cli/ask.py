@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from io import TextIOWrapper
@@ -41,15 +41,6 @@ AgentTopKOption = Annotated[
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
-ToolsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tools", metavar="NAME", help="keyword_search, semantic_search or chunk_read; repeatable. Default: all."
-    ),
-]
-PromptOption = Annotated[
-    str | None, typer.Option("--system-prompt", metavar="TEXT", help="Replaces the agent's system prompt.")
-]
 
 
 def ask(
@@ -58,8 +49,6 @@ def ask(
     model: ModelOption = None,
     model_option: ModelOptionsOption = None,
     top_k: AgentTopKOption = DEFAULT_TOP_K,
-    tools: ToolsOption = None,
-    system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -69,11 +58,10 @@ def ask(
             metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer and its sources.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
-    from arag.cli.show import RunView, run_record, show_answer
+    from arag.cli.show import RunView, run_record
     from arag.models.replies import mend_characters
     from arag.retrieval.trust import check_embedder
 
@@ -81,14 +69,12 @@ def ask(
         raise InputError("the question is blank")
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
+    view = None if as_json else RunView()
+    question = mend_characters(question)
     options = read_model_options(model_option)
     check_embedder(index)
-    view = None if quiet or as_json else RunView()
-    question = mend_characters(question)
     with open_scoped(index, where, documents) as opened:
-        conversation = _Conversation(
-            opened, model, options, tools, top_k=top_k, system_prompt=system_prompt, max_steps=max_steps
-        )
+        conversation = _Conversation(opened, model, options, top_k, max_steps)
         try:
             conversation.ask(question, view)
         except BaseException as error:
@@ -96,12 +82,10 @@ def ask(
                 with suppress(InputError):  # the run's error matters more
                     conversation.write_page(html, str(error) or type(error).__name__)
             raise
-    if as_json:
-        print_json(run_record(question, conversation.state))
-    elif view:
+    if view:
         view.show_end(conversation.state)
     else:
-        show_answer(conversation.state)
+        print_json(run_record(question, conversation.state))
     if html is not None:
         conversation.write_page(html)
 
@@ -111,8 +95,6 @@ def chat(
     model: ModelOption = None,
     model_option: ModelOptionsOption = None,
     top_k: AgentTopKOption = DEFAULT_TOP_K,
-    tools: ToolsOption = None,
-    system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -121,17 +103,14 @@ def chat(
 
     Ctrl-C stops an answer, not the conversation. Exit code 1 means that a question failed.
     """
-    from langgraph.checkpoint.memory import InMemorySaver
-
     from arag.cli.show import RunView
     from arag.retrieval.trust import check_embedder
 
+    code, is_interrupted = 0, False
     options = read_model_options(model_option)
     check_embedder(index)
-    settings: dict[str, Any] = {"top_k": top_k, "system_prompt": system_prompt, "max_steps": max_steps}
-    code, is_interrupted = 0, False
     with open_scoped(index, where, documents) as opened:
-        conversation = _Conversation(opened, model, options, tools, checkpointer=InMemorySaver(), **settings)
+        conversation = _Conversation(opened, model, options, top_k, max_steps)
         for question in _read_questions():
             try:
                 view = RunView()
@@ -184,26 +163,26 @@ class _Conversation:
     tool does, which may be waiting for a service that hangs.
     """
 
-    def __init__(
-        self, index: Index, model: str | None, options: dict[str, Any], tools: Sequence[str] | None, **settings: Any
-    ) -> None:
+    def __init__(self, index: Index, model: str | None, options: dict[str, Any], top_k: int, max_steps: int) -> None:
+        from langgraph.checkpoint.memory import InMemorySaver
+
         from arag.graph.graph import create_arag_agent
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
-        from arag.retrieval.tools import TOOL_NAMES
 
         self._model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
-        self._agent = create_arag_agent(load_model(model, **options), index, tools=tools or TOOL_NAMES, **settings)
+        settings: dict[str, Any] = {"top_k": top_k, "max_steps": max_steps, "checkpointer": InMemorySaver()}
+        self._agent = create_arag_agent(load_model(self._model, **options), index, **settings)
         self.state: Any = {}
 
     def ask(self, question: str, view: RunView | None) -> None:
         """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
-        from arag.models.asking import is_provider_error
+        from arag.models.chat import is_from_model
 
         self.state = {}
         try:
             _event_loop().run(self._stream(question, view))
         except Exception as error:
-            if not is_provider_error(error):
+            if not is_from_model(error):
                 raise
             raise ModelError(f"the model {self._model} failed: {error}") from error
         finally:
@@ -251,25 +230,19 @@ def mcp(
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.")] = 8765,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="File with the token that clients must send over HTTP. Default: $ARAG_MCP_TOKEN.",
-        ),
-    ] = None,
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
-    """Serve an index to other agents, over the Model Context Protocol (MCP)."""
+    """Serve an index to other agents, over the Model Context Protocol (MCP).
+
+    Over HTTP, clients must send the token in $ARAG_MCP_TOKEN, if it is set.
+    """
     from arag.mcp import TOKEN_VARIABLE, serve_mcp
     from arag.models.chat import MODEL_VARIABLE
     from arag.retrieval.trust import check_embedder
 
     check_embedder(index)
-    token = token_file.read_text("utf-8", "replace").strip() if token_file else os.environ.get(TOKEN_VARIABLE) or None
+    token = os.environ.get(TOKEN_VARIABLE)
     if not http:  # a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     with open_scoped(index, where, documents) as opened:

@@ -195,16 +195,17 @@ def info(
 def list_documents(
     index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the documents of an index: ids, titles, chunks and sources, with tabs between; with --json, metadata too."""
+    """List the documents of an index: id, title, number of chunks and source, separated by tabs.
+
+    With --json, print their metadata, too.
+    """
     with open_scoped(index, where, documents) as opened:
         if as_json:
             print_json({"documents": [asdict(document) for document in opened.documents()]})
             return
         listed = list(opened.documents())
         if not listed:
-            err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
-        elif out.is_terminal:
-            print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
+            err.print("There are no documents.")
         for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
@@ -220,33 +221,24 @@ def search(
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
-    paper: Annotated[bool, typer.Option("--paper", help="List chunks by the paper's scores.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search an index without a model, and show what an agent is shown of the chunks; --json has the paper's list, too.
+    """Search an index without a model, and print what an agent would see.
 
-    A search finds chunks with keywords, or with sentences close in meaning to a text.
+    With --json, print the chunks that rank first by the paper's scores.
     """
     from arag.retrieval.functions import search_keywords, search_meaning
-    from arag.retrieval.present import Held, Shown
-    from arag.retrieval.render import render_keywords, render_semantic
+    from arag.retrieval.present import Held
 
-    results: Any = None
     query, is_keyword = " ".join(text), kind == "keyword"
     with open_scoped(index, where, documents) as opened:
-        if paper or as_json:
+        if as_json:
             results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
-        if paper:
-            hits = Shown(results.hits)
-            shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
+            print_json(asdict(results))
         elif is_keyword:
-            shown = search_keywords(opened, text, Held(), top_k=top_k).text
+            out.print(search_keywords(opened, text, Held(), top_k=top_k).text)
         else:
-            shown = search_meaning(opened, [query], Held(), top_k=top_k).text
-    if as_json:
-        print_json(asdict(results) | {"shown": shown})
-    else:
-        out.print(shown)
+            out.print(search_meaning(opened, [query], Held(), top_k=top_k).text)
 
 
 def read(

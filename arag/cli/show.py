@@ -26,7 +26,6 @@ class RunView:
         self._message_id: str | None = None
         self._text = ""  # of the message that was shown last
         self._step = 0
-        self._arguments: dict[str | None, Any] = {}  # of the last message's calls, by their ids
 
     def show(self, mode: str, event: Any) -> None:
         """Show what a run streams in the modes `messages` and `updates`."""
@@ -40,23 +39,18 @@ class RunView:
             if node == "agent":
                 self._step += 1
                 message = update["messages"][-1]
-                calls = (*message.tool_calls, *message.invalid_tool_calls)
-                self._arguments = {call["id"]: call["args"] for call in calls}
+                for call in (*message.tool_calls, *message.invalid_tool_calls):
+                    self._show_call(call["name"] or "", call["args"])
             elif node == "tools":
                 for result in update["messages"]:
-                    self._show_call(result)
+                    _show_result(result)
             elif node == "force_answer":
                 out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
 
-    def _show_call(self, result: ToolMessage) -> None:
-        arguments = self._arguments.get(result.tool_call_id)
+    def _show_call(self, name: str, arguments: Any) -> None:
         named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
         shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
-        out.print(styled((f"{self._step:>2}", "dim"), " ", (result.name or "", "bold cyan"), f" {shown}"))
-        artifact = result.artifact or {}
-        chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
-        tokens = artifact.get("retrieved_tokens", 0)
-        out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+        out.print(styled((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}"))
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -69,8 +63,7 @@ class RunView:
         if self._text.strip() != state["answer"]:
             self._write(None, state["answer"])
             self.end_line()
-        show_sources(state)
-        out.print()
+        _show_sources(state)
         _show_counts(state)
 
     def _write(self, message_id: str | None, piece: str) -> None:
@@ -84,14 +77,14 @@ class RunView:
         self._text += piece
 
 
-def show_answer(state: State) -> None:
-    """Print an answer and its sources."""
-    out.print(state["answer"])
-    show_sources(state)
+def _show_result(result: ToolMessage) -> None:
+    artifact = result.artifact or {}
+    chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+    tokens = artifact.get("retrieved_tokens", 0)
+    out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
 
-def show_sources(state: State) -> None:
-    """Print the sources of an answer: the chunks, their documents, and the sentences that bear the answer."""
+def _show_sources(state: State) -> None:
     if state["citations"]:
         out.print()
         out.print("Sources", style="bold")
@@ -107,18 +100,19 @@ def show_sources(state: State) -> None:
 
 
 def _show_counts(state: State) -> None:
-    totals, usage = total_retrieval(state["trace"]), state["usage"]
-    out.print(
-        f"{count(state['steps'], 'step')}, {count(totals['tool_calls'], 'tool call')}, "
-        f"{count(totals['retrieved_tokens'], 'retrieved token')} ({totals['evidence_tokens']:,} of evidence), "
-        f"{count(totals['chunks_read'], 'chunk')} read, {state['stop_reason']}",
-        style="dim",
-    )
+    totals, usage, dollars = total_retrieval(state["trace"]), state["usage"], cost(state["model_calls"])
+    counts = [
+        count(state["steps"], "step"),
+        count(totals["tool_calls"], "tool call"),
+        count(totals["retrieved_tokens"], "retrieved token"),
+        f"{count(totals['chunks_read'], 'chunk')} read",
+    ]
     if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
-        used = f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached), "
-        used += count(usage["output_tokens"], "output token")
-        dollars = cost(state["model_calls"])
-        out.print(used + (f", {format_dollars(dollars)}" if dollars is not None else ""), style="dim")
+        counts.append(f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached)")
+        counts.append(count(usage["output_tokens"], "output token"))
+    if dollars:
+        counts.append(format_dollars(dollars))
+    out.print(f"\n{', '.join(counts)}, {state['stop_reason']}", style="dim")
 
 
 def run_record(question: str, state: State) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from arag.models.names import (
     HUGGINGFACE,
     ModelName,
     connection_options,
-    explain_missing_key,
     parse_embedder,
 )
 
@@ -166,15 +165,11 @@ def load_embeddings(name: ModelName) -> Embeddings:
         return load_huggingface(name.model)
     from langchain.embeddings import init_embeddings
 
-    if why := explain_missing_key(name):
-        raise ModelError(why)
     options = connection_options(name)
     if name.provider == "openai":
         # Servers other than OpenAI's do not accept token ids in place of texts.
         options |= {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
-    except ImportError as error:
-        raise ModelError(f"the embedder {name} needs a package: {error}") from error
-    except (ValueError, TypeError) as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise ModelError(f"the embedder {name} cannot be created: {error}") from error

@@ -28,16 +28,10 @@ _MAX_CALLS = 8
 _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
 _MAX_KEYWORDS = 8
-_REPEAT_SHARE = 0.05  # of a word that an earlier quote has
-_LINK_BONUS = 0.6  # for a name that an earlier quote has brought up
+_LINK_BONUS = 1.2  # words that a name counts for that an earlier quote has brought up
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-_ASKS_NUMBER = re.compile(r"\b(?:year|when|version|how (?:many|much|long|old|often|far))\b")
-_ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b")
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|forty|fifty|hundred|dozen)\b"
-)
 # What `arag.graph.prompts` writes, and how chunks begin in it and in what `chunk_read` returns.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
 _BLOCK = re.compile(r"^\[([^\]\n]+)\](?: \(-?\d\.\d\d\))?(?: (.*)|$)((?:\n(?!\[[^\]\n]+\](?: |$)).*)*)", re.MULTILINE)
@@ -113,11 +107,9 @@ class _Notes:
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts as the tools write them."""
         for chunk_id, head, body in _BLOCK.findall(text):
-            title, colon, excerpt = head.partition(": ")
-            if body.strip() or not colon:
-                title, excerpt = _PLACE.sub("", head), body
-            for sentence in _SENTENCE_END.split(_LINE.sub(r"\n\n\g<0>\n\n", excerpt)):
-                self.add(chunk_id, title, sentence)
+            title, _, excerpt = head.partition(": ")
+            for sentence in _SENTENCE_END.split(_LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")):
+                self.add(chunk_id, _PLACE.sub("", title), sentence)
 
 
 def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
@@ -187,16 +179,13 @@ def question_keywords(question: str) -> list[str]:
 
 def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
-    asked = content_words(notes.question)
-    open_words = set(asked)
+    open_words = content_words(notes.question)
     quotes: list[_Sentence] = []
     links: set[str] = set()  # new names
 
     def gain(s: _Sentence) -> float:
-        linked = sum(name in s.text.lower() for name in links)
-        value = len(open_words & s.words) + _REPEAT_SHARE * len(asked & s.words) + _LINK_BONUS * (linked and 1 + linked)
-        is_expected = quotes and _is_expected(s, notes.question)  # the first sentence says what the question is about
-        return value * (1 + s.similarity) * (2 if is_expected else 1)
+        is_linked = any(name in s.text.lower() for name in links)
+        return (len(open_words & s.words) + _LINK_BONUS * is_linked) * (1 + s.similarity)
 
     pool = list(notes.sentences.values())
     while pool and len(quotes) < _MAX_QUOTES and gain(best := max(pool, key=gain)) > 0:
@@ -207,13 +196,6 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     return quotes
 
 
-def _is_expected(sentence: _Sentence, question: str) -> bool:
-    """Return whether a sentence holds the kind of thing that a question asks for."""
-    if _ASKS_NUMBER.search(question.lower()):
-        return bool(_NUMBER.search(sentence.text))
-    return bool(_ASKS_NAME.search(question.lower())) and any(n in sentence.text for n in sentence.new_names(question))
-
-
 def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     """Quote the sentences, starting with the one that best covers the question's first words."""
     if not quotes:
@@ -221,8 +203,7 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     stems = [stem(word) for word in list_words(notes.question)]
 
     def aim(quote: _Sentence) -> float:
-        covered = sum(1 / place for place, word in enumerate(stems, 1) if word in quote.words)
-        return covered * (1 + _is_expected(quote, notes.question))
+        return sum(1 / place for place, word in enumerate(stems, 1) if word in quote.words)
 
     first = max(quotes, key=aim)
     lines = [

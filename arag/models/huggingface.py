@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,17 +36,18 @@ def load_huggingface(model: str) -> Embeddings:
     from langchain_huggingface import HuggingFaceEmbeddings
 
     full_name = model if "/" in model else f"sentence-transformers/{model}"  # as that library takes names
-    folder = download(full_name, _FILES) if is_hub_id(model) else Path(model)
+    folder = download(full_name, _FILES) if is_hub_id(model) else model
+    hide_progress_bars()
     try:
-        settings = folder / "config_sentence_transformers.json"
-        prompts = json.loads(settings.read_text("utf-8")).get("prompts", {}) if settings.exists() else {}
-        prompts |= _E5_PROMPTS if _E5.search(model) else {}
-        hide_progress_bars()
         return HuggingFaceEmbeddings(
             model_name=str(folder),
-            model_kwargs={"trust_remote_code": False, "model_kwargs": {"use_safetensors": True}},
-            encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("document")},
-            query_encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("query")},
+            model_kwargs={
+                "trust_remote_code": False,
+                "model_kwargs": {"use_safetensors": True},
+                "prompts": _E5_PROMPTS if _E5.search(model) else None,
+            },
+            encode_kwargs={"prompt_name": "document", "normalize_embeddings": True},
+            query_encode_kwargs={"prompt_name": "query", "normalize_embeddings": True},
         )
     except (OSError, ValueError) as error:
         raise ModelError(
@@ -61,8 +61,8 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
 
     Args:
         model: Its name on the model hub.
-        files: Names of files that are needed, and patterns of others.
-        hint: What else helps if there is neither.
+        files: Patterns of the files that are needed.
+        hint: What else helps if the model is in neither.
 
     Raises:
         ModelError: The model is not there.
@@ -70,15 +70,12 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(model, allow_patterns=list(files)))
-        if missing := [name for name in files if "*" not in name and not (folder / name).is_file()]:
-            raise FileNotFoundError(f"the hub's cache lacks {', '.join(missing)}")
+        return Path(snapshot_download(model, allow_patterns=list(files)))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the embedder {model} is not on this machine, and downloading it from the model hub failed "
             f"({_first_line(error)}). {hint}A folder with a model works too: huggingface:/path/to/model"
         ) from error
-    return folder
 
 
 def hide_progress_bars() -> None:

@@ -7,20 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from arag.errors import InputError
+from arag.errors import InputError, ModelError
 
 HUGGINGFACE = "huggingface"
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
 MULTILINGUAL_EMBEDDER = f"{HUGGINGFACE}:intfloat/multilingual-e5-small"
-KEY_VARIABLES = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-}
 
 _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or in words of their own
 _EXAMPLE_URL = "http://localhost:8000/v1"
@@ -35,35 +27,47 @@ _HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 class ModelName:
     """A model's name, in its parts."""
 
-    provider: str  # empty if the text has none
-    model: str  # empty if the text has none
+    provider: str
+    model: str
     base_url: str | None = None
 
     def __str__(self) -> str:
         """Return the name as it is stored and shown."""
         return f"{self.provider}:{self.model}" + (f"@{self.base_url}" if self.base_url else "")
 
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that usually holds the provider's key."""
+        return f"{self.provider.upper()}_API_KEY"
+
 
 def parse_name(text: str) -> ModelName:
     """Parse a model's name: `provider:model` or `provider:model@base_url`.
 
     Raises:
-        InputError: The text contains unprintable characters, or an address after the @ that is not a valid base URL.
+        InputError: The text is not of this form, contains unprintable characters, or has an address that is not a valid
+            base URL.
     """
     if not text.isprintable():
         raise InputError("the model's name contains unprintable characters")
     name, url = [*re.split(r"@(?=(?i:https?)://)", text, maxsplit=1), ""][:2]
-    provider, _, model = name.partition(":")
     # No message repeats an address that is not valid: it may hold a password.
     if url and not _URL.fullmatch(url):
         raise InputError(
             f"the address of {name} is not a valid base URL: give one like {_EXAMPLE_URL}, without a query, a user or "
             "a password"
         )
+    provider, _, model = name.partition(":")
+    provider = provider.replace("-", "_").lower()  # as LangChain normalises it
     # Texts and keys would go to the provider's own address. Folders may have any name.
-    if provider.lower() != HUGGINGFACE and (address := _ADDRESS.search(model)):
+    if provider != HUGGINGFACE and (address := _ADDRESS.search(model)):
         name = f"{provider}:{model[: address.start()]}"
         raise InputError(f"{name}@... has an address without http:// or https://: give one like {name}@{_EXAMPLE_URL}")
+    if not provider or not model:
+        raise InputError(
+            f"unknown model {name!r}: give provider:model, such as openai:gpt-5-mini, and for an OpenAI-compatible "
+            f"server its address, too: openai:qwen3@{_EXAMPLE_URL}"
+        )
     return ModelName(provider, model, url or None)
 
 
@@ -71,14 +75,9 @@ def parse_embedder(text: str) -> ModelName:
     """Parse an embedder's name.
 
     Raises:
-        InputError: It does not have the form `provider:model`, or its base URL is not valid.
+        InputError: It is not a model's name, or a model that runs on this machine has a base URL.
     """
     name = parse_name(text)
-    if not name.provider or not name.model:
-        raise InputError(
-            f"unknown embedder {text!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
-            "openai:text-embedding-3-small"
-        )
     if name.provider != HUGGINGFACE:
         return name
     if name.base_url is not None:
@@ -94,20 +93,18 @@ def is_hub_id(model: str) -> bool:
     return _HUB_ID.fullmatch(model) is not None
 
 
-def connection_options(name: ModelName) -> dict[str, Any]:
+def connection_options(name: ModelName, *, has_key: bool = False) -> dict[str, Any]:
     """Return the options that connect a provider's LangChain class to the server of a name, if it has one.
 
-    OpenAI's and Anthropic's clients refuse to start without a key; your own server needs none.
+    Raises:
+        ModelError: The provider needs a key, and neither the caller nor the environment has one.
     """
     options: dict[str, Any] = {"base_url": name.base_url} if name.base_url else {}
-    if name.base_url and name.provider in _NEEDS_KEY and not os.environ.get(KEY_VARIABLES[name.provider]):
-        options["api_key"] = "none"
+    if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
+        if name.base_url:
+            options["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
+        elif not has_key:
+            raise ModelError(
+                f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}"
+            )
     return options
-
-
-def explain_missing_key(name: ModelName) -> str | None:
-    """Say which key a model needs, if it needs one and the environment lacks it."""
-    if name.base_url or name.provider not in _NEEDS_KEY or os.environ.get(KEY_VARIABLES[name.provider]):
-        return None
-    variable = KEY_VARIABLES[name.provider]
-    return f"{name} needs a key: set {variable}, or name your own server: {name}@{_EXAMPLE_URL}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +24,6 @@ from arag.files import make_folder, written_whole
 from arag.models.huggingface import download, hide_progress_bars
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
     from tokenizers import Encoding
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -33,8 +32,7 @@ _HUB_FILE = "onnx/model.onnx"
 _TOKENIZER = "tokenizer.json"
 _DIMENSION = 384
 _MAX_TOKENS = 256  # of a sentence, as sentence-transformers reads it; what follows is cut off
-_AT_ONCE = 32  # sentences in a batch
-_TOKENS_AT_ONCE = 2_048  # in a batch, with the padding: what a batch takes in memory grows with them
+_BATCH = 8  # sentences; larger batches are no faster, and take more memory
 _MAX_THREADS = 8
 _OPSET = 17
 
@@ -50,40 +48,25 @@ class OnnxEmbeddings(Embeddings):
     def __init__(self, model: Path | bytes, tokenizer: Path) -> None:
         # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        from onnxruntime import InferenceSession, SessionOptions
         from tokenizers import Tokenizer
 
-        self._model = model
-        self._session = self._open(threads=0)
-        self._shares_batches = True
+        options = SessionOptions()
+        options.log_severity_level = 3  # errors
+        options.intra_op_num_threads = 1  # cores that share a batch wait for each other at every step
+        self._session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._inputs = [each.name for each in self._session.get_inputs()]
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MAX_TOKENS)
 
-    def _open(self, threads: int) -> InferenceSession:
-        """Open the model; so many threads share the work on a batch, or 0 for one on each core."""
-        from onnxruntime import InferenceSession, SessionOptions
-
-        options = SessionOptions()
-        options.log_severity_level = 3  # errors
-        options.intra_op_num_threads = threads
-        # Threads that spin while they wait for work would take the processor from those that read and write.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        return InferenceSession(self._model, options, providers=["CPUExecutionProvider"])
-
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed sentences, those with about the same number of tokens together: the shorter ones are padded.
-
-        Of many sentences, each core computes batches of its own: cores that share one wait for each other at every
-        step. Queries are then embedded on one core, too.
-        """
+        """Embed sentences in batches, each core its own; sentences of about the same length share one, for padding."""
         encodings = self._tokenizer.encode_batch(texts)
-        batches = list(_make_batches([len(encoding) for encoding in encodings]))
-        if len(batches) > 1 and self._shares_batches:
-            self._session = self._open(threads=1)
-            self._shares_batches = False
+        order = sorted(range(len(texts)), key=lambda place: -len(encodings[place]))
+        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
         vectors = np.empty((len(texts), _DIMENSION), dtype=np.float32)
-        with ThreadPoolExecutor(_count_threads()) as pool:
+        with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
             results = pool.map(lambda batch: self._embed([encodings[place] for place in batch]), batches)
             for batch, some in zip(batches, results, strict=True):
                 vectors[batch] = some
@@ -104,21 +87,6 @@ class OnnxEmbeddings(Embeddings):
         (tokens, *_) = self._session.run(None, {name: inputs[name] for name in self._inputs})
         means = np.einsum("bsd,bs->bd", tokens, mask.astype(np.float32)) / mask.sum(axis=1, keepdims=True)
         return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), dtype=np.float32)
-
-
-def _make_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Group texts by their length in tokens, the longest first; yield their places."""
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    start = 0
-    while start < len(order):
-        size = max(1, min(_AT_ONCE, _TOKENS_AT_ONCE // max(1, lengths[order[start]])))
-        yield order[start : start + size]
-        start += size
-
-
-def _count_threads() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(_MAX_THREADS, cores or 1)
 
 
 def load_onnx() -> OnnxEmbeddings:

@@ -119,7 +119,7 @@ def run(
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
     for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
-        options = read_model_options(model_option, effort)
+        options = ({"reasoning_effort": effort} if effort else {}) | read_model_options(model_option)
         models[target / name] = load_patient(model, **options)
         plans[target / name] = Plan(
             questions=str(questions.resolve()),

@@ -52,9 +52,11 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     code, out, _ = arag("search", "keyword", "Skellavy", "Grey Petrel", "--index", index, "--top-k", 2)
     assert (code, "Grey Petrel: 3 chunks" in out, out.count("\n[")) == (0, True, 2)
     semantic = ["search", "semantic", "lens of", "the light", "--index", index, "--top-k", 3]
-    assert json.loads(arag(*semantic, "--json")[1])["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
+    found = json.loads(arag(*semantic, "--json")[1])
+    assert found["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
     with open_index(index) as opened:
         shown = make_tools(opened, top_k=3)[1].invoke({"queries": ["lens of the light"]})
+    assert found["shown"] == shown != arag(*semantic, "--paper")[1].rstrip("\n")
     assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)

@@ -358,6 +358,6 @@ class TestList:
         assert out.splitlines() == [*(f"mills/{n}\tMill {n}\t1\t" for n in range(3)), "ship\t\t1\ta.pdf"]
         ship = {"id": "ship", "title": "", "source": "a.pdf", "metadata": {"source": "a.pdf"}, "chunks": 1}
         assert json.loads(arag("list", "--index", backend, "--json")[1])["documents"][-1] == ship
-        assert arag("list", "--index", backend, "--documents", "x")[2] == "There are no documents.\n"
+        assert arag("list", "--index", backend, "--documents", "x")[2] == "No document of the index is in the scope.\n"
         remove(["ship", *(f"mills/{n}" for n in range(3))], backend)
-        assert arag("list", "--index", backend)[1:] == ("", "There are no documents.\n")
+        assert arag("list", "--index", backend)[1:] == ("", "The index is empty.\n")

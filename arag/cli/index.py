@@ -205,7 +205,9 @@ def list_documents(
             return
         listed = list(opened.documents())
         if not listed:
-            err.print("There are no documents.")
+            err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
+        elif out.is_terminal:
+            print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
         for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
@@ -221,24 +223,33 @@ def search(
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
+    paper: Annotated[bool, typer.Option("--paper", help="List chunks by the paper's scores.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search an index without a model, and print what an agent would see.
 
-    With --json, print the chunks that rank first by the paper's scores.
+    With --json, print the chunks that rank first by the paper's scores, too.
     """
     from arag.retrieval.functions import search_keywords, search_meaning
-    from arag.retrieval.present import Held
+    from arag.retrieval.present import Held, Shown
+    from arag.retrieval.render import render_keywords, render_semantic
 
+    results: Any = None
     query, is_keyword = " ".join(text), kind == "keyword"
     with open_scoped(index, where, documents) as opened:
-        if as_json:
+        if paper or as_json:
             results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
-            print_json(asdict(results))
+        if paper:
+            hits = Shown(results.hits)
+            shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
         elif is_keyword:
-            out.print(search_keywords(opened, text, Held(), top_k=top_k).text)
+            shown = search_keywords(opened, text, Held(), top_k=top_k).text
         else:
-            out.print(search_meaning(opened, [query], Held(), top_k=top_k).text)
+            shown = search_meaning(opened, [query], Held(), top_k=top_k).text
+    if as_json:
+        print_json(asdict(results) | {"shown": shown})
+    else:
+        out.print(shown)
 
 
 def read(

@@ -1,4 +1,4 @@
-"""The office that a benchmark asks about: all its files are read, and the answers stand where the questions say."""
+"""The files of an invented company: all are read, and the answers stand where the questions say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arag.ingest.documents import Document
 from arag.ingest.formats import Readers
 from arag.ingest.sources import SourceReader
 
-QUESTIONS = load_questions(Path(__file__).parent.parent / "benchmarks" / "office_questions.json")
+QUESTIONS = load_questions(Path(__file__).parent.parent / "examples" / "company" / "questions.json")
 
 
 @pytest.fixture(scope="module")

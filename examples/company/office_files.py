@@ -1,8 +1,8 @@
 """Writes the files of an invented maker of flow meters: policies, minutes, mails, workbooks, slides and reports.
 
-    python benchmarks/office_files.py FOLDER
+    python examples/company/office_files.py FOLDER
 
-`office_questions.json` asks about them. As in an office, later minutes replace decisions of earlier ones, tables are
+`questions.json` asks about them. As in an office, later minutes replace decisions of earlier ones, tables are
 longer than a chunk, sheets and reports have the same labels, and abbreviations are explained elsewhere. The texts are
 in `office_texts.md`, which says how it is to be read.
 """

@@ -168,17 +168,3 @@ def test_commands_take_a_scope(arag, example_index):
     code, out, _ = arag(*ask, *scope)
     assert (code, "Corrin Ashe-Woldar" in out) == (0, False)
     assert "a JSON object is needed" in arag("info", *index, "--where", "{")[2]
-
-
-def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):
-    questions = tmp_path / "questions.json"
-    question = {"id": "1", "question": "Who was the shipwright of the Grey Petrel?", "answer": "Hesper Quillorne"}
-    questions.write_text(json.dumps([question]), encoding="utf-8")
-    run = ["eval", "run", "--questions", questions, "--index", example_index.path, "--out", tmp_path / "run"]
-    run += ["--method", "arag", "--method", "naive-rag", "--model", "extractive"]
-    assert arag(*run, "--documents", "ships/*", "--json")[0] == 0
-    for method in ("arag", "naive-rag"):
-        record = json.loads((tmp_path / "run" / "records" / f"{method}.jsonl").read_text())
-        shown = {chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]}
-        assert {chunk_id.partition("/")[0] for chunk_id in {*shown, *record["read_chunks"]}} == {"ships"}
-    assert "scope was {'documents': ['ships/*']}, now None" in arag(*run)[2]

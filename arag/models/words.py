@@ -17,6 +17,10 @@ _STOP_WORDS = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 # Without spaces between words (Chinese, katakana) or with endings joined to them (Korean): characters count in pairs.
 _UNSPACED = re.compile(r"[\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3]+")
+_BETWEEN_WORDS = re.compile(  # particles and question words that may stand between two words of these; all hiragana
+    "什么时候|为什么|什么|怎么样|怎么|怎样|如何|多少|哪[些里个年位]?|哪|谁|几年|吗|呢|的|了|是|在|和|与|被|把|什麼時候|為什麼|什麼|誰|何|嗎"
+    "|[\u3041-\u309f]+"
+)
 _NAME = re.compile(
     r"(?:[A-Z][\w'’.-]*\w|[A-Z])(?:\s+(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}(?:[A-Z][\w'’.-]*\w|[A-Z]\.?|\d+))*"
 )
@@ -40,7 +44,8 @@ def find_names(text: str) -> list[str]:
 
 def list_words(text: str) -> list[str]:
     """Return the words of a text in lower case, each once, without stop words."""
-    words = [_POSSESSIVE.sub("", word.lower()) for word in _WORD.findall(text)]
+    runs = [_POSSESSIVE.sub("", run.lower()) for run in _WORD.findall(text)]
+    words = [word for run in runs for word in (_BETWEEN_WORDS.split(run) if _UNSPACED.search(run) else [run])]
     return [word for word in dict.fromkeys(words) if word not in _STOP_WORDS and len(word) > 1]
 
 

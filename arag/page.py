@@ -168,6 +168,7 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
 # Without HTML and pictures. Indented code and definitions of links, which answers do not mean, would hide citations.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 _MARKDOWN.disable(["code", "image", "reference"])
+_MARKDOWN.validateLink = is_web_address  # type: ignore[method-assign]
 
 
 def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
@@ -181,14 +182,13 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
         answer = re.sub(cited, lambda match: f"\ue000{numbers[match[1] or match[2]]}\ue001", answer)
     html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
 
-    def link(match: re.Match[str]) -> str:
-        number = match[1]
-        if number is None:  # a tag, whose attributes may hold ids, too
-            return match[0]
-        kind = "cite" if sources[int(number) - 1]["seen"] else "cite bad"
-        return f'<a class="{kind}" href="#source-{number}">{number}</a>'
-
-    return Markup(re.sub(r"<[^>]*>|\ue000(\d+)\ue001", link, html))  # noqa: S704 - the renderer escapes HTML
+    links = {
+        f"\ue000{number}\ue001": f'<a class="{kind}" href="#source-{number}">{number}</a>'
+        for number, kind in enumerate(("cite" if source["seen"] else "cite bad" for source in sources), 1)
+    }
+    # Tags stay as they are: their attributes may hold ids, too.
+    html = re.sub("<[^>]*>|\ue000\\d+\ue001", lambda match: links.get(match[0], match[0]), html)
+    return Markup(html)  # noqa: S704 - the renderer escapes HTML
 
 
 # --- templates ---

@@ -31,7 +31,7 @@ _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
 # What an email has besides what it says: headers, and the replies that it quotes. Other texts have lines with ">", too.
 _ASIDE = re.compile(
     r"^>.*|^(?:From|To|Cc|Sent|Subject): .*"
-    r"|^(?:On .{5,80}(?:\n.{0,80})?\bwrote:|-+ ?Original Message ?-+)(?:\s*(?![\s>])[\s\S]*)?",
+    r"|^(?:On .{5,80}(?:\n.{0,80})?\bwrote:[ \t]*$|-+ ?Original Message ?-+)(?:\s*(?![\s>])[\s\S]*)?",
     re.MULTILINE,
 )
 _GREETING = re.compile(

@@ -98,7 +98,7 @@ class Context(BaseModel):
         if not isinstance(context, Context):
             # Ignoring the scope in a context of another type would show what it hides.
             scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
-            context = Context(scope=scope) if isinstance(scope, Scope | dict) else Context()
+            context = Context(scope=scope) if isinstance(scope, Scope | Mapping) else Context()
         changed = context.model_fields_set & Context.model_fields.keys()
         return self.model_copy(update={name: getattr(context, name) for name in changed})
 

@@ -20,8 +20,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolCallTransformer
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
+from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
@@ -34,13 +36,13 @@ from arag.graph.state import (
     OutputState,
     State,
     StopReason,
+    as_sent,
     count_context_tokens,
     find_run,
     kind_of_reply,
     repair_reply,
     split_turn,
     union,
-    with_readable_calls,
 )
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
@@ -115,11 +117,12 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     builder.add_node("tools", Tools(load))
     builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
     builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
-    builder.add_conditional_edges("agent", loop.route_reply, ["tools", "force_answer", END])
+    builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    limit = 2 * MAX_STEPS + 3  # two nodes a step, and a forced answer
-    return builder.compile(**options).with_config(recursion_limit=limit)
+    # What `stream_events(version="v3")` reports in addition to messages and states.
+    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
+    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
 
 
 # --- the nodes ---
@@ -214,7 +217,7 @@ def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[
 def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
     """Return the node's update, with an error as the result of each call whose arguments are not JSON."""
     messages = [each for each in done if isinstance(each, ToolMessage)]
-    for call in cast("AIMessage", state["messages"][-1]).invalid_tool_calls:
+    for call in cast("AIMessage", split_turn(state["messages"])[1][-1]).invalid_tool_calls:
         text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
         messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
     read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
@@ -239,7 +242,7 @@ class _Loop:
         fitting = trim_messages(
             earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
         )
-        return cast("list[AnyMessage]", fitting), [with_readable_calls(message) for message in turn]
+        return cast("list[AnyMessage]", fitting), as_sent(turn)
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""

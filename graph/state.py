@@ -160,12 +160,22 @@ def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     return list(turn[first:])
 
 
-def with_readable_calls(message: AnyMessage) -> AnyMessage:
-    """Return a message as providers accept it: with empty arguments in place of those that are not JSON."""
-    if not isinstance(message, AIMessage) or not message.invalid_tool_calls:
-        return message
-    emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
-    return message.model_copy(update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []})
+def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
+
+    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
+    """
+    answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
+    sent: list[AnyMessage] = []
+    for message in turn:
+        sent.append(message)
+        if isinstance(message, AIMessage) and kind_of_reply(message) == "calls":
+            emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
+            calls = [*message.tool_calls, *emptied]
+            sent[-1] = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
+            missing = [call["id"] or "" for call in calls if call["id"] not in answered]
+            sent += [ToolMessage("No result.", tool_call_id=call_id, status="error") for call_id in missing]
+    return sent
 
 
 def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:

@@ -245,10 +245,17 @@ def test_greetings_headers_and_quoted_replies_of_a_mail_are_not_quoted(make_inde
     assert [quote["text"] for quote in citation["quotes"]] == ["Grevane cut the lens."]
 
 
-def test_what_other_texts_quote_is_quoted(make_index):
-    index = make_index([{"id": "page", "text": "He wrote this:\n\n> Grevane cut the lens in 1746."}])
-    [citation] = parse_citations("Grevane cut it in 1746 [page:0].", index, ["page:0"], [])
-    assert [quote["text"] for quote in citation["quotes"]] == ["> Grevane cut the lens in 1746."]
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("He wrote this:\n\n> Grevane cut the lens in 1746.", "> Grevane cut the lens in 1746."),
+        ("On 12 May 1851 Ada Venn wrote: it is safe. Grevane cut the lens in 1746.", "Grevane cut the lens in 1746."),
+    ],
+)
+def test_what_other_texts_quote_is_quoted(make_index, text, quoted):
+    index = make_index([{"id": "page", "text": text}])
+    [citation] = parse_citations("Grevane cut the lens in 1746 [page:0].", index, ["page:0"], [])
+    assert [quote["text"] for quote in citation["quotes"]] == [quoted]
 
 
 @given(

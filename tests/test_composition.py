@@ -51,6 +51,13 @@ def test_what_other_agents_did_in_a_parent_is_no_part_of_the_run(small_index):
     assert trace_page(agent.invoke({"messages": state["messages"]})).count('class="number"') == 2
 
 
+def test_a_call_that_a_parent_leaves_without_a_result_gets_one(small_index):
+    model = ScriptedModel(ANSWER)
+    handoff = calls(("transfer", {}), ("other", {}), ids=["t", "o"]), ToolMessage("Transferred.", tool_call_id="t")
+    create_arag_agent(model, small_index).invoke({"messages": [*asked()["messages"], *handoff]})
+    assert_paired(model.calls[0].messages)
+
+
 # --- budgets inside a parent ---
 
 

@@ -114,6 +114,15 @@ def test_a_person_edits_a_tool_call_before_it_is_made(small_index, checkpointer)
     assert_paired(state["messages"])
 
 
+def test_a_person_asks_something_else_before_a_tool_call_is_made(small_index, checkpointer):
+    model = ScriptedModel(call("keyword_search", "c1", keywords=["Lothar"]), AIMessage("He had three."))
+    agent = create_arag_agent(model, small_index, checkpointer=checkpointer, interrupt_before=["tools"])
+    agent.invoke(asked(), in_thread())
+    agent.update_state(in_thread(), asked("How many children had Boso?"))
+    assert agent.invoke(None, in_thread())["answer"] == "He had three."
+    assert [message.type for message in model.calls[-1].messages] == ["system", "human", "human"]
+
+
 def test_a_person_writes_a_question_into_a_thread(small_index, checkpointer):
     agent = create_arag_agent("extractive", small_index, checkpointer=checkpointer)
     agent.update_state(in_thread(), asked("Who was a count of Arles?"), as_node="__start__")

@@ -137,6 +137,11 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
     )
 
 
+@pytest.mark.parametrize("answer", ["[run](vscode://file/etc)", "[up](../../x)", "&#xE000;99&#xE001;"])
+def test_an_answer_links_to_web_pages_only(small_index, answer):
+    assert parsed(run(small_index, AIMessage(answer))).select_one(".answer").find_all("a") == []
+
+
 def test_a_citation_in_the_title_of_a_link_leaves_the_link_whole(small_index):
     (cite, link) = parsed(run(small_index, AIMessage('[teutberga:0] [her](https://x.com "of teutberga:0 a")'))).select(
         ".answer a"

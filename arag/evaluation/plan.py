@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from filelock import FileLock
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from arag.errors import InputError
+from arag.errors import InputError, list_faults
 from arag.evaluation.cache import without_secrets
 from arag.files import written_whole
 from arag.graph import DEFAULT_MAX_STEPS
@@ -149,3 +149,5 @@ def load_plan(folder: Path) -> Plan:
         return Plan.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"there is no run in {folder}: start one with `arag eval run --out {folder}`") from None
+    except ValidationError as error:
+        raise InputError(f"{file} is not the file of a run: {list_faults(error)}") from None

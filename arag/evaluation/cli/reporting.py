@@ -73,7 +73,9 @@ def failures(
         for place, failure in enumerate(wrong):
             row = known.get((failure.method, failure.record["question_id"]))
             if row and row["cause"]:
-                wrong[place] = replace(failure, cause=row["cause"], decided_by=row["decided_by"], why=row["why"])
+                wrong[place] = replace(
+                    failure, cause=row["cause"], decided_by=row.get("decided_by") or "", why=row.get("why") or ""
+                )
         if judge is not None:
             store = Store(folder)
             model = load_patient(judge).model_copy(update={"cache": CallCache(store)})

@@ -109,7 +109,7 @@ def run(
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.retrieval.index import open_index
 
-    # Whatever may be refused is refused before anything is written.
+    # Almost everything that may be refused is refused before anything is written.
     methods = _make_methods(method, setting or ())
     every = load_questions(questions)
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
@@ -181,6 +181,8 @@ def _run(
     method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path, judge: Judge | None
 ) -> dict[str, Any]:
     """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
+    from filelock import Timeout
+
     from arag.evaluation.plan import add_preparation
     from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
@@ -192,6 +194,8 @@ def _run(
                 add_preparation(folder, method.name, calls)
             with _answering(method.name, questions, file.read()) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
+    except Timeout:
+        error = InputError(f"another process is writing to {file.file}: wait for it, or give another folder with --out")
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
     records = file.read()

@@ -21,6 +21,7 @@ _COLORS = "#0f6a70 #d08a2e #6c5aa8 #b8506e #6f9440 #4a78b5 #8a8378 #9a4f24 #c2b2
 _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "arag",  # the same records give the same bytes
+    "text.parse_math": False,  # titles and causes may have a $
     "font.family": "sans-serif",
     "font.size": 9,
     **{f"axes.spines.{side}": False for side in ("top", "right", "left")},

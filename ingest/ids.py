@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 
@@ -30,6 +31,7 @@ class Ids:
         self.used: dict[str, str] = {}
         self._writer = writer
         self._reader = reader
+        self._copies = Counter[str]()  # of files with one path below their folders, whose ids have numbers
 
     def assign(self, document: Document) -> Document | Problem:
         """Return a document with its id in the index, or the problem that another one has it."""
@@ -52,14 +54,18 @@ class Ids:
         if not self._gone:
             return None
         key = _content_key(self._writer.fingerprint(document), document.id, document.file)
-        return ids.pop(0) if (ids := self._gone.get(key)) else None
+        ids = self._gone.get(key, [])
+        while ids:
+            if not os.path.lexists(self._owners[file_id := ids.pop(0)]):  # no other file has taken it
+                return file_id
+        return None
 
     def _make_id(self, path: str) -> str:
         """Return an id for a new file: its path, with a number if a file that is there has it."""
-        file_id, number = path, 1
+        file_id = path
         while os.path.lexists(self._owners.get(file_id, "")):
-            number += 1
-            file_id = f"{path}~{number}"
+            self._copies[path] += 1
+            file_id = f"{path}~{self._copies[path] + 1}"
         return file_id
 
     @cached_property

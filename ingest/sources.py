@@ -105,7 +105,7 @@ class SourceReader:
 
     def is_gone(self, file: str) -> bool:
         """Return whether a file was below one of the folders and is no longer there."""
-        if os.path.lexists(file):
+        if file in self.files or os.path.lexists(file):  # a disk may take long to tell
             return False
         places = {file, *map(str, Path(file).parents)}
         return self.failures.isdisjoint(places) and not places.isdisjoint(self.folders)

@@ -167,7 +167,7 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
         text = _tidy_row(sentence.text)
         text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
         was_line, is_line = is_line, _LINE.search(sentence.text) is not None
-        if not lines and title not in heading:
+        if not lines and title and not any(is_title(title, name) for name in sentence.under):
             heading = f"{title} > {heading}" if heading else title
         if heading or is_line or was_line or not lines:
             lines.append(f"{heading}: {text}" if heading else text)

@@ -247,11 +247,15 @@ class TableReader(ABC):
 
     def count_other_scripts(self) -> int:
         """Return how many documents begin in another script than Latin."""
-        texts = self.query(
-            f"SELECT substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} "
-            "JOIN contents ON contents.number = chunks.number WHERE ordinal = 0"
+        select = (
+            f"SELECT chunks.number, substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} JOIN contents "
+            "ON contents.number = chunks.number WHERE ordinal = 0 AND chunks.number > ? ORDER BY chunks.number LIMIT ?"
         )
-        return sum(not is_latin(text) for (text,) in texts)
+        others = after = 0
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            others += sum(not is_latin(text) for _, text in rows)
+            after = rows[-1][0]
+        return others
 
     def counted(self, settings: Settings) -> Settings:
         """Return settings with the counts of what is there."""
@@ -395,9 +399,12 @@ class Draft(TableReader):
     def remove(self, document_ids: Collection[str]) -> None:
         """Remove documents with their chunks."""
 
-    @abstractmethod
     def unpublished(self) -> set[str]:
-        """Return the ids of the documents that were stored since the last publication, by this run or others."""
+        """Return the ids of the documents that a run which is over, or this one, has stored and not published.
+
+        In a database, other runs may be at work: theirs cannot be told apart.
+        """
+        return set()
 
     @abstractmethod
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,10 +242,13 @@ def test_what_a_failed_run_has_stored_is_kept_and_a_run_on_another_folder_says_t
     with corpus.open() as index:  # readers see the index as it was, whole
         assert [document.id for document in index.documents()] == ["gone"]
     other = Corpus(tmp_path / "other", corpus.index)
-    with pytest.warns(UserWarning, match=r"^\d+ documents of a run that did not finish, such as 'd000', are") as caught:
+    with warnings.catch_warnings(action="always", record=True) as caught:
         summary, _ = other.ingest({"gull": TEXTS["gull"]})
-    stored = int(str(caught[0].message).partition(" ")[0])
-    assert stored == summary.absent - 1 > 50
+    stored = summary.absent - 1
+    assert stored > 50
+    said = f"{stored} documents of a run that did not finish, such as 'd000', are"
+    # In a database, runs that are at work may have stored them.
+    assert [str(warning.message).startswith(said) for warning in caught] == [True] * isinstance(corpus.index, Path)
     with warnings.catch_warnings(action="error"):
         summary, embedded = corpus.ingest(prune=True)
         assert (summary.problems, summary.documents, len(embedded)) == ((), 201, 3 * (200 - stored))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -69,7 +68,7 @@ class Readers:
     def __init__(self, own: Mapping[str, Reader | str] | None = None, encoding: str = "") -> None:
         try:
             "".encode(encoding or "utf-8")
-        except LookupError as error:
+        except (LookupError, ValueError) as error:
             raise InputError(f"{error}; encodings are named as in Python: windows-1252, shift_jis, gb18030") from error
         self._encoding = encoding
         self.own: dict[str, _AnyReader] = {}
@@ -81,7 +80,7 @@ class Readers:
             self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self._child_is_fresh = True
-        self._repeated: dict[Path, set[str]] = {}  # on the web pages of a folder
+        self._repeated: dict[Path, dict[str, Path]] = {}  # by folder: blocks, and the page that keeps each
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -114,29 +113,39 @@ class Readers:
         if reader != READERS[".html"]:
             return content
         repeated = self._repeated_blocks(path.parent)
-        blocks = [block for block in content.text.split("\n\n") if block not in repeated]
+        blocks = [block for block in content.text.split("\n\n") if repeated.get(block, path) == path]
         return replace(content, text="\n\n".join(blocks) or content.text)
 
     def _reader(self, path: PurePath) -> _AnyReader | None:
         ending = path.suffix.lower()
         return self.own.get(ending) or READERS.get(ending)
 
-    def _repeated_blocks(self, folder: Path) -> set[str]:
-        """Return the paragraphs and lists that stand on most web pages of a folder, such as a menu."""
+    def _is_page(self, file: Path) -> bool:
+        """Return whether a file is a web page that is read with its folder: see `SourceReader`."""
+        is_seen = not file.name.startswith(".") and not file.is_symlink() and file.is_file()
+        return is_seen and self._reader(file) == READERS[".html"]
+
+    def _repeated_blocks(self, folder: Path) -> dict[str, Path]:
+        """Return what stands on most web pages of a folder, such as a menu: each block with the page that keeps it."""
         if folder not in self._repeated:
             pages: list[Path] = []
             with suppress(OSError):  # it cannot be listed
-                pages += (file for file in folder.iterdir() if self._reader(file) == READERS[".html"])
+                pages += filter(self._is_page, folder.iterdir())
             pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # some of each kind, and the same ones next time
-            texts: list[str] = []
+            pages_of: dict[str, list[Path]] = {}
+            read = 0
             for page in pages[:_MAX_PAGES] if len(pages) >= _MIN_PAGES else ():
                 with suppress(FormatError, OSError):
-                    texts.append(self._read_in_child(str(READERS[".html"]), page, self._encoding).text)
-            counts = Counter(block for text in texts for block in set(text.split("\n\n")))
-            most = max(_MIN_PAGES, len(texts)) * _MOST_PAGES
-            repeated = (block for block, count in counts.items() if count >= most)
+                    text = self._read_in_child(str(READERS[".html"]), page, self._encoding).text
+                    read += 1
+                    for block in set(text.split("\n\n")):
+                        pages_of.setdefault(block, []).append(page)
+            most = max(_MIN_PAGES, read) * _MOST_PAGES
+            repeated = {block: some[0] for block, some in pages_of.items() if len(some) >= most}
             # What stands under a heading or after a colon may differ.
-            self._repeated[folder] = {each for each in repeated if not each.startswith("#") and not each.endswith(":")}
+            self._repeated[folder] = {
+                block: page for block, page in repeated.items() if not block.startswith("#") and not block.endswith(":")
+            }
         return self._repeated[folder]
 
     def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:

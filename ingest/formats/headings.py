@@ -85,7 +85,8 @@ def _join_titles(page: Sequence[Line], larger: float) -> list[Line]:
 
 
 def _is_title(text: str) -> bool:
-    title = _NUMBER.sub("", text, count=1).lstrip()
+    number = _NUMBER.match(text)
+    title = text[number.end() :] if number else text
     return (
         len(text) <= _MAX_TITLE
         and text.count("\n") < _MAX_TITLE_LINES

@@ -138,8 +138,11 @@ def _repeat_cells(document: bytes) -> bytes:
         return document
     from lxml import etree
 
-    root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
-    value = f"{{{root.nsmap['w']}}}val"
+    try:
+        root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
+    except etree.XMLSyntaxError:  # the library says what is wrong, or reads it
+        return document
+    value = f"{{{root.nsmap.get('w')}}}val"
     for table in root.iter("{*}tbl"):
         above: dict[int, etree._Element] = {}
         for row in table.iterfind("{*}tr"):

@@ -6,12 +6,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from arag.errors import IndexFormatError, IndexLockedError, StorageError
 from arag.retrieval.postgres.location import PostgresLocation
@@ -80,11 +81,6 @@ class Session:
             raise
         return cls(location, connection)
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the server is gone, or has closed the connection."""
-        return self._connection.broken
-
     def close(self) -> None:
         """Close the connection; the server releases its locks."""
         self._connection.close()
@@ -135,30 +131,27 @@ class Pool:
 
     def __init__(self, location: PostgresLocation) -> None:
         self.location = location
-        self._places = threading.Semaphore(_MAX_CONNECTIONS)
-        self._free: dict[int, list[Session]] = {}  # by process: those of another one are not for this one
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._process = os.getpid()
 
     def run(self, work: Callable[[Session], _Result]) -> _Result:
         """Return what a function reads with a connection. If the connection is lost, it is called again, twice."""
-        if not self._places.acquire(timeout=_POOL_TIMEOUT):
-            raise StorageError(f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds")
-        try:
-            with translate_errors(self.location):
-                for tries_left in (2, 1, 0):
-                    session = self._take()
-                    try:
-                        result = work(session)
-                    except BaseException as error:
-                        is_lost = isinstance(error, psycopg.OperationalError) and session.is_lost
-                        session.close()
-                        if not (is_lost and tries_left):
-                            raise
-                        self.close()  # a server that was started again has lost all of them
-                    else:
-                        self._free.setdefault(os.getpid(), []).append(session)
-                        return result
-        finally:
-            self._places.release()
+        with translate_errors(self.location):
+            for left in (2, 1, 0):
+                connection = None
+                try:
+                    with self._open().connection() as connection:  # which ends the transaction, too
+                        return work(Session(self.location, connection))
+                except PoolTimeout:
+                    Session.connect(self.location).close()  # the server may say why
+                    raise StorageError(
+                        f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds"
+                    ) from None
+                except psycopg.OperationalError:
+                    if not left or connection is None or not connection.broken:
+                        raise
+                self._open().check()  # a server that was started again has lost all of them
         raise AssertionError
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -166,14 +159,28 @@ class Pool:
         return self.run(lambda session: session.query(statement, *values))
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
-        for session in self._free.pop(os.getpid(), []):
-            session.close()
+        """Close all connections."""
+        with self._lock:
+            if self._pool is not None and self._process == os.getpid():
+                self._pool.close()
+            self._pool = None
 
-    def _take(self) -> Session:
-        with suppress(IndexError):
-            return self._free.setdefault(os.getpid(), []).pop()
-        return Session.connect(self.location, {})
+    def _open(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._process != os.getpid():  # the connections are the other process's
+                self._pool, self._process = None, os.getpid()
+            if self._pool is None:
+                Session.connect(self.location).close()  # the pool would only say that it took too long
+                self._pool = ConnectionPool(
+                    kwargs=_connect_arguments(self.location),
+                    min_size=0,
+                    max_size=_MAX_CONNECTIONS,
+                    timeout=_POOL_TIMEOUT,
+                    reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
+                    configure=lambda connection: _configure(connection, self.location, {}),
+                    open=True,
+                )
+            return self._pool
 
 
 @contextmanager

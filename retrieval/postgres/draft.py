@@ -98,10 +98,6 @@ class PostgresDraft(Tables, Draft):
             self._mark_removed(document_ids, generation)
         self._free(document_ids)
 
-    def unpublished(self) -> set[str]:
-        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE added > ({GENERATION})")
-        return {document_id for (document_id,) in rows}
-
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
         """Let readers see what was written, by all writers; see `Draft.publish`."""
         make_indexes(self._session, self.counted(settings), on_written)

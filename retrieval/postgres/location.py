@@ -37,6 +37,7 @@ class PostgresLocation:
             InputError: It is not such a URL, a parameter is unknown or not valid, or the package is not installed.
         """
         try:
+            import psycopg_pool  # noqa: F401 - the store needs it
             from psycopg import ProgrammingError, pq
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:

@@ -168,7 +168,7 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
 # Without HTML and pictures. Indented code and definitions of links, which answers do not mean, would hide citations.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 _MARKDOWN.disable(["code", "image", "reference"])
-_MARKDOWN.validateLink = is_web_address  # type: ignore[method-assign]
+_MARKDOWN.validateLink = is_web_address  # type: ignore[method-assign, assignment]
 
 
 def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:

@@ -186,7 +186,8 @@ def _run(
     from arag.evaluation.plan import add_preparation
     from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
-    file, judged, error = record_file(folder, method.name), judge is not None, None
+    file, judged = record_file(folder, method.name), judge is not None
+    error: Exception | None = None
     try:
         if list_open(questions, file.read(), judged=judged):
             with preparing(method.name) as lab.progress:

@@ -73,9 +73,8 @@ def failures(
         for place, failure in enumerate(wrong):
             row = known.get((failure.method, failure.record["question_id"]))
             if row and row["cause"]:
-                wrong[place] = replace(
-                    failure, cause=row["cause"], decided_by=row.get("decided_by") or "", why=row.get("why") or ""
-                )
+                decided, why = row.get("decided_by") or "", row.get("why") or ""
+                wrong[place] = replace(failure, cause=row["cause"], decided_by=decided, why=why)
         if judge is not None:
             store = Store(folder)
             model = load_patient(judge).model_copy(update={"cache": CallCache(store)})

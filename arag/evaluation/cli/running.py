@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from filelock import Timeout
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
 from arag.errors import ARAGError, InputError
@@ -27,7 +28,6 @@ from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress, styled, warn
 
 if TYPE_CHECKING:
-    from langchain_core.caches import BaseCache
     from langchain_core.language_models import BaseChatModel
 
     from arag.evaluation.datasets import Question
@@ -148,7 +148,7 @@ def run(
             cache = CallCache(Store(place), ledger, max_cost)
             lab = Lab(
                 searched,
-                _cached(models[place], cache),
+                models[place].model_copy(update={"cache": cache}),
                 kept,
                 top_k=top_k,
                 presentation=presentation,
@@ -156,8 +156,8 @@ def run(
                 at_once=concurrency,
                 announce=err.print,
             )
-            preparing_model = _cached(models[place], CallCache(kept, ledger, max_cost))
-            judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge or "")
+            preparing_model = models[place].model_copy(update={"cache": CallCache(kept, ledger, max_cost)})
+            judging = Judge(judge_model.model_copy(update={"cache": cache}), judge or "") if judge_model else None
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place, judging))
                 if not as_json:
@@ -181,8 +181,6 @@ def _run(
     method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path, judge: Judge | None
 ) -> dict[str, Any]:
     """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
-    from filelock import Timeout
-
     from arag.evaluation.plan import add_preparation
     from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
@@ -195,8 +193,6 @@ def _run(
                 add_preparation(folder, method.name, calls)
             with _answering(method.name, questions, file.read()) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
-    except Timeout:
-        error = InputError(f"another process is writing to {file.file}: wait for it, or give another folder with --out")
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
     records = file.read()
@@ -204,10 +200,6 @@ def _run(
     complete = not list_open(questions, records, judged=judged)
     summary = {"folder": str(folder), "method": method.name, **_summarise(questions, records)}
     return {**summary, "complete": complete, "error": error and str(error)}
-
-
-def _cached(model: BaseChatModel, cache: BaseCache) -> BaseChatModel:
-    return model.model_copy(update={"cache": cache})
 
 
 def load_patient(name: str, **options: Any) -> BaseChatModel:
@@ -249,11 +241,7 @@ def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
 
 
 def write_report(folders: Sequence[Path], target: Path, **options: Any) -> list[Path]:
-    """Write the report of runs; return its files.
-
-    Raises:
-        InputError: The extra `eval` is not installed, or see `pages.write_report`.
-    """
+    """Write the report of runs; return its files."""
     try:
         from arag.evaluation.report import pages
     except ImportError as error:
@@ -337,7 +325,7 @@ def _show_problems(questions: Sequence[Question], records: Mapping[str, Record],
     if error is not None:
         missing = len(questions) - len(asked)
         warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")
-        if not isinstance(error, ARAGError):
+        if not isinstance(error, ARAGError | Timeout):  # whose message names the lock that another process has
             err.print("".join(traceback.format_exception(error)).rstrip())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from arag.errors import IndexLockedError, InputError
 from arag.retrieval.locations import using_store
+from arag.retrieval.scope import compile_pattern
 from arag.retrieval.storage import Damage, IndexStore
 
 
@@ -15,7 +16,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
     """Remove documents from an index; open readers stop seeing them at their next search.
 
     Args:
-        document_ids: The documents' ids.
+        document_ids: The documents' ids; in each, `*` may stand for any characters.
         index: Where the index is: a folder, the address of a PostgreSQL database, or its store.
 
     Returns:
@@ -25,17 +26,20 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
         InputError: The index does not hold one of the documents; none is removed then.
         IndexNotFoundError, IndexLockedError, StorageError: It cannot be written.
     """
-    wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
-    if not wanted:
-        raise InputError("no document id given: remove needs at least one")
+    names = [document_ids] if isinstance(document_ids, str) else document_ids
+    wanted: dict[str, None] = {}
     with using_store(index) as store, closing(store.open()) as view, store.draft(lambda: view.settings) as draft:
+        for name in names:
+            like = compile_pattern(name)
+            ids = [record.id for record in view.documents() if like.match(record.id)] if "*" in name else []
+            wanted |= dict.fromkeys(ids or [name])
         # A killed run may have removed some of them, which is published now.
         known = view.fingerprints(wanted) | draft.fingerprints(wanted)
         absent = [document_id for document_id in wanted if document_id not in known]
         if absent:
             named = ", ".join(map(repr, absent[:5]))
             raise InputError(f"the index in {store.location} holds no document {named}. Nothing was removed.")
-        if draft.claim(wanted) != set(wanted):
+        if draft.claim(wanted) != wanted.keys():
             raise IndexLockedError(f"another process is writing these documents to {store.location}: try again later")
         draft.remove(wanted)
         draft.publish(draft.settings)

@@ -400,10 +400,7 @@ class Draft(TableReader):
         """Remove documents with their chunks."""
 
     def unpublished(self) -> set[str]:
-        """Return the ids of the documents that a run which is over, or this one, has stored and not published.
-
-        In a database, other runs may be at work: theirs cannot be told apart.
-        """
+        """Return the ids of documents that were stored and not published; none where other runs may be at work."""
         return set()
 
     @abstractmethod

@@ -98,7 +98,7 @@ def copy(
 
 
 def remove(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids, or patterns such as handbook/*.")],
     index: IndexOption,
 ) -> None:
     """Remove documents from an index."""

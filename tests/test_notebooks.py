@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 _script = runpy.run_path(str(Path(__file__).resolve().parent.parent / "notebooks" / "execute.py"))
-execute_all, text_of, without_seconds = _script["execute_all"], _script["text_of"], _script["without_seconds"]
+execute, text_of, without_seconds = _script["execute"], _script["text_of"], _script["without_seconds"]
 NOTEBOOKS = _script["NOTEBOOKS"]
 
 _PATH = re.compile(r"(?:^|[\s'\"(=:])(?:/[\w.-]+){2,}|[A-Z]:\\|\bfile://")
@@ -27,18 +27,11 @@ def said(output):
     return output.output_type, output.get("name"), sorted(output.get("data", ())), sorted(words)
 
 
-@pytest.fixture(scope="module")
-def fresh():
-    return dict(zip(NOTEBOOKS, asyncio.run(execute_all(NOTEBOOKS)), strict=True))
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_from_top_to_bottom_offline_and_is_stored_with_what_it_prints(path, fresh):
-    if isinstance(fresh[path], BaseException):
-        raise fresh[path]
+def test_it_runs_from_top_to_bottom_offline_and_is_stored_with_what_it_prints(path):
     stored = code_cells(nbformat.read(path, as_version=4))
     assert [cell.execution_count for cell in stored] == list(range(1, len(stored) + 1))
-    for old, new in zip(stored, code_cells(fresh[path]), strict=True):
+    for old, new in zip(stored, code_cells(asyncio.run(execute(path))), strict=True):
         assert [*map(said, old.outputs)] == [*map(said, new.outputs)], f"cell {old.id}: run `make notebooks`"
 
 

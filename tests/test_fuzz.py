@@ -185,9 +185,11 @@ def ingested(tmp_path_factory):
     def run(some, *, anew, chunk_tokens):
         if anew:
             shutil.rmtree(index, ignore_errors=True)
+        options = {"embedder": HashEmbeddings(), "chunk_tokens": chunk_tokens, "prune": True}
+        # Else, a file with the text of one that is gone would have its id.
+        run_ingest(write_files(source, []), index, **options)
         write_files(source, some)
         before = {path for path in base.rglob("*") if not path.is_relative_to(index)}
-        options = {"embedder": HashEmbeddings(), "chunk_tokens": chunk_tokens, "prune": True}
         summary = run_ingest(source, index, **options)
         assert {path for path in base.rglob("*") if not path.is_relative_to(index)} == before
         refused = {problem.source for problem in summary.problems}

@@ -127,9 +127,11 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[t
     """Yield what an answer says before each citation, and the ids that it cites; at last, what it says after all."""
     # Ids that were shown may also have spaces, commas and brackets: short ones stand for them here.
     unusual = sorted((i for i in seen if re.search(r":\d+$", i) and not _ID.fullmatch(i)), key=len, reverse=True)
-    for number, chunk_id in enumerate(unusual):
-        answer = re.sub(rf"{re.escape(chunk_id)}(?!\d|:\d)", f"\ue000{number}:0", answer)
-    long = {f"\ue000{number}:0": chunk_id for number, chunk_id in enumerate(unusual)}
+    short = {chunk_id: f"\ue000{number}:0" for number, chunk_id in enumerate(unusual)}
+    if short:  # all in one pass: there may be thousands
+        shown = rf"(?<!\w)(?:{'|'.join(map(re.escape, short))})(?!\d|:\d)"
+        answer = re.sub(shown, lambda match: short[match[0]], answer)
+    long = {name: chunk_id for chunk_id, name in short.items()}
     at = 0
     for match in _BRACKETS.finditer(answer):
         square, corner, round_ = match.groups()

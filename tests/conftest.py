@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, settings
 
 from arag.cli import main
 from arag.ingest import progress
+from arag.ingest.formats import Readers
+from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
@@ -200,3 +202,36 @@ def arag(monkeypatch, capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+# --- files ---
+
+
+@pytest.fixture(scope="module")
+def readers():
+    with Readers() as readers:
+        yield readers
+
+
+@pytest.fixture
+def read(readers, tmp_path):
+    """Write a file and read it."""
+
+    def read(name, data):
+        path = tmp_path / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return readers.read(path)
+
+    return read
+
+
+@pytest.fixture
+def reason(read):
+    """Return why a file cannot be read."""
+
+    def reason(name, data):
+        with pytest.raises(FormatError) as error:
+            read(name, data)
+        return str(error.value)
+
+    return reason

@@ -6,17 +6,16 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
-from zlib import crc32
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
 from arag.ingest.formats.office import OFFICE_ENDINGS
+from arag.ingest.formats.repeats import find_keepers, list_files
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
@@ -48,9 +47,6 @@ _CHILD_MEMORY_BYTES = 1_000_000_000
 _SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 2, 60
 _HANG_SECONDS = 600
 
-_MIN_PAGES, _MAX_PAGES = 5, 20  # of a folder of web pages, that are compared
-_MOST_PAGES = 0.6  # of them
-
 
 class Readers:
     """The readers of one run. Closing it ends the child process in which some of them run.
@@ -80,7 +76,7 @@ class Readers:
             self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self._child_is_fresh = True
-        self._repeated: dict[Path, dict[str, Path]] = {}  # by folder: blocks, and the page that keeps each
+        self._keepers: dict[Path, dict[str, Path]] = {}  # by folder
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -110,43 +106,23 @@ class Readers:
         if callable(reader):
             return reader(path, *options)
         content = self._read_in_child(str(reader), path, *options)
-        if reader != READERS[".html"]:
-            return content
-        repeated = self._repeated_blocks(path.parent)
-        blocks = [block for block in content.text.split("\n\n") if repeated.get(block, path) == path]
+        return self._without_repeats(content, path) if reader == READERS[".html"] else content
+
+    def _without_repeats(self, content: Content, path: Path) -> Content:
+        """Return a web page without what another page of its folder keeps for all."""
+        if path.parent not in self._keepers:
+            files = list_files(path.parent)
+            pages = [file for file in files if self._reader(file) == READERS[".html"]]
+            self._keepers[path.parent] = find_keepers(
+                pages, lambda file: self._read_in_child("html.read_html", file, self._encoding)
+            )
+        keepers = self._keepers[path.parent]
+        blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
         return replace(content, text="\n\n".join(blocks) or content.text)
 
     def _reader(self, path: PurePath) -> _AnyReader | None:
         ending = path.suffix.lower()
         return self.own.get(ending) or READERS.get(ending)
-
-    def _is_page(self, file: Path) -> bool:
-        """Return whether a file is a web page that is read with its folder: see `SourceReader`."""
-        is_seen = not file.name.startswith(".") and not file.is_symlink() and file.is_file()
-        return is_seen and self._reader(file) == READERS[".html"]
-
-    def _repeated_blocks(self, folder: Path) -> dict[str, Path]:
-        """Return what stands on most web pages of a folder, such as a menu: each block with the page that keeps it."""
-        if folder not in self._repeated:
-            pages: list[Path] = []
-            with suppress(OSError):  # it cannot be listed
-                pages += filter(self._is_page, folder.iterdir())
-            pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # some of each kind, and the same ones next time
-            pages_of: dict[str, list[Path]] = {}
-            read = 0
-            for page in pages[:_MAX_PAGES] if len(pages) >= _MIN_PAGES else ():
-                with suppress(FormatError, OSError):
-                    text = self._read_in_child(str(READERS[".html"]), page, self._encoding).text
-                    read += 1
-                    for block in set(text.split("\n\n")):
-                        pages_of.setdefault(block, []).append(page)
-            most = max(_MIN_PAGES, read) * _MOST_PAGES
-            repeated = {block: some[0] for block, some in pages_of.items() if len(some) >= most}
-            # What stands under a heading or after a colon may differ.
-            self._repeated[folder] = {
-                block: page for block, page in repeated.items() if not block.startswith("#") and not block.endswith(":")
-            }
-        return self._repeated[folder]
 
     def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:
         size = path.stat().st_size

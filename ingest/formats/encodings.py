@@ -21,7 +21,7 @@ _HALF_WIDTH = re.compile("[\uff61-\uff9f]")  # rare in texts, and what Cyrillic 
 def decode_text(data: bytes, encoding: str = "") -> str:
     """Decode UTF-8 or UTF-16, else `encoding`, else what the data certainly are, with clean line ends."""
     try:
-        if encoding and _ESCAPE in data:  # in 7 bits: such as ISO-2022-JP, which passes for UTF-8
+        if encoding and data.isascii() and _ESCAPE in data:  # such as ISO-2022-JP, which passes for UTF-8
             with suppress(UnicodeError):
                 return clean_text(data.decode(encoding))
         return decode(data)

@@ -1,0 +1,163 @@
+"""The reader of PDFs."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+
+import pytest
+from pypdf import PdfReader, PdfWriter
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+from arag import run_ingest
+from fakes import HashEmbeddings
+
+
+def pdf(*pages, title="A Title", author=""):
+    """Return a PDF with a page for each text, and only a shape on the page for an empty text.
+
+    Between columns stands a tab; `*` begins a bold line, and each `+` before a line makes its type larger.
+    """
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer)
+    if title:
+        canvas.setTitle(title)
+    if author:
+        canvas.setAuthor(author)
+    for text in pages:
+        canvas.rect(100, 100, 200, 200, fill=1)
+        for number, line in enumerate(text.split("\n") if text else []):
+            larger = len(line) - len(line.lstrip("+"))
+            canvas.setFont("Helvetica-Bold" if "*" in line else "Helvetica", 12 + 4 * larger)
+            for column, cell in enumerate(line.lstrip("+*").split("\t")):
+                canvas.drawString(72 + 120 * column, 700 - 30 * number, cell)
+        canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def encrypted(data, user_password):
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    writer.encrypt(user_password, "owner", algorithm="AES-256")
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+def pdf_bomb():
+    """Return a PDF of 100 KB whose page is a program of 100 MB: PDFium keeps 4 GB of states."""
+    data = zlib.compress(b"q " * 50_000_000, 9)
+    return (
+        b"%%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R>>endobj\n"
+        b"4 0 obj<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream endobj\ntrailer<</Root 1 0 R>>"
+        % (len(data), data)
+    )
+
+
+def test_pages(read):
+    content = read("a.pdf", pdf("First page.\nSecond line.  ", "", "Third page."))
+    starts = content.page_starts
+    assert content.title == "A Title"
+    assert len(starts) == 3
+    assert content.text[: starts[1]] == "First page.\nSecond line.\n\n"
+    assert content.text[starts[1] : starts[2]] == "\n\n"
+    assert content.text[starts[2] :] == "Third page."
+
+
+def test_author_and_date_become_metadata(read):
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", read("a.pdf", pdf("Text.")).metadata.pop("date"))
+    assert read("a.pdf", pdf("Text.", author="Ada Berg")).metadata["author"] == "Ada Berg"
+    assert "author" not in read("a.pdf", pdf("Text.")).metadata  # reportlab says "anonymous"
+
+
+def test_what_stands_on_most_pages_is_read_once(read):
+    pages = [f"Harbour Board\nRule {n}.\n{n + 4} | x\nPage {n} of 4" for n in range(1, 5)]
+    content = read("a.pdf", pdf(*pages, "Harbour Board"))
+    assert content.text.split("\n\n") == [pages[0], *(f"Rule {n}.\n{n + 4} | x" for n in (2, 3, 4)), ""]
+    assert content.text[content.page_starts[3] :].startswith("Rule 4.")
+
+
+@pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
+def test_a_title_that_a_program_made_up(read, title):
+    assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "untitled"
+
+
+def test_passwords(read, reason):
+    assert read("a.pdf", encrypted(pdf("Text."), "")).text == "Text."
+    assert reason("a.pdf", encrypted(pdf("Text."), "secret")) == "the PDF is encrypted and needs a password"
+
+
+def test_scans(reason):
+    assert "run OCR on it first" in reason("a.pdf", pdf("", ""))
+
+
+@pytest.mark.parametrize("data", [b"", pdf("Text.")[:300], bytes(range(256)) * 9])
+def test_broken(reason, data):
+    assert reason("a.pdf", data).startswith("broken PDF: ")
+
+
+def test_a_broken_page_is_named(read):
+    data = pdf("One.", "Two.")
+    page = PdfReader(io.BytesIO(data)).pages[0].indirect_reference.idnum
+    content = read("a.pdf", data.replace(f"\n{page} 0 obj".encode(), f"\n{page} 0 xxx".encode()))
+    assert (content.text, content.page_starts) == ("\n\nTwo.", (0, 2))
+    assert content.left_out == ["page 1: Failed to load page."]
+
+
+def test_larger_type_and_bold_numbers_make_headings(read):
+    lines = [
+        "++Rules of the",
+        "++Harbour",
+        "It was agreed on these",
+        "++rules, as follows",
+        "+3 Trade with the isles",
+        "All ships pay dues here.",
+        "*3.4 Products",
+        "*Oil is free.",
+        "+34,229",
+        "*1. Oil of whales, herrings and",
+        "3.5 Lamps of the tower",
+    ]
+    headings = [line for line in read("a.pdf", pdf("\n".join(lines))).text.split("\n") if line.startswith("#")]
+    assert headings == ["# Rules of the Harbour", "## 3 Trade with the isles", "#### 3.4 Products"]
+
+
+def test_a_cover_larger_text_and_lists_of_titles_hold_no_headings(read):
+    text = "+Oil\n" + 4 * "It is burnt in all of the lamps.\n" + "+Whales\nThey are hunted."
+    contents = "+1 Oil\n+2 Whales\n+3 Ships\nAll of it."
+    content = read("a.pdf", pdf("+++Annual Report\nOf the board.", contents, text, text, 9 * "++It is a long text\n"))
+    assert re.findall("^#.*", content.text, re.MULTILINE) == ["# 3 Ships", *2 * ["# Oil", "# Whales"]]
+
+
+def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(read):
+    table = "Ships\t1880\t1881\nGull\tin port\t\t40\nPetrel\t—\t(90) %"
+    prose = "•\tA sub-class\tis given\n2.\tIt has 3 types"
+    assert read("a.pdf", pdf(f"{table}\n{prose}")).text == (
+        "Ships | 1880 | 1881\nGull | in port | 40\nPetrel | — | (90) %\n• A sub-class is given\n2. It has 3 types"
+    )
+
+
+def test_a_cell_of_several_lines_beside_others_stays_one_cell(read):
+    rows = [["Gull\nof Orra", "40", "Sold to\nthe board"], ["Petrel", "90", "—"]]
+    table = Table(rows, colWidths=100, style=[("VALIGN", (0, 0), (-1, -1), "TOP")])
+    SimpleDocTemplate(buffer := io.BytesIO()).build([Paragraph("All ships of the isles.", ParagraphStyle("")), table])
+    text = "All ships of the isles.\nGull of Orra | 40 | Sold to the board\nPetrel | 90 | —"
+    assert read("a.pdf", buffer.getvalue()).text == text
+
+
+def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(read):
+    assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text
+
+
+def test_a_hostile_file_costs_only_itself(tmp_path):
+    for name, data in {"a.pdf": pdf("Before."), "b.pdf": pdf_bomb(), "c.html": b"<p>After."}.items():
+        (tmp_path / name).write_bytes(data)
+    summary = run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
+    assert summary.documents == 2
+    (problem,) = summary.problems
+    assert problem.source == str(tmp_path / "b.pdf")
+    assert problem.reason.startswith("cannot be read: it")  # needs too much memory, or takes too long

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
+from arag import ingest
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
+from fakes import HashEmbeddings
 from scripted import asked, call
 
 QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
@@ -101,3 +103,14 @@ def test_quotes_are_whole_sentences_on_one_line(header):
     assert quote.removeprefix("Log: ") == (
         "It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
     )
+
+
+def test_a_title_is_not_cut_at_its_first_colon(tmp_path):
+    mail = f"From: a@x.org\nSubject: Re: Ledgerloom: new date\n\nThe launch moves to May. {'Few know it yet. ' * 90}\n"
+    (tmp_path / "m.eml").write_text(mail)
+    with ingest(tmp_path / "m.eml", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        state = create_arag_agent("extractive", index).invoke(asked("When does the launch move?"))
+    first, *_, read = [message.text for message in state["messages"] if message.type == "tool"]
+    assert "Re: Ledgerloom: new date > " in first
+    assert read.startswith("[m.eml:0] Re: Ledgerloom: new date\n")
+    assert state["answer"].startswith("Re: Ledgerloom: new date: The launch moves to May. [m.eml:0]\n")

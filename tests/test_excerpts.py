@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
+from openpyxl import Workbook
 
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
@@ -102,6 +103,21 @@ def test_each_sentence_stands_under_its_own_headings(tools):
     content = tools["keyword_search"].invoke({"keywords": ["The reserve"]})
     assert "Basin > Reserve: The reserve is 40." in content
     assert "Mole > Reserve: The reserve is 70." in content
+
+
+def test_rows_of_two_sheets_stand_under_their_own_and_items_of_a_list_on_their_own_lines(tmp_path):
+    book = Workbook()
+    book.remove(book.active)
+    for name, stock in {"Assembly": 3, "Basin": 7}.items():
+        sheet = book.create_sheet(name)
+        for row in (["Part", "Stock"], ["Reserve", stock]):
+            sheet.append(row)
+    corpus = write_corpus(tmp_path / "corpus", {"rules.md": f"# Rules\n\n{FILLER}\n\n- Bring a lamp.\n- Bring rope."})
+    book.save(corpus / "stock.xlsx")
+    with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
+        shown = make_tools(index)[0].invoke({"keywords": ["Reserve", "Bring"]})
+    assert "Assembly: Part | Stock\nPart: Reserve | Stock: 3\nBasin: Part | Stock\nPart: Reserve | Stock: 7" in shown
+    assert "- Bring a lamp.\n- Bring rope." in shown
 
 
 # --- by keywords ---

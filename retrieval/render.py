@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title, name_words
-from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults
+from arag.retrieval.text import CUT, count, fold, is_title, name_words, words
+from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
@@ -23,7 +23,7 @@ FULL_TEXTS = "Full texts:"
 READ_BEFORE = "Shown in full above."
 LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 
-_MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named
+_MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
@@ -137,10 +137,15 @@ def _report(report: KeywordReport) -> str:
         found = count(next(term.chunks for term in report.closest if term.text == report.searched_as), "chunk")
         notes.append(f"and {found} as {report.searched_as}" if report.chunks else found)
         number = number if report.chunks else f"spelled {report.searched_as}"
-    elif terms := [term for term in report.closest if term.respelled or term.chunks <= _MAX_TERM_CHUNKS]:
+    elif terms := [term for term in report.closest if _is_worth_naming(term, report.keyword)]:
         names = ", ".join(f"{term.text} ({count(term.chunks, 'chunk')})" for term in terms)
         notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
     return f"{report.keyword}: {number}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _is_worth_naming(term: Term, keyword: str) -> bool:
+    is_name = term.text[:1].isupper() and len(words(term.text)) == len(words(keyword))  # and no part of the keyword
+    return term.respelled or is_name or term.chunks <= _MAX_TERM_CHUNKS
 
 
 def _list(chunk_ids: Sequence[str]) -> str:

@@ -72,6 +72,18 @@ def test_prompts_and_tools_name_only_the_tools_that_exist(name, run):
         assert all((tool in text) == (tool in TOOLS[name]) for tool in TOOLS["arag"])
 
 
+def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypatch):
+    def embed(*_):
+        raise AssertionError("a vector was asked for")
+
+    monkeypatch.setattr(small_index.embedder, "embed_query", embed)
+    read = call("chunk_read", "1", chunk_ids=["annals:0", "annals:1"])
+    _, session, model = run("arag-without-semantic", KEYWORDS, read, ANSWER)
+    assert "about" not in str(model.options[0]["tools"])
+    assert [entry["error"] for entry in session.trace] == [None, None]
+    assert session.trace[1]["new_chunks"] == ["annals:0", "annals:1"]
+
+
 def test_options_of_a_run_reach_the_agent(run):
     search = call("semantic_search", "1", query="Who was a count or a king?")
     _, session, model = run("arag", search, ANSWER, top_k=2, presentation="paper")

@@ -159,6 +159,11 @@ def test_another_spelling_of_the_same_letters_is_searched_at_once_and_a_similar_
     assert message.artifact["chunk_ids"] == ["drive:0", "kenji:0"]
 
 
+def test_a_misspelt_name_that_every_document_has_is_suggested(search):
+    documents = {f"d{n}": f"Kestrwyn makes lamps of kind {n}." for n in range(30)}
+    assert search(documents, "Kestryn").startswith("Kestryn: none (closest: Kestrwyn (30 chunks)).")
+
+
 def test_another_spelling_is_searched_along(search):
     content = search({"a": "The drive-in opened.", "b": "The drive - in closed.", "c": "Cars stood."}, "drive-in")
     assert content.startswith("drive-in: 1 chunk (and 1 chunk as drive - in). All:")

@@ -156,5 +156,4 @@ def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
     """Show the full texts of a search's chunks, too."""
     full = show_chunks(index.read(retrieved.chunk_ids), retrieved.query, held)
     text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
-    evidence = [*retrieved.evidence, *full.evidence]
-    return replace(full, text=text, results=retrieved.results, evidence=evidence)
+    return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])

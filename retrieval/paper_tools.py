@@ -113,8 +113,7 @@ def _show_sentences(
             texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
     blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
-    evidence = ["\n".join(texts.values())]
-    return tool.show(Retrieved(text, query, asdict(results), ids, evidence=evidence), held)
+    return tool.show(Retrieved(text, query, asdict(results), ids, evidence=["\n".join(texts.values())]), held)
 
 
 def _bound(top_k: int) -> int:

@@ -130,7 +130,7 @@ def test_a_crash_is_named_and_the_next_call_starts_another_process(call):
         call("die_in_the_answer")
     process_id = call("process_id")
     os.kill(process_id, signal.SIGKILL)  # between two calls
-    wait_until(lambda: not is_running(process_id))
+    os.waitid(os.P_PID, process_id, os.WEXITED | os.WNOWAIT)  # all its threads have ended
     assert call("echo", "again") == "again"
 
 

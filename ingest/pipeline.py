@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import AsyncIterable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
-from arag.ingest.bridge import check_cancelled, run_in_thread
 from arag.ingest.documents import Document, IngestSummary, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import Ids
@@ -30,7 +29,7 @@ from arag.retrieval.trust import check_embedder
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from arag.ingest.sources import Source, Sources
+    from arag.ingest.sources import Sources
 
 MIN_CHUNK_TOKENS = 50
 
@@ -106,7 +105,7 @@ def ingest(
 
 
 async def aingest(
-    sources: Sources | AsyncIterable[Source],
+    sources: Sources,
     index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
@@ -118,11 +117,10 @@ async def aingest(
 ) -> Index:
     """Do the same as `ingest` in a thread, so that the event loop stays free.
 
-    If the task is cancelled, the thread stops at the next document. What was written is kept, and the next run
-    continues from there.
+    If the task is cancelled, the thread goes on to the end. If the program ends before, what was written is kept, and
+    the next run continues from there.
 
-    It takes the arguments of `ingest` and raises the same errors. `sources` may also be an asynchronous iterable, such
-    as a loader's `alazy_load()`. A function for the progress is called in the thread.
+    It takes the arguments of `ingest` and raises the same errors. A function for the progress is called in the thread.
 
     Returns:
         The index, open.
@@ -130,18 +128,12 @@ async def aingest(
     Example:
         >>> import asyncio
         >>> from arag import aingest
-        >>> async def notes():
-        ...     yield {"id": "note-1", "text": "The mill stands."}
-        >>> with asyncio.run(aingest(notes(), "notes")) as index:
+        >>> with asyncio.run(aingest({"id": "note-1", "text": "The mill stands."}, "notes")) as index:
         ...     index.info().documents
         1
     """
-    chosen = None if embedder is None else load_embedder(embedder)
-    store = store_at(index)
-    work = partial(run_ingest, index=store, embedder=chosen, chunk_tokens=chunk_tokens, prune=prune, readers=readers)
-    summary = await run_in_thread(partial(work, encoding=encoding, progress=progress), sources)
-    _warn_of_omissions(summary)
-    return await asyncio.to_thread(open_index, store, embedder=chosen)
+    work = partial(ingest, sources, index, embedder=embedder, chunk_tokens=chunk_tokens, prune=prune, readers=readers)
+    return await asyncio.to_thread(work, encoding=encoding, progress=progress)
 
 
 def run_ingest(
@@ -218,7 +210,6 @@ def run_ingest(
 def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> Iterator[Document]:
     """Yield the documents, and collect the problems."""
     for item in items:
-        check_cancelled()
         if isinstance(item, Problem):
             problems.append(item)
         else:

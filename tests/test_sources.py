@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -222,46 +223,31 @@ class TestObjects:
 class TestAsync:
     def test_the_same_result(self, tmp_path):
         given = [{"id": f"n{n}", "text": text} for n, text in enumerate(("One.", " ", "Three."))]
+        with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'n1'\)"):
+            index = asyncio.run(aingest(given, tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=100))
+        with index:
+            assert [document.id for document in index.documents()] == ["n0", "n2"]
+            assert index.info().chunk_tokens == 100
 
-        async def documents():
-            for document in given:
-                await asyncio.sleep(0)
-                yield document
+    def test_when_its_task_is_cancelled_the_thread_goes_on_to_the_end(self, tmp_path):
+        reached, is_cancelled = threading.Event(), threading.Event()
 
-        async def work():
-            for sources in (documents(), given):
-                with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'n1'\)") as caught:
-                    index = await aingest(sources, tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=100)
-                assert caught[0].filename == __file__
-                assert [document.id for document in index.documents()] == ["n0", "n2"]
-                assert index.info().chunk_tokens == 100
-
-        asyncio.run(work())
-
-    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend):
-        read = []
-
-        async def documents(reached):
-            try:
-                for n in range(100):
-                    if n == 5:
-                        reached.set()
-                        await asyncio.Event().wait()
-                    read.append(n)
-                    yield {"id": f"n{n}", "text": f"Number {n}."}
-            finally:
-                read.append("closed")
+        def documents():
+            reached.set()
+            assert is_cancelled.wait(30)
+            yield {"id": "n", "text": "The mill stands."}
 
         async def work():
-            reached = asyncio.Event()
-            task = asyncio.create_task(aingest(documents(reached), backend, embedder=HashEmbeddings()))
-            await asyncio.wait_for(reached.wait(), 30)
+            task = asyncio.create_task(aingest(documents(), tmp_path / "index", embedder=HashEmbeddings()))
+            assert await asyncio.to_thread(reached.wait, 30)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
+            is_cancelled.set()
 
         asyncio.run(work())
-        assert read == [*range(5), "closed"]
+        with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+            assert index.info().documents == 1
 
 
 class TestIds:

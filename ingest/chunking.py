@@ -18,8 +18,7 @@ CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
 # Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
 # stops) is cut into pieces that are embedded in full.
 MAX_SENTENCE_TOKENS = 256
-_LINE = re.compile(r".+\s*")
-_WORD = re.compile(r"\S+\s*")
+_PARTS = (re.compile(r".+\s*"), re.compile(r"\S+\s*"))  # lines, words
 
 
 def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) -> list[Chunk]:
@@ -74,13 +73,14 @@ def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
 
 
 def _cut_long(text: str, sentences: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
-    """Cut sentences that are too long."""
+    """Cut sentences that are too long, at the ends of lines: in a PDF, they are rows of tables."""
     pieces: list[Sentence] = []
     for sentence in sentences:
         if _fits(text[sentence.start : sentence.end], max_tokens, count):
             pieces.append(sentence)
-        else:
-            pieces += _cut(text, sentence, max_tokens, count)
+            continue
+        for start, end in _fill(text, sentence.start, sentence.end, max_tokens, count):
+            pieces.append(replace(sentence, start=start, end=start + len(text[start:end].rstrip())))
     return pieces
 
 
@@ -89,25 +89,20 @@ def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:
     return len(text.encode()) <= max_tokens or count([text])[0] <= max_tokens
 
 
-def _cut(text: str, sentence: Sentence, max_tokens: int, count: CountBatch) -> Iterator[Sentence]:
-    """Cut a sentence into pieces of at most `max_tokens`, at the ends of lines: in a PDF, they are rows of tables."""
-    for start, end in _fill(text, sentence.start, sentence.end, _LINE, max_tokens, count):
-        yield replace(sentence, start=start, end=start + len(text[start:end].rstrip()))
-
-
 def _fill(
-    text: str, start: int, end: int, part: re.Pattern[str], max_tokens: int, count: CountBatch
+    text: str, start: int, end: int, max_tokens: int, count: CountBatch, parts: Sequence[re.Pattern[str]] = _PARTS
 ) -> list[tuple[int, int]]:
-    """Cut between lines, or between the words of a line that is too long, or inside a word that is too long."""
-    places = [match.span() for match in part.finditer(text, start, end)]
+    """Cut between lines, or between the words of a line that is too long, or in the middle of a word that is."""
+    if parts:
+        places = [match.span() for match in parts[0].finditer(text, start, end)]
+    else:
+        middle = (start + end) // 2
+        places = [(start, middle), (middle, end)]
     pieces: list[tuple[int, int]] = []
     filled = max_tokens + 1
     for (first, last), size in zip(places, count([text[first:last] for first, last in places]), strict=True):
         if size > max_tokens:
-            if part is _LINE:
-                pieces += _fill(text, first, last, _WORD, max_tokens, count)
-            else:
-                pieces += _halves(text, first, last, max_tokens, count)
+            pieces += _fill(text, first, last, max_tokens, count, parts[1:])
             filled = max_tokens + 1
         elif filled + size > max_tokens:
             pieces.append((first, last))
@@ -116,15 +111,6 @@ def _fill(
             pieces[-1] = (pieces[-1][0], last)
             filled += size
     return pieces
-
-
-def _halves(text: str, start: int, end: int, max_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:
-    if end - start < 2 or count([text[start:end]])[0] <= max_tokens:
-        yield start, end
-        return
-    middle = (start + end) // 2
-    yield from _halves(text, start, middle, max_tokens, count)
-    yield from _halves(text, middle, end, max_tokens, count)
 
 
 def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, count: CountBatch) -> list[int]:

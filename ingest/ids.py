@@ -34,7 +34,7 @@ class Ids:
         self._copies = Counter[str]()  # of files with one path below their folders, whose ids have numbers
 
     def assign(self, document: Document) -> Document | Problem:
-        """Return a document with its id in the index, or the problem that another one has it."""
+        """Return a document with its id in the index, or the problem that another one of this run has it."""
         if not document.has_own_id:
             number = _record_number(document.id)
             if document.file not in self._files:
@@ -44,8 +44,6 @@ class Ids:
             document = replace(document, id=self._files[document.file] + number)
         if document.id in self.used:
             return Problem(document.source, f"duplicate id {document.id!r}, already used by {self.used[document.id]}")
-        if reason := self._writer.find_conflict(document):
-            return Problem(document.source, reason)
         self.used[document.id] = document.source
         return document
 

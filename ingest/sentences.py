@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
-from arag.retrieval.types import Sentence
+from arag.retrieval.types import Sentence, Table
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -65,14 +64,13 @@ _STARTERS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(NamedTuple):
     """A paragraph, a list item, a table's row, a heading, or a line that is none of these."""
 
     start: int
     end: int  # after its last character
     embedded: bool = True
-    level: int = 0  # of a heading: 1 to 6 as in Markdown, or `BARE`
+    level: int = 0  # of a heading in Markdown: 1 to 6
     is_row: bool = False
 
 
@@ -84,38 +82,32 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
-    blocks = _blocks(text, title)
-    for block, following in pairwise([*blocks, _Block(len(text), len(text))]):
+    for block, following in pairwise([*_blocks(text, title), _Block(len(text), len(text), embedded=False)]):
         line = text[block.start : block.end]
-        if not block.embedded:
-            heading = outline.enter(block.level, line) if block.level else outline.path
+        level = block.level
+        if block.embedded and _is_short(text, block) and following.embedded and not _is_short(text, following):
+            level = BARE  # a short line with a paragraph after it is a heading
+        if level or not block.embedded:
+            heading = outline.enter(level, line) if level else outline.path
             sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
-        else:
-            table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
-            if not block.is_row and len(line) > _MAX_HEADING:
-                outline.leave_table()
-            sentences += (
-                Sentence(start, end, any(map(str.isalnum, text[start:end])), heading, table)
-                for start, end, heading in _split_block(text, block, outline)
-            )
+            continue
+        table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
+        if not block.is_row and len(line) > _MAX_HEADING:
+            outline.leave_table()
+        sentences += _split_block(text, block, outline, table)
     return sentences
 
 
-def _split_block(text: str, block: _Block, outline: Outline) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and heading of the sentences of a paragraph; lines inside it may be headings, too."""
+def _split_block(text: str, block: _Block, outline: Outline, table: Table | None) -> Iterator[Sentence]:
+    """Yield the sentences of a paragraph; lines inside it may be headings, too."""
     headings = deque(_heading_lines(text, block))
-    for start, end in _pieces(text, block.start, block.end):
-        borders = _borders(text[start:end])
-        for left, right in pairwise([start, *(start + border for border in borders), end]):
-            piece = text[left:right].lstrip()
-            if piece:
-                first = right - len(piece)
-                path = outline.path
-                while headings and headings[0][0] <= first:
-                    start_of_heading, line = headings.popleft()
-                    parents = outline.enter(BARE, line)
-                    path = parents if start_of_heading == first else outline.path
-                yield first, first + len(piece.rstrip()), path
+    for start, end in _split_paragraph(text, block.start, block.end):
+        path = outline.path
+        while headings and headings[0][0] <= start:
+            start_of_heading, line = headings.popleft()
+            parents = outline.enter(BARE, line)
+            path = parents if start_of_heading == start else outline.path
+        yield Sentence(start, end, any(map(str.isalnum, text[start:end])), path, table)
     for _, line in headings:
         outline.enter(BARE, line)
 
@@ -139,20 +131,7 @@ def _pipeline(language: str) -> Language:
     return pipeline
 
 
-def _blocks(text: str, title: str) -> list[_Block]:
-    """Return a text's blocks. A short line is a heading if a paragraph follows it; a heading is not embedded."""
-    blocks = list(_raw_blocks(text, title))
-    headings = [
-        block
-        for block, following in pairwise(blocks)
-        if block.embedded and _heading_like(text, block) and not _heading_like(text, following)
-    ]
-    for block in headings:
-        block.embedded, block.level = False, BARE
-    return blocks
-
-
-def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
+def _blocks(text: str, title: str) -> Iterator[_Block]:
     start = end = -1
     at = 0
     fenced = False
@@ -183,9 +162,8 @@ def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
         yield _Block(start, end)
 
 
-def _heading_like(text: str, block: _Block) -> bool:
-    if not block.embedded:
-        return True
+def _is_short(text: str, block: _Block) -> bool:
+    """Return whether a block is a line that may be a heading."""
     line = text[block.start : block.end]
     return (
         len(line) <= _MAX_HEADING
@@ -195,6 +173,16 @@ def _heading_like(text: str, block: _Block) -> bool:
         and not _LIST_ITEM.match(line)
         and " | " not in line
     )
+
+
+def _split_paragraph(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the sentences of a paragraph."""
+    for piece_start, piece_end in _pieces(text, start, end):
+        borders = [piece_start + border for border in _borders(text[piece_start:piece_end])]
+        for left, right in pairwise([piece_start, *borders, piece_end]):
+            sentence = text[left:right].lstrip()
+            if sentence:
+                yield right - len(sentence), right - len(sentence) + len(sentence.rstrip())
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -44,6 +45,28 @@ class _File(NamedTuple):
     id: str  # relative to the folder that was given
     real_path: str  # absolute, without links
 
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        try:
+            return self.path.stat().st_size
+        except OSError:  # reported when it is read
+            return 0
+
+
+class _Object(NamedTuple):
+    item: DocumentObject
+    place: str  # among the sources, for messages
+
+    @property
+    def size(self) -> int:
+        """The characters of its text."""
+        text = self.item.get("text") if isinstance(self.item, Mapping) else self.item.page_content
+        return len(text) if isinstance(text, str) else 0
+
+
+_Part: TypeAlias = _File | _Object | Problem
+
 
 class SourceReader:
     """Reads the sources of one ingestion.
@@ -76,32 +99,23 @@ class SourceReader:
         self._readers = readers
         self._target = target.absolute() if target else None
         self._places = Counter[str]()  # ids made from metadata
-        self._items = _list_sources(sources)
-        self._checked: list[DocumentObject | list[_File | Problem]] = []  # those of a sequence
-        if isinstance(self._items, Sequence):
-            if not self._items:
-                raise InputError("no file, folder or document was given")
-            self._checked = [self._check(item, number) for number, item in enumerate(self._items)]
-            files = [file for part in self._checked if isinstance(part, list) for file in part]
-            self.total = sum(_size(file.path) for file in files if isinstance(file, _File))
-            self.total += sum(_count_characters(part) for part in self._checked if not isinstance(part, list))
+        is_one = isinstance(sources, str | Path) or _is_object(sources) or not isinstance(sources, Iterable)
+        self._parts: Iterable[list[_Part]] = self._list_all([sources] if is_one else sources)
+        if is_one or isinstance(sources, Sequence):
+            self._parts = list(self._parts)
+            self.total = sum(part.size for part in chain.from_iterable(self._parts) if not isinstance(part, Problem))
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in their place, what was wrong with those that cannot be read."""
-        for number, item in enumerate(self._items):
-            try:
-                part = self._checked[number] if self._checked else self._check(item, number)
-            except InputError as error:
-                yield Problem(str(item) if isinstance(item, str | Path) else f"sources[{number}]", str(error))
-                continue
-            if not isinstance(part, list):
-                yield self._read_object(part, f"sources[{number}]")
-                continue
-            for file in part:
-                if isinstance(file, Problem):
-                    yield self._finish(file)
-                else:
-                    yield from self._read_file(file)
+        for part in chain.from_iterable(self._parts):
+            match part:
+                case _File():
+                    yield from self._read_file(part)
+                case _Object():
+                    self.bytes += part.size
+                    yield self._finish(self._read_object(part.item, part.place))
+                case _:
+                    yield self._finish(part)
 
     def is_gone(self, file: str) -> bool:
         """Return whether a file was below one of the folders and is no longer there."""
@@ -110,16 +124,21 @@ class SourceReader:
         places = {file, *map(str, Path(file).parents)}
         return self.failures.isdisjoint(places) and not places.isdisjoint(self.folders)
 
-    def _check(self, item: Any, number: int) -> DocumentObject | list[_File | Problem]:
-        """Return an object that was given, or the files of a path."""
-        if isinstance(item, str | Path):
-            return self._list_files(item)
-        if _is_object(item):
-            return item
-        raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
+    def _list_all(self, sources: Iterable[Any]) -> Iterator[list[_Part]]:
+        """Yield what is to be read of each source."""
+        for number, source in enumerate(sources):
+            place = f"sources[{number}]"
+            try:
+                yield [_Object(source, place)] if _is_object(source) else self._list_files(source, place)
+            except InputError as error:
+                if isinstance(sources, Sequence):
+                    raise
+                yield [Problem(str(source) if isinstance(source, str | Path) else place, str(error))]
 
-    def _list_files(self, source: str | Path) -> list[_File | Problem]:
+    def _list_files(self, source: Any, place: str) -> list[_Part]:
         """Return the file, or all files of a folder in sorted order, without those that are listed already."""
+        if not isinstance(source, str | Path):
+            raise InputError(f"{place} is {type(source).__name__}; {_VALID_SOURCES}")
         path, name = Path(source), repr(clean_characters(str(source)))
         try:
             path.stat()
@@ -193,25 +212,23 @@ class SourceReader:
                 yield self._finish(item, file.real_path)
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
-        self.bytes = before + _size(file.path)
+        self.bytes = before + file.size
 
     def _read_whole(self, path: Path, file_id: str) -> Records:
         """Read a file as one document, in the way of `read_jsonl`."""
-        content, size = self._readers.read(path), _size(path)
+        content, size = self._readers.read(path), path.stat().st_size
         yield from ((Problem(str(path), part), size) for part in content.left_out)
         title, metadata = content.title or path.stem.replace("_", " "), to_json(dict(content.metadata))
         yield Document(file_id, title, content.text, str(path), metadata, content.page_starts, has_own_id=False), size
 
     def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:
-        self.bytes += _count_characters(item)
         fields, own_id = (item, item.get("id")) if isinstance(item, Mapping) else (item.metadata, item.id)
         if own_id is not None or fields.get("source") is not None:
             place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
+        # Sets have another order in each process.
+        fields = {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
         try:
-            # Sets have another order in each process.
-            metadata = to_json(
-                {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
-            )
+            metadata = to_json(fields)
             if isinstance(item, Mapping):
                 document = read_record(metadata, "", place)
             else:
@@ -223,7 +240,7 @@ class SourceReader:
             return Problem(place, str(error))
         if not document.has_own_id:
             document = replace(document, id=self._make_id(document), has_own_id=True)
-        return self._finish(document)
+        return document
 
     def _make_id(self, document: Document) -> str:
         """Return an id from a document's source and its place in it, with a number if another has it, else a hash."""
@@ -256,24 +273,10 @@ class SourceReader:
         return Problem(source, clean_characters(item.reason))
 
 
-def _list_sources(sources: Sources) -> Iterable[Source]:
-    """Return the sources as an iterable, which is a sequence if it can be gone through several times."""
-    if isinstance(sources, str | Path) or _is_object(sources):
-        return [sources]
-    if isinstance(sources, Iterable):
-        return sources
-    raise InputError(f"the sources are {type(sources).__name__}; {_VALID_SOURCES}")
-
-
 def _is_object(item: object) -> TypeIs[DocumentObject]:
     from langchain_core.documents import Document as LangChainDocument
 
     return isinstance(item, Mapping | LangChainDocument)
-
-
-def _count_characters(item: DocumentObject) -> int:
-    text = item.get("text") if isinstance(item, Mapping) else item.page_content
-    return len(text) if isinstance(text, str) else 0
 
 
 def _real_path(path: Path) -> str:
@@ -289,10 +292,3 @@ def _is_text(path: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return bool(text) and "\0" not in text
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # reported when it is read
-        return 0

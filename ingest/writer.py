@@ -109,23 +109,6 @@ class IndexWriter:
         """Stop; embeddings in progress are discarded."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def find_conflict(self, document: Document) -> str:
-        """Return why a document must not replace the one that the index has under its id, or an empty string.
-
-        A file that is gone leaves its id to another one. In a database it may be on another machine, and leaves its id
-        only to the same content.
-        """
-        known = None if document.has_own_id else self.draft.document(document.id)
-        if known is None or known.source == document.file:
-            return ""
-        is_gone = bool(known.source) and not os.path.lexists(known.source)
-        if is_gone and (
-            isinstance(self._location, Path) or content_of(known.fingerprint) == content_of(self.fingerprint(document))
-        ):
-            return ""
-        owner = known.source or "a document that was given in Python"
-        return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
-
     def fingerprint(self, document: Document) -> str:
         """Return what changes when a document, or a setting that its chunks depend on, changes."""
         rules = self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION
@@ -148,7 +131,7 @@ class IndexWriter:
         start, more = self._end, max(0, end - self._end)
         for number, document in enumerate(documents, 1):
             if document.id in ours:
-                if reason := self.find_conflict(document):
+                if reason := self._find_conflict(document):
                     self._refuse(document, reason)
                 else:
                     self._cut(document, fingerprints[document.id])
@@ -174,6 +157,23 @@ class IndexWriter:
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)
         return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
+
+    def _find_conflict(self, document: Document) -> str:
+        """Return why a document must not replace the one that the index has under its id, or an empty string.
+
+        A file that is gone leaves its id to another one. In a database it may be on another machine, and leaves its id
+        only to the same content.
+        """
+        known = None if document.has_own_id else self.draft.document(document.id)
+        if known is None or known.source == document.file:
+            return ""
+        is_gone = bool(known.source) and not os.path.lexists(known.source)
+        if is_gone and (
+            isinstance(self._location, Path) or content_of(known.fingerprint) == content_of(self.fingerprint(document))
+        ):
+            return ""
+        owner = known.source or "a document that was given in Python"
+        return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)

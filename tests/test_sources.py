@@ -197,7 +197,7 @@ class TestObjects:
     @pytest.mark.parametrize(
         ("sources", "message"),
         [
-            ([], "no file, folder or document was given"),
+            ([], "the sources are empty"),
             (iter([]), "the sources are empty"),
             ([Document("One."), 7], r"sources\[1\] is int; sources must be paths, LangChain documents"),
             ((number for number in range(7)), r"sources\[0\]: sources\[0\] is int; .*; and 2 more"),

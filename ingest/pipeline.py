@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_TOKENS = 50
 
-_BATCH_CHARACTERS = 100_000  # of documents that are looked up in the index at once
-_BATCH_DOCUMENTS = 500
+_BATCH_DOCUMENTS = 500  # that are looked up in the index at once
 _MAX_NAMES = 5  # of what was left out, in a message
 _MANY_OTHERS = 0.05  # of the documents
 
@@ -177,7 +176,7 @@ def run_ingest(
             ids, others, is_said = Ids(writer, reader), 0, False
             is_english = writer.settings.embedder == DEFAULT_EMBEDDER
             named = _sort_out(map(ids.assign, chain([first], documents)), problems)
-            while batch := _take_batch(named):
+            while batch := _take_batch(named, writer.batch_characters):
                 if is_english:
                     others += sum(not is_latin(document.text[:SAMPLE_CHARACTERS]) for document in batch)
                     is_said = is_said or _warn_of_scripts(others, len(ids.used))
@@ -216,11 +215,11 @@ def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> I
             yield item
 
 
-def _take_batch(documents: Iterator[Document]) -> list[Document]:
+def _take_batch(documents: Iterator[Document], enough: int) -> list[Document]:
     """Return the next documents, until they have enough characters, or are a few hundred."""
     batch: list[Document] = []
     characters = 0
-    while characters < _BATCH_CHARACTERS and len(batch) < _BATCH_DOCUMENTS and (document := next(documents, None)):
+    while characters < enough and len(batch) < _BATCH_DOCUMENTS and (document := next(documents, None)):
         batch.append(document)
         characters += len(document.text)
     return batch

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 DEFAULT_CHUNK_TOKENS = 1_000
 
+_SENTENCE_CHARACTERS = 100
 _BETWEEN_LOOKS = 0.2  # seconds, at documents that another process is writing
 _PATIENCE = 600.0  # seconds, until they are left out
 _HASH_LENGTH = 32
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Documents whose sentences are being embedded."""
+class _Batch(NamedTuple):
+    """Documents that were put together, while their sentences are being embedded."""
 
-    documents: list[tuple[Document, DocumentRecord, list[Chunk]]]
+    documents: list[tuple[Document, DocumentRecord, list[Chunk]]]  # those that are new or have changed
     vectors: dict[str, NDArray[np.float32]]  # by the sentences' texts; at first those of the documents' former versions
     calls: list[tuple[list[str], Future[Vectors]]]  # calls of the embedder, each with its texts
     start: int  # bytes of all sources before the batch
@@ -100,10 +100,13 @@ class IndexWriter:
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._batches: deque[_Batch] = deque()
-        self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
-        self._next_sentences = 0
-        self._begun = self._end = 0  # bytes of all sources up to the end of the last batch, and of the last document
+        self._end = 0  # bytes of all sources up to the end of the last batch
         self._claimed_by_others: list[Document] = []
+
+    @property
+    def batch_characters(self) -> int:
+        """Characters of documents that are put together, with about as many sentences as a call of the embedder has."""
+        return _SENTENCE_CHARACTERS * self._embedder.batch
 
     def close(self) -> None:
         """Stop; embeddings in progress are discarded."""
@@ -118,7 +121,7 @@ class IndexWriter:
     def put(self, documents: Sequence[Document], end: int = 0) -> None:
         """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
 
-        The last ones may still be embedded when it returns.
+        They may still be embedded when it returns.
         """
         fingerprints = {document.id: self.fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
@@ -128,15 +131,21 @@ class IndexWriter:
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        start, more = self._end, max(0, end - self._end)
-        for number, document in enumerate(documents, 1):
+        self._meter.report(documents=len(unchanged))
+        cut = []
+        for document in documents:
             if document.id in ours:
                 if reason := self._find_conflict(document):
                     self._refuse(document, reason)
                 else:
-                    self._cut(document, fingerprints[document.id])
-            self._end = start + more * number // len(documents)
-        self._meter.report(done=None if self._next or self._batches else self._end, documents=len(unchanged))
+                    cut.append((document, *self._cut(document, fingerprints[document.id])))
+        vectors = self.draft.vectors_by_text([document.id for document, *_ in cut])
+        texts = dict.fromkeys(text for *_, chunks in cut for chunk in chunks for text in chunk.embedded_texts())
+        calls = self._embed(text for text in texts if text not in vectors)
+        self._batches.append(_Batch(cut, vectors, calls, self._end, end))
+        self._end = end
+        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
+            self._store_first()
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
@@ -145,7 +154,7 @@ class IndexWriter:
         while self._claimed_by_others and time.monotonic() < patience_ends:
             time.sleep(_BETWEEN_LOOKS)
             others, self._claimed_by_others = self._claimed_by_others, []
-            self.put(others)
+            self.put(others, self._end)
             self._store_all()
         for document in self._claimed_by_others:
             self._refuse(document, "another process is writing it: ingest it again")
@@ -179,29 +188,12 @@ class IndexWriter:
         self.problems[document.id] = Problem(document.source, reason)
         self._meter.report(documents=1)
 
-    def _cut(self, document: Document, fingerprint: str) -> None:
-        """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
+    def _cut(self, document: Document, fingerprint: str) -> tuple[DocumentRecord, list[Chunk]]:
         count = self._counter.count_batch
         chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
         metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
         record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
-        sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
-        if self._next_sentences + sentences > self._embedder.batch:
-            self._begin()
-        self._next.append((document, record, chunks))
-        self._next_sentences += sentences
-
-    def _begin(self) -> None:
-        """Have the next batch embedded; store earlier ones, so that few wait."""
-        if not self._next:
-            return
-        vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
-        texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
-        calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(self._next, vectors, calls, self._begun, self._end))
-        self._next, self._next_sentences, self._begun = [], 0, self._end
-        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
-            self._store_first()
+        return record, chunks
 
     def _many_calls_wait(self) -> bool:
         """Return whether the embedder has enough to do while a batch is waited for."""
@@ -218,7 +210,6 @@ class IndexWriter:
         return calls
 
     def _store_all(self) -> None:
-        self._begin()
         while self._batches:
             self._store_first()
 
@@ -232,7 +223,7 @@ class IndexWriter:
                     f"the embedder {self._embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
                     f"index in {self._location} has {self.settings.dimension}"
                 )
-            batch.vectors |= zip(texts, vectors, strict=True)
+            batch.vectors.update(zip(texts, vectors, strict=True))
             self.embedded += len(texts)
             done = batch.start + (batch.end - batch.start) * number // (len(batch.calls) + 1)
             self._meter.report("embedding", done, sentences=len(texts))

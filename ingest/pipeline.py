@@ -186,16 +186,14 @@ def run_ingest(
             _warn_of_others(writer.draft.unpublished() - ids.used.keys())
             problems += writer.problems.values()
             read = len(ids.used) - len(writer.problems)
-            kept = len(writer.draft.fingerprints(writer.problems))  # former versions
-            writer.publish()
+            settings = writer.draft.publish(writer.settings, on_written=partial(meter.report, "publishing"))
             meter.end()
-            settings = writer.settings
             return IngestSummary(
                 read=read,
-                written=len(writer.written),
+                written=writer.written,
                 removed=removed,
                 other_scripts=others,
-                absent=settings.documents - read - kept,
+                absent=settings.documents - read,
                 skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
                 embedded=writer.embedded,
                 documents=settings.documents,
@@ -274,6 +272,5 @@ def _name_first(problems: Sequence[Problem]) -> str:
 def _warn_of_omissions(summary: IngestSummary) -> None:
     """Warn once of everything that was left out, where `ingest` was called."""
     if omissions := [*summary.problems, *summary.skipped]:
-        count = f"left out {len(omissions):,} item{'' if len(omissions) == 1 else 's'}"
         more = ": run_ingest returns all" if len(omissions) > _MAX_NAMES else ""
-        warnings.warn(f"{count}: {_name_first(omissions)}{more}", stacklevel=3)
+        warnings.warn(f"left out {count(len(omissions), 'item')}: {_name_first(omissions)}{more}", stacklevel=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import unicodedata
 from collections.abc import Iterator
 from functools import partial
@@ -55,7 +54,7 @@ def read_json(path: Path, file_id: str) -> Records:
         yield read_record(items, f"{file_id}#1", str(path)), size
     elif not items:
         raise FormatError("empty list")
-    elif _are_chunks(items, path.name):
+    elif _is_chunk(items[0], path.name):
         yield from ((item, size) for item in _read_chunks(items, path, file_id))
     else:
         for number, item in enumerate(items, 1):
@@ -99,7 +98,7 @@ def to_json(value: Any) -> Any:
         FormatError: There is no common way to write it in JSON.
     """
     try:
-        return _clean(to_jsonable_python(value, fallback=lambda other: other.tolist()))
+        return _clean(to_jsonable_python(value, inf_nan_mode="null", fallback=lambda other: other.tolist()))
     except (AttributeError, ValueError) as error:
         raise FormatError(f"JSON cannot hold it: {error}") from error
 
@@ -115,8 +114,6 @@ def _clean(value: JSON) -> JSON:
             return clean_characters(value)
         case int() if abs(value) > _MAX_INTEGER:
             return str(value)
-        case float():
-            return value if math.isfinite(value) else None
         case dict():
             return {clean_characters(key): _clean(field) for key, field in value.items()}
         case list():
@@ -143,12 +140,11 @@ def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | P
         return Problem(source, str(error))
 
 
-def _are_chunks(items: list[JSON], file_name: str) -> bool:
-    """Return whether a list is in the format of the authors' `chunks.json`, and not one of records."""
-    objects = [item for item in items if isinstance(item, dict)]
-    if file_name == "chunks.json" and any("id" in item and "text" in item for item in objects):
-        return all(item.get("title") is None for item in objects)
-    return not objects and any(isinstance(item, str) for item in items)
+def _is_chunk(item: JSON, file_name: str) -> bool:
+    """Return whether the first item of a list shows that it is in the format of the authors' `chunks.json`."""
+    if isinstance(item, dict):
+        return file_name == "chunks.json" and "id" in item and item.get("title") is None
+    return isinstance(item, str)
 
 
 def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:

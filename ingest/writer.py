@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,9 +73,9 @@ class IndexWriter:
 
     Attributes:
         draft: The index's next publication.
-        settings: The settings, with the counts of what readers see.
+        settings: The settings of the next publication.
         embedded: Sentences embedded so far.
-        written: Ids of the documents stored so far.
+        written: Documents stored so far.
         problems: What could not be stored, by the documents' ids.
     """
 
@@ -92,7 +91,7 @@ class IndexWriter:
         self.draft = draft
         self.settings = settings
         self.embedded = 0
-        self.written: set[str] = set()
+        self.written = 0
         self.problems: dict[str, Problem] = {}
         self._embedder = embedder
         self._counter = counter
@@ -159,10 +158,6 @@ class IndexWriter:
         for document in self._claimed_by_others:
             self._refuse(document, "another process is writing it: ingest it again")
 
-    def publish(self) -> None:
-        """Let readers see everything that was stored."""
-        self.settings = self.draft.publish(self.settings, on_written=partial(self._meter.report, "publishing"))
-
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)
         return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
@@ -227,16 +222,18 @@ class IndexWriter:
             self.embedded += len(texts)
             done = batch.start + (batch.end - batch.start) * number // (len(batch.calls) + 1)
             self._meter.report("embedding", done, sentences=len(texts))
-        embedded = []
-        for _, record, chunks in batch.documents:
-            embedded.append(EmbeddedDocument(record, chunks, [self._vectors(chunk, batch.vectors) for chunk in chunks]))
-        taken = self.draft.put(embedded)
+        taken = self.draft.put(
+            [
+                EmbeddedDocument(record, chunks, [self._vectors(chunk, batch.vectors) for chunk in chunks])
+                for _, record, chunks in batch.documents
+            ]
+        )
         for document, *_ in batch.documents:
             if document.id in taken:
                 self._refuse(document, f"its chunk id {taken[document.id]!r} is already used by another document")
-            else:
-                self.written.add(document.id)
-        self._meter.report(done=batch.end, documents=len(batch.documents) - len(taken))
+        stored = len(batch.documents) - len(taken)
+        self.written += stored
+        self._meter.report(done=batch.end, documents=stored)
 
     def _vectors(self, chunk: Chunk, vectors: Mapping[str, NDArray[np.float32]]) -> Vectors:
         rows = [vectors[text] for text in chunk.embedded_texts()]
@@ -271,16 +268,13 @@ def open_writer(
     with store.draft(begin) as draft:
         if not draft.settings.documents or draft.settings.tokenizer != counter.name:
             warn_of_estimates()
-        settings = replace(draft.settings, tokenizer=counter.name)
-        if chunk_tokens is not None:
-            settings = replace(settings, chunk_tokens=chunk_tokens)
+        chunk_tokens = chunk_tokens or draft.settings.chunk_tokens
+        settings = replace(draft.settings, tokenizer=counter.name, chunk_tokens=chunk_tokens)
         checked = choose_embedder(chosen, settings.embedder, store.location)
         with closing(IndexWriter(draft, settings, checked, counter, store.location, meter)) as writer:
             try:
                 yield writer
             except KeyboardInterrupt:
-                count = f"{len(writer.written):,} new or changed documents"
-                warnings.warn(
-                    f"{count} are kept in {store.location}: run the same ingestion again to finish it", stacklevel=1
-                )
+                kept = f"{writer.written:,} new or changed documents are kept in {store.location}"
+                warnings.warn(f"{kept}: run the same ingestion again to finish it", stacklevel=1)
                 raise

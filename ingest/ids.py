@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, count
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.sources import RECORD_READERS, SourceReader
@@ -31,7 +31,6 @@ class Ids:
         self.used: dict[str, str] = {}
         self._writer = writer
         self._reader = reader
-        self._copies = Counter[str]()  # of files with one path below their folders, whose ids have numbers
 
     def assign(self, document: Document) -> Document | Problem:
         """Return a document with its id in the index, or the problem that another one of this run has it."""
@@ -60,11 +59,8 @@ class Ids:
 
     def _make_id(self, path: str) -> str:
         """Return an id for a new file: its path, with a number if a file that is there has it."""
-        file_id = path
-        while os.path.lexists(self._owners.get(file_id, "")):
-            self._copies[path] += 1
-            file_id = f"{path}~{self._copies[path] + 1}"
-        return file_id
+        names = chain([path], (f"{path}~{number}" for number in count(2)))
+        return next(name for name in names if not os.path.lexists(self._owners.get(name, "")))
 
     @cached_property
     def _files(self) -> dict[str, str]:

@@ -195,7 +195,7 @@ def run_ingest(
                 other_scripts=others,
                 absent=settings.documents - read,
                 skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
-                embedded=writer.embedded,
+                embedded=meter.sentences,
                 documents=settings.documents,
                 chunks=settings.chunks,
                 sentences=settings.sentences,

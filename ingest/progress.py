@@ -67,6 +67,10 @@ class Meter:
     Args:
         show: Called whenever there is progress; True prints a line on stderr every few seconds.
         total: Bytes of all sources, or chunks to copy; None if that is not known.
+
+    Attributes:
+        done: Bytes or chunks that are finished.
+        sentences: Sentences embedded so far.
     """
 
     def __init__(self, show: ShowProgress | bool = False, total: int | None = None) -> None:
@@ -75,8 +79,8 @@ class Meter:
         self._total = total
         self._phase: Phase = "reading"
         self._began = self._entered = time.monotonic()
-        self._done = self._done_before = 0  # now, and when this phase began
-        self._documents = self._sentences = 0
+        self.done = self._done_before = 0  # now, and when this phase began
+        self.sentences = self._documents = 0
         self._per_second = 0.0
         self.report()
 
@@ -98,21 +102,21 @@ class Meter:
 
         `total` is where a step ends that has an end of its own.
         """
-        done = self._done if done is None else done
+        done = self.done if done is None else done
         if phase and phase != self._phase:
             self._phase, self._entered, self._done_before = phase, time.monotonic(), done
         if total is None:
-            self._done, total = done, self._total
+            self.done, total = done, self._total
         in_phase = max(time.monotonic() - self._entered, 1e-9)
         self._documents += documents
         if sentences:
-            self._sentences += sentences
-            self._per_second = self._sentences / in_phase
+            self.sentences += sentences
+            self._per_second = self.sentences / in_phase
         if self._show:
-            left = (
-                in_phase * (total - done) / (done - self._done_before) if total and done > self._done_before else None
-            )
-            counts = self._documents, self._sentences, self._per_second
+            left = None
+            if total and done > self._done_before:
+                left = in_phase * (total - done) / (done - self._done_before)
+            counts = self._documents, self.sentences, self._per_second
             self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
 
     def end(self) -> None:

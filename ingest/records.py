@@ -25,7 +25,6 @@ from arag.ingest.formats.content import (
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
 
-_MAX_INTEGER = 10**300  # larger ones are no floats, and become text
 _MAX_VALUE = 40  # characters of a value in a message
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
@@ -47,8 +46,8 @@ def read_json(path: Path, file_id: str) -> Records:
     """Read a list of records, one record, or the authors' `chunks.json`, in the way of `read_jsonl`."""
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        limit = f"{MAX_FILE_BYTES / 1e6:,.0f} MB"
-        raise FormatError(f"more than {limit}; convert it to JSON Lines, which may have any size")
+        limit = f"more than {MAX_FILE_BYTES // 1_000_000} MB"
+        raise FormatError(f"{limit}; convert it to JSON Lines, which may have any size")
     items = _load(path.read_bytes())
     if not isinstance(items, list):
         yield read_record(items, f"{file_id}#1", str(path)), size
@@ -103,17 +102,15 @@ def to_json(value: Any) -> Any:
         raise FormatError(f"JSON cannot hold it: {error}") from error
 
 
-def has_control_characters(text: str) -> bool:
-    """Return whether there are line ends or other control characters in the text."""
-    return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
+def is_id(text: str) -> bool:
+    """Return whether a text may be an id: it is not blank, and has no line ends or other control characters."""
+    return bool(text.strip()) and all(unicodedata.category(character) not in {"Cc", "Zl", "Zp"} for character in text)
 
 
 def _clean(value: JSON) -> JSON:
     match value:
         case str():
             return clean_characters(value)
-        case int() if abs(value) > _MAX_INTEGER:
-            return str(value)
         case dict():
             return {clean_characters(key): _clean(field) for key, field in value.items()}
         case list():
@@ -123,8 +120,6 @@ def _clean(value: JSON) -> JSON:
 
 def _load(data: bytes) -> JSON:
     text = decode(data).strip()
-    if not text:
-        raise FormatError("empty document")
     try:
         value: JSON = to_json(json.loads(text))
     except (RecursionError, ValueError) as error:
@@ -151,15 +146,12 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
     """Yield one document of all chunks, after what is wrong with those that it lacks."""
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
+        chunk_id, _, text = item.partition(":") if isinstance(item, str) else ("", "", "")
         if isinstance(item, dict):
             chunk_id, text = item.get("id"), item.get("text")
-        else:
-            chunk_id, _, text = item.partition(":") if isinstance(item, str) else ("", "", "")
-        chunk_id = str(chunk_id) if isinstance(chunk_id, int) else chunk_id
-        if not isinstance(chunk_id, str) or not chunk_id.strip() or has_control_characters(chunk_id):
+            chunk_id = str(chunk_id) if isinstance(chunk_id, int) else chunk_id
+        if not isinstance(chunk_id, str) or not is_id(chunk_id) or not isinstance(text, str) or not text.strip():
             reason = f'the chunk is {_show(item)}; it must be a string "id:text", or an object with "id" and "text"'
-        elif not isinstance(text, str) or not text.strip():
-            reason = "empty chunk"
         elif chunk_id in chunks:
             reason = f"duplicate chunk id {chunk_id!r}"
         else:

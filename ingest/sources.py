@@ -19,7 +19,7 @@ from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, folded, reason
-from arag.ingest.records import Records, has_control_characters, read_json, read_jsonl, read_record, to_json
+from arag.ingest.records import Records, is_id, read_json, read_jsonl, read_record, to_json
 from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class SourceReader:
         source = clean_characters(item.source)
         if isinstance(item, Document):
             document_id = clean_characters(item.id).strip()
-            if not document_id or has_control_characters(document_id):
+            if not is_id(document_id):
                 item = Problem(source, f"id {document_id!r} is empty or has control characters in it")
             elif not item.text.strip():
                 item = Problem(source, "empty document")

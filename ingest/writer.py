@@ -51,8 +51,7 @@ class _Batch(NamedTuple):
     documents: list[tuple[Document, DocumentRecord, list[Chunk]]]  # those that are new or have changed
     vectors: dict[str, NDArray[np.float32]]  # by the sentences' texts; at first those of the documents' former versions
     calls: list[tuple[list[str], Future[Vectors]]]  # calls of the embedder, each with its texts
-    start: int  # bytes of all sources before the batch
-    end: int  # and up to its end
+    end: int  # bytes of all sources up to its end
 
     @property
     def is_embedded(self) -> bool:
@@ -74,7 +73,6 @@ class IndexWriter:
     Attributes:
         draft: The index's next publication.
         settings: The settings of the next publication.
-        embedded: Sentences embedded so far.
         written: Documents stored so far.
         problems: What could not be stored, by the documents' ids.
     """
@@ -90,7 +88,6 @@ class IndexWriter:
     ) -> None:
         self.draft = draft
         self.settings = settings
-        self.embedded = 0
         self.written = 0
         self.problems: dict[str, Problem] = {}
         self._embedder = embedder
@@ -99,7 +96,6 @@ class IndexWriter:
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._batches: deque[_Batch] = deque()
-        self._end = 0  # bytes of all sources up to the end of the last batch
         self._claimed_by_others: list[Document] = []
 
     @property
@@ -117,7 +113,7 @@ class IndexWriter:
         content = document.text, dict(document.metadata), document.page_starts, document.ready_chunks, rules
         return _hash(content) + _hash((document.id, document.title))
 
-    def put(self, documents: Sequence[Document], end: int = 0) -> None:
+    def put(self, documents: Sequence[Document], end: int) -> None:
         """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
 
         They may still be embedded when it returns.
@@ -141,8 +137,7 @@ class IndexWriter:
         vectors = self.draft.vectors_by_text([document.id for document, *_ in cut])
         texts = dict.fromkeys(text for *_, chunks in cut for chunk in chunks for text in chunk.embedded_texts())
         calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(cut, vectors, calls, self._end, end))
-        self._end = end
+        self._batches.append(_Batch(cut, vectors, calls, end))
         while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
             self._store_first()
 
@@ -153,7 +148,7 @@ class IndexWriter:
         while self._claimed_by_others and time.monotonic() < patience_ends:
             time.sleep(_BETWEEN_LOOKS)
             others, self._claimed_by_others = self._claimed_by_others, []
-            self.put(others, self._end)
+            self.put(others, self._meter.done)
             self._store_all()
         for document in self._claimed_by_others:
             self._refuse(document, "another process is writing it: ingest it again")
@@ -210,7 +205,7 @@ class IndexWriter:
 
     def _store_first(self) -> None:
         """Wait for the vectors of the batch that was begun first, and store it."""
-        batch = self._batches.popleft()
+        batch, start = self._batches.popleft(), self._meter.done
         for number, (texts, call) in enumerate(batch.calls, 1):
             vectors = call.result()
             if vectors.shape[1] != self.settings.dimension:
@@ -219,8 +214,7 @@ class IndexWriter:
                     f"index in {self._location} has {self.settings.dimension}"
                 )
             batch.vectors.update(zip(texts, vectors, strict=True))
-            self.embedded += len(texts)
-            done = batch.start + (batch.end - batch.start) * number // (len(batch.calls) + 1)
+            done = start + (batch.end - start) * number // (len(batch.calls) + 1)
             self._meter.report("embedding", done, sentences=len(texts))
         taken = self.draft.put(
             [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import os
@@ -37,7 +36,7 @@ RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_json
 # What loaders and text splitters say of where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
-_SAMPLE_BYTES = 4_096
+_SAMPLE_CHARACTERS = 4_096
 
 
 class _File(NamedTuple):
@@ -178,26 +177,20 @@ class SourceReader:
             path, name = folder / entry.name, below + entry.name
             if entry.name.startswith(".") or path.absolute() == self._target:
                 continue
-            if why := self._why_skipped(entry):
-                self.skipped[path] = why
+            if entry.is_symlink():
+                self.skipped[path] = "a link, which is not followed"
+            elif entry.is_dir() and is_index(path):
+                self.skipped[path] = "an index"
             elif entry.is_dir():
                 yield from self._walk(top, f"{name}/")
-            else:
+            elif not entry.is_file():
+                self.skipped[path] = "neither a file nor a folder"
+            elif self._knows(path):
                 yield _File(path, name, _real_path(path))
-
-    def _why_skipped(self, entry: os.DirEntry[str]) -> str:
-        """Return why an entry of a folder is skipped, or an empty string."""
-        if entry.is_symlink():
-            return "a link, which is not followed"
-        if entry.is_dir():
-            return "an index" if is_index(Path(entry)) else ""
-        if not entry.is_file():
-            return "neither a file nor a folder"
-        path = Path(entry)
-        if self._knows(path):
-            return ""
-        ending = path.suffix.lower()
-        return f"no reader for {ending}" + (f"; to read it as text: --as {ending}=.txt" if _is_text(path) else "")
+            else:
+                ending = path.suffix.lower()
+                hint = f"; to read it as text: --as {ending}=.txt" if _is_text(path) else ""
+                self.skipped[path] = f"no reader for {ending}{hint}"
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in RECORD_READERS or self._readers.knows(path)
@@ -250,7 +243,7 @@ class SourceReader:
             content = json.dumps([document.title, document.text, dict(metadata)], sort_keys=True)
             return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
         places = [f"{name}={metadata[name]}" for name in _PLACES if isinstance(metadata.get(name), str | int)]
-        document_id = place = "#".join([source, *(["&".join(places)] if places else [])])
+        document_id = place = f"{source}#{'&'.join(places)}" if places else source
         while document_id in self._places:  # also as the name of another source
             self._places[place] += 1
             document_id = f"{place}#{self._places[place]}"
@@ -287,8 +280,8 @@ def _real_path(path: Path) -> str:
 def _is_text(path: Path) -> bool:
     """Return whether a file begins with text."""
     try:
-        with path.open("rb") as file:
-            text = codecs.getincrementaldecoder("utf-8")().decode(file.read(_SAMPLE_BYTES))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_SAMPLE_CHARACTERS)
     except (OSError, UnicodeDecodeError):
         return False
     return bool(text) and "\0" not in text

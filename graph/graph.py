@@ -171,7 +171,8 @@ def _ignoring_unreadable_replies() -> Iterator[None]:
 
 
 def _with_seconds(message: Any, began: float) -> Any:
-    metadata = message.response_metadata | {"seconds": time.perf_counter() - began}
+    # A reply that experiments have stored says how long it took.
+    metadata = {"seconds": time.perf_counter() - began, **message.response_metadata}
     return message.model_copy(update={"response_metadata": metadata})
 
 

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,7 @@ from arag.evaluation.plan import load_plan
 from arag.evaluation.runs import record_file
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.terminal import INTERRUPTED
 from eval_runs import STEPS, Replies
 from http_server import Failure
 from openai_server import chat, serve
@@ -232,11 +235,33 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert load_plan(folder / run).methods["preparing"].preparation["model_calls"] == 3
 
 
-def test_models_of_experiments_wait_out_rate_limits(arag, folder, monkeypatch):
+def test_clients_of_models_leave_waiting_to_the_run(arag, folder, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with serve(Replies(instead={0: Failure(429, headers={"retry-after-ms": "1"})})) as server:
+    with serve(Replies(instead={0: Failure(429, headers={"Retry-After": "1"})})) as server:
         code, *_ = arag(*run_of("--model", f"openai:gpt-5-mini@{server.url}", "--limit", 1))
-    assert (code, len(server.requests)) == (0, STEPS + 1)
+    assert (code, [sent["x-stainless-retry-count"] for sent in server.headers]) == (0, ["0"] * (STEPS + 1))
+
+
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
+from arag.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("method", ["direct", "preparing_method"])
+def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, folder):
+    (folder / "preparing_method.py").write_text(METHOD)
+    arag(*run_of("--model", "extractive", method="direct"))
+    with serve(lambda *_: Failure(429, headers={"Retry-After": "600"})) as server:
+        arguments = run_of(*by_server(server), "--out", "r1", method=method)
+        command = [sys.executable, "-c", COMMAND, *arguments]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert any("is asked again in 600 s" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.endswith("Interrupted.\n")) == (INTERRUPTED, True)
 
 
 def test_no_file_of_a_run_holds_a_secret(arag, folder):

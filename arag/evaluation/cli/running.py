@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from arag.evaluation.runs import Record
 
 _MAX_PROBLEMS = 3  # that are shown
-_RETRIES = 12  # of a model's client, over about a minute: rate limits are usual in experiments
 
 
 def run(
@@ -115,12 +114,12 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_patient(judge) if judge else None
+    judge_model = load_impatient(judge) if judge else None
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
     for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
         options = ({"reasoning_effort": effort} if effort else {}) | read_model_options(model_option)
-        models[target / name] = load_patient(model, **options)
+        models[target / name] = load_impatient(model, **options)
         plans[target / name] = Plan(
             questions=str(questions.resolve()),
             index=str(index.location.resolve() if isinstance(index.location, Path) else index.location),
@@ -202,13 +201,13 @@ def _run(
     return {**summary, "complete": complete, "error": error and str(error)}
 
 
-def load_patient(name: str, **options: Any) -> BaseChatModel:
-    """Return a model whose client waits out rate limits, if it can retry."""
+def load_impatient(name: str, **options: Any) -> BaseChatModel:
+    """Return a model whose client does not wait out rate limits: sessions do, and count no pauses as seconds."""
     from arag.models.chat import load_model
 
     model = load_model(name, **options)
     can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
-    return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
+    return load_model(name, **options, max_retries=0) if can_retry else model
 
 
 def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:

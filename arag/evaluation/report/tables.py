@@ -48,7 +48,7 @@ EVIDENCE = Measure("evidence_tokens", "Evidence tokens", "tokens")
 CALLS = Measure("model_calls", "Model calls", "number")
 COST = Measure("cost", "Cost", "dollars")
 STEPS = Measure("steps", "Steps", "number")
-SECONDS = Measure("seconds", "Seconds", "seconds", skips_gaps=True)
+SECONDS = Measure("seconds", "Seconds", "seconds")
 ACCURACY = (
     LLM_ACC,
     CONTAIN_ACC,

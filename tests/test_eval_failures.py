@@ -19,7 +19,7 @@ from openai_server import chat, serve
 from scripted import DOCUMENTS, call, calls
 
 QUESTION = Question("q", "Who was the father of the wife of Lothair II?", "Boso", gold_documents=("lothair", "boso"))
-WRONG = {"correct": False, "reason": "", "model": "j", "cost": None}
+WRONG = {"correct": False, "reason": "", "cost": None}
 SEARCH = call("keyword_search", "1", keywords=["storm"])
 READ_ALL = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
 

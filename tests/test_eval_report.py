@@ -66,7 +66,7 @@ def record(number, *, right=True, error=None, **changed):
 
 
 def verdict(correct):
-    return {"correct": correct, "reason": "It is so.", "model": "judge", "cost": 0.0}
+    return {"correct": correct, "reason": "It is so.", "cost": 0.0}
 
 
 @pytest.fixture

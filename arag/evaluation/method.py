@@ -105,6 +105,7 @@ class Lab:
         index: The index.
         model: The model, with its cache.
         store: What was computed for the index before.
+        judge: The model that judges answers, with its cache, if there is one.
         top_k: Chunks per search (the paper's k).
         presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
@@ -116,6 +117,7 @@ class Lab:
     index: Index
     model: BaseChatModel
     store: Store
+    judge: BaseChatModel | None = None
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, message
 from arag.errors import InputError, without_credentials
 from arag.evaluation.cache import BudgetError
 from arag.evaluation.datasets import Question, Source
-from arag.evaluation.judge import Judge, Judgement
+from arag.evaluation.judge import Judgement, judge
 from arag.evaluation.method import Answer, Lab, Method, Note, Session, threads
 from arag.evaluation.plan import RECORDS
 from arag.evaluation.scores import contains, exact_match, f1, share
@@ -148,24 +148,22 @@ def answer_questions(
     prepared: Any,
     questions: Sequence[Question],
     file: RecordFile,
-    judge: Judge | None = None,
     on_record: Callable[[Record], None] = lambda _: None,
 ) -> None:
     """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
-    A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
-    run.
+    A question that fails gets a record with its error, and the next run asks it again.
 
     Raises:
-        InputError: Questions fail one after another.
+        InputError: Ten questions in a row have failed.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
     """
     with FileLock(file.file.with_suffix(".lock"), timeout=0):  # raises a Timeout if another process is writing there
         file.drop_half_line()
-        records, judged, failures = file.read(), judge is not None, 0
+        records, judged, failures = file.read(), lab.judge is not None, 0
         with threads(lab.at_once) as pool:
             work = [
-                pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id), judge)
+                pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id))
                 for question in list_open(questions, records, judged=judged)
             ]
             for done in as_completed(work):
@@ -195,9 +193,7 @@ def _has_verdict(record: Record) -> bool:
     return record["judgement"] is not None and record["judgement"]["correct"] is not None
 
 
-def _answer_and_judge(
-    method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
-) -> Record:
+def _answer_and_judge(method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
     if not _is_answered(record, question):
         session, began = Session(lab), time.perf_counter()
@@ -208,8 +204,9 @@ def _answer_and_judge(
             raise
         except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
             record = make_record(question, session, "", time.perf_counter() - began, error)
-    if judge is not None and record["error"] is None:
-        record = {**record, "judgement": judge.judge(lab, record["question"], record["answer"], record["prediction"])}
+    if lab.judge is not None and record["error"] is None:
+        judgement = judge(Session(lab, lab.judge), question.text, question.answer, record["prediction"])
+        record = {**record, "judgement": judgement}
     return record
 
 

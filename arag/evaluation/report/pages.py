@@ -91,22 +91,21 @@ def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
+    """Return which methods have answers that are missing, failed or unjudged."""
     lines = []
     for run in runs:
-        some = frame[frame["run"] == run.name]
-        where = f"{run.name}: " if len(runs) > 1 else ""
-        counts = some.groupby("title", sort=False)["error"].agg(["size", "count"])
-        counts["missing"] = max(run.plan.asked, counts["size"].max()) - counts["size"]
-        for column, text in (
-            ("missing", "Not asked yet: {}. Run it again to go on."),
-            ("count", "Failed, and counted as wrong: {}. The next run tries them again."),
-        ):
-            of_each = [f"{title} {number:,}" for title, number in counts[column].items() if number]
-            if of_each:
-                lines.append(f"{where}{text.format(', '.join(of_each))}")
-        if some["correct"].notna().any() and (unjudged := int(some["correct"].isna().sum())):
-            lines.append(f"{where}Answers without a verdict, which LLM-Acc leaves out: {unjudged:,}.")
-    return lines
+        by_method = frame[frame["run"] == run.name].groupby("title", sort=False)
+        asked = max(run.plan.asked, by_method.size().max())
+        for title, some in by_method:
+            verdicts = some["correct"].count()
+            counts = {
+                "not asked yet": asked - len(some),
+                "failed, and counted as wrong": some["error"].count(),
+                "without a verdict, and left out of LLM-Acc": len(some) - verdicts if verdicts else 0,
+            }
+            if gaps := [f"{number:,} {what}" for what, number in counts.items() if number]:
+                lines.append(f"{title}{f' on {run.name}' if len(runs) > 1 else ''}: {'; '.join(gaps)}.")
+    return [*lines, "The next run goes on with these questions."] if lines else []
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
@@ -154,11 +153,10 @@ def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:
 
 def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the questions with the results of all methods: their rows, a CSS class, a sign, and the run's page."""
-    ordered = frame.sort_values(["number", "question_id"], kind="stable")
-    verdicts = ordered[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
-    ordered["kind"] = verdicts.mask(ordered["error"].notna(), "failed")
+    verdicts = frame[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
+    shown = frame.assign(kind=verdicts.mask(frame["error"].notna(), "failed"))
     questions = []
-    for number, (_, some) in enumerate(ordered.groupby("question_id", sort=False), 1):
+    for number, (_, some) in enumerate(shown.groupby("question_id", sort=False), 1):
         rows = {row["title"]: row for row in some.to_dict("records")}
         results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
         for result in results:
@@ -166,8 +164,8 @@ def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
             result["page"] = f"{number}/{quote(result['method'])}.html" if "method" in result else ""
         kinds = {result["kind"] for result in results}
         question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
-        shown = {"number": number, "results": results, "are_same": len(kinds) == 1, "is_solved": "right" in kinds}
-        questions.append(question | shown)
+        marks = {"are_same": len(kinds) == 1, "is_solved": "right" in kinds}
+        questions.append({**question, **marks, "number": number, "results": results})
     return questions
 
 

@@ -153,9 +153,3 @@ def find_dataset(questions: str) -> str | None:
     file = PurePath(questions)
     words = re.split(r"[^a-z0-9]+", f"{file.stem} {file.parent.name}".lower())
     return next((_PAPERS_DATASETS[word] for word in words if word in _PAPERS_DATASETS), None)
-
-
-def find_model(models: Sequence[str]) -> str | None:
-    """Return the paper's model that all of these are, as their providers report them, or None."""
-    names = {re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model.lower()) for model in models}
-    return next((model for model in paper_results()["model"].unique() if names == {model.lower()}), None)

@@ -172,7 +172,7 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
         "questions/2.html",
         "questions/2/arag.html",
     ]
-    assert re.search("300 tokens retrieved.*200 of them evidence", (folder / "out" / pages[0]).read_text())
+    assert re.search("Retrieved tokens: 300<.*Evidence tokens: 200<", (folder / "out" / pages[0]).read_text())
     assert "Naive RAG: 2 not asked yet." in files[0].read_text()
     rows = pd.read_csv(files[1])[["method", "questions", "failed"]].to_numpy().tolist()
     assert rows == [["naive-rag", 1, 0], ["arag", 2, 1]]
@@ -248,7 +248,7 @@ def test_wrong_answers_are_drawn_by_cause(write_run):
     page = write_report([folder], folder)[0].read_text()
     labels = set(re.findall(r">([^<>]+)</text>", page))
     assert {"corpus missing", "reasoning chain error", "wrong strategy", "undecided", "A-RAG (Full)"} <= labels
-    assert "wrong: wrong strategy" in (folder / "questions" / "2.html").read_text()
+    assert "Wrong: wrong strategy" in (folder / "questions" / "2.html").read_text()
     assert "model gave up" not in (folder / "questions" / "5.html").read_text()  # it is right after all
 
 

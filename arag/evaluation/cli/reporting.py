@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="One or more run folders.")],
     target: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where to write it; needed for several runs. Default: the run folder."
-        ),
+        Path | None, typer.Option("--out", metavar="DIR", help="Where to write it. Default: the folder of the run.")
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="The method to compare the others of one run with.")
@@ -50,7 +47,7 @@ def failures(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
     index: IndexOption,
     judge: Annotated[
-        str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
+        str | None, typer.Option(help="provider:model that diagnoses what the records do not show.")
     ] = None,
 ) -> None:
     """Find why methods that search answer wrongly (paper, Figure 5), and write it to DIR/failures.csv.

@@ -38,23 +38,15 @@ _MAX_PROBLEMS = 3  # that are shown
 
 
 def run(
-    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
+    questions: Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold answers.")],
     index: IndexOption,
     method: Annotated[
-        list[str],
-        typer.Option("--method", help="A method, table1, ablation, or a module with METHODS; repeatable."),
+        list[str], typer.Option(help="A method, table1, ablation, or a module with METHODS; repeatable.")
     ],
     model: ModelOption = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="provider:model of a judge, for LLM-Acc. Default: none.")] = None,
     reasoning_effort: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reasoning-effort",
-            metavar="EFFORT",
-            help="low, medium, high, or what else the model accepts; several make a run for each.",
-        ),
+        list[str] | None, typer.Option(metavar="EFFORT", help="low, medium, ...; several make a run for each.")
     ] = None,
     model_option: ModelOptionsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")] = None,
@@ -64,18 +56,10 @@ def run(
         Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
     ] = "compact",
     max_steps: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--max-steps",
-            min=1,
-            help=f"A-RAG's steps at most, {DEFAULT_MAX_STEPS} by default; several make a run for each.",
-        ),
+        list[int] | None, typer.Option(min=1, help="A-RAG's steps at most, 15 by default; several make a run for each.")
     ] = None,
     max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Begin no model call once this many US dollars are spent, earlier runs in the same folder included."
-        ),
+        float | None, typer.Option(help="Begin no call once this many US dollars are spent, by earlier runs as well.")
     ] = None,
     setting: Annotated[
         list[str] | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -15,9 +15,18 @@ from arag.errors import InputError
 from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
-from arag.evaluation.report.tables import INTERVALS, csv_rows, headline, overview_tables, run_tables
+from arag.evaluation.report.tables import (
+    COST,
+    EFFORT,
+    INTERVALS,
+    Interval,
+    csv_rows,
+    headline,
+    overview_tables,
+    run_tables,
+    show,
+)
 from arag.evaluation.runs import record_file
-from arag.models.prices import format_dollars
 from arag.page import render, trace_page
 from arag.retrieval.text import count
 from arag.terminal import progress
@@ -184,16 +193,6 @@ def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str,
 
 def _figures(row: dict[str, Any]) -> list[str]:
     """Return a record's figures as texts."""
-    known = {name: value for name, value in row.items() if not isinstance(value, list | dict) and not pd.isna(value)}
-    forms: dict[str, Callable[[Any], str]] = {
-        "steps": lambda steps: count(int(steps), "step"),
-        "retrieved_tokens": "{:,.0f} tokens retrieved".format,
-        "evidence_tokens": "{:,.0f} of them evidence".format,
-        "seconds": "{:.1f} s".format,
-        "cost": format_dollars,
-        "gold_seen": "gold seen {:.0%}".format,
-        "gold_read": "gold read {:.0%}".format,
-        "stop_reason": lambda reason: reason.replace("_", " "),
-        "cause": "wrong: {}".format,
-    }
-    return [form(known[name]) for name, form in forms.items() if name in known]
+    shown = [(m.title, show(m, Interval(*[row[m.name]] * 3))) for m in (*EFFORT, COST) if not pd.isna(row[m.name])]
+    words = [("Ended", str(row["stop_reason"]).replace("_", " ")), ("Wrong", row["cause"])]
+    return [f"{title}: {text}" for title, text in [*shown, *words] if not pd.isna(text)]

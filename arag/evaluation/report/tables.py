@@ -57,9 +57,9 @@ ACCURACY = (
     Measure("f1", "F1 with aliases", "share"),
 )
 EFFORT = (
-    Measure("gold_seen", "Gold seen", "share", skips_gaps=True),
-    Measure("gold_read", "Gold read", "share", skips_gaps=True),
-    Measure("gold_cited", "Gold cited", "share", skips_gaps=True),
+    Measure("gold_seen", "Gold seen, %", "share", skips_gaps=True),
+    Measure("gold_read", "Gold read, %", "share", skips_gaps=True),
+    Measure("gold_cited", "Gold cited, %", "share", skips_gaps=True),
     *(RETRIEVED, EVIDENCE, STEPS, CALLS, SECONDS),
 )
 COSTS = (
@@ -67,7 +67,7 @@ COSTS = (
     Measure("cached_tokens", "Cached tokens", "tokens"),
     Measure("output_tokens", "Output tokens", "tokens"),
     Measure("reasoning_tokens", "Reasoning tokens", "tokens"),
-    Measure("unusable", "Unusable replies", "share", skips_gaps=True),
+    Measure("unusable", "Unusable replies, %", "share", skips_gaps=True),
     COST,
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
@@ -76,7 +76,7 @@ _FORMS: dict[str, Callable[[float], str]] = {
     "tokens": "{:,.0f}".format,
     "number": "{:,.2f}".format,
 }
-_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
+_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for."
 
 
 class Table(NamedTuple):

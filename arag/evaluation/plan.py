@@ -57,8 +57,8 @@ class Plan(BaseModel):
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    contents: dict[str, Any] | None = None
-    """What identifies the index; None until it is made."""
+    contents: dict[str, Any] = {}
+    """What identifies the index."""
     methods: dict[str, MethodFacts] = {}
     """The methods that the run was started with so far."""
     asked: int = 0
@@ -103,7 +103,6 @@ def _merge_plan(folder: Path, plan: Plan) -> Plan:
     return known.model_copy(
         update={
             "judge": known.judge or plan.judge,
-            "contents": known.contents or plan.contents,
             "methods": plan.methods | known.methods,
             "asked": max(known.asked, plan.asked),
         }

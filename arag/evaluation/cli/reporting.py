@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.running import load_impatient, preparing, show_written, write_report
+from arag.evaluation.cli.running import load_without_retries, preparing, show_written, write_report
 from arag.options import IndexOption, JsonOption
 from arag.terminal import FAILED, out, print_json
 
@@ -74,7 +74,7 @@ def failures(
                 wrong[place] = replace(failure, cause=row["cause"], decided_by=decided, why=why)
         if judge is not None:
             store = Store(folder)
-            model = load_impatient(judge).model_copy(update={"cache": CallCache(store)})
+            model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, progress=show))
                 wrong = session.side_by_side(

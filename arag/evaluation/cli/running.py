@@ -96,13 +96,13 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_impatient(judge) if judge else None
+    judge_model = load_without_retries(judge) if judge else None
     target = folder or Path("runs") / name_dataset(questions)
     variants: dict[Path, tuple[int, dict[str, Any]]] = {}
     for name, (steps, effort) in _list_variants(max_steps or [], reasoning_effort or []).items():
         effort_option = {"reasoning_effort": effort} if effort else {}
         variants[target / name] = steps, effort_option | read_model_options(model_option)
-    models = {place: load_impatient(model, **options) for place, (_, options) in variants.items()}
+    models = {place: load_without_retries(model, **options) for place, (_, options) in variants.items()}
     for line in make_index(every, index):
         err.print(line)
     contents = describe_contents(index)
@@ -181,7 +181,7 @@ def _run(method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Que
     return {**summary, "complete": complete, "error": error and str(error)}
 
 
-def load_impatient(name: str, **options: Any) -> BaseChatModel:
+def load_without_retries(name: str, **options: Any) -> BaseChatModel:
     """Return a model whose client does not wait out rate limits: sessions do, and count no pauses as seconds."""
     from arag.models.chat import load_model
 
@@ -247,15 +247,13 @@ def _answering(
     name: str, questions: Sequence[Question], records: dict[str, Record]
 ) -> Iterator[Callable[[Record], None]]:
     """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
-    columns = MofNCompleteColumn(), TextColumn("{task.fields[figures]}", markup=False)
-    with progress(*columns, transient=False) as bar:
+    with progress(TextColumn("{task.fields[figures]}", markup=False), transient=False) as bar:
         task = bar.add_task(name, total=len(questions), figures="")
 
         def show(record: Record) -> None:
             records[record["question_id"]] = record
-            if not bar.disable:
-                summary = _summarise(questions, records)
-                bar.update(task, completed=summary["answered"], figures=_describe(summary))
+            summary = _summarise(questions, records)
+            bar.update(task, completed=summary["answered"], figures=_describe(summary))
 
         yield show
 

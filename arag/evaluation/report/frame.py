@@ -61,7 +61,7 @@ class Run:
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
-        plan, contents = self.plan, self.plan.contents or {}
+        plan, contents = self.plan, self.plan.contents
         settings = {
             "Model": ", ".join(self.models) or plan.model,
             "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()),

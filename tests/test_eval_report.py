@@ -201,8 +201,8 @@ def test_steps_and_efforts_are_drawn_beside_each_other(write_run):
     ]
     page = write_report(folders, folders[0] / "out")[0].read_text()
     assert re.findall(r'<h2 id="figure-\d">([^<]+)', page) == [
-        "Over steps: MuSiQue, gpt-5-mini",
-        "Over effort: MuSiQue, gpt-5-mini",
+        "Over maximum steps: MuSiQue, gpt-5-mini",
+        "Over reasoning effort: MuSiQue, gpt-5-mini",
     ]
     assert f"MuSiQue, gpt-5-mini, {folders[0]}: Contain-Acc" in page
 

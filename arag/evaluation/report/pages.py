@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -123,22 +124,19 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
             yield _Figure("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame)))
         yield from _draw_causes(runs[0], frame)
-    for title, label, course in _list_courses(runs):
-        some = frame[frame["run"].isin([run for _, run in course])]
-        yield _Figure(title, INTERVALS, plots.course(some, course, headline(some), label))
+    yield from _draw_courses(runs, frame)
 
 
-def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Yield runs that differ in nothing but steps or effort: a title, what varies, and its values with the runs."""
-    rows = [(r.name, r.subject, r.plan.max_steps, r.plan.model_options.get("reasoning_effort")) for r in runs]
-    table = pd.DataFrame(rows, columns=["run", "subject", "steps", "effort"])
-    table["effort"] = pd.Categorical(table["effort"], _EFFORTS, ordered=True)
-    for label, varied, fixed in (("maximum steps", "steps", "effort"), ("reasoning effort", "effort", "steps")):
-        for (subject, _), some in table.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
-            course = some.dropna(subset=varied).drop_duplicates(varied, keep="last").sort_values(varied)
-            if len(course) > 1:
-                values = map(str, course[varied])
-                yield f"Over {varied}: {subject}", label, list(zip(values, course["run"], strict=True))
+def _draw_courses(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
+    """Draw accuracy over steps or effort (paper, Figure 4), of runs that differ in nothing else."""
+    rows = [(run.subject, run.plan.max_steps, run.plan.model_options.get("reasoning_effort")) for run in runs]
+    settings = pd.DataFrame(rows, [run.name for run in runs], ["subject", "maximum steps", "reasoning effort"])
+    settings["reasoning effort"] = pd.Categorical(settings["reasoning effort"], _EFFORTS, ordered=True)
+    joined = frame.join(settings, on="run")
+    for varied, fixed in permutations(["maximum steps", "reasoning effort"]):
+        for (subject, _), some in joined.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
+            if len(some[varied].dropna().unique()) > 1:
+                yield _Figure(f"Over {varied}: {subject}", INTERVALS, plots.course(some, varied, headline(some)))
 
 
 def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:

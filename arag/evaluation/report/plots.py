@@ -61,17 +61,15 @@ def stacks(counts: pd.DataFrame, label: str) -> Markup:
     return _draw(1.4 + 0.42 * len(counts), paint)
 
 
-def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> Markup:
-    """Draw the accuracy of each method over a setting: steps, or the effort of reasoning (paper, Figure 4).
-
-    `settings` are its values in order, each with its run's name; `label` is its name.
-    """
+def course(frame: pd.DataFrame, setting: str, measure: Measure) -> Markup:
+    """Draw the accuracy of each method over a setting, a column of the frame (paper, Figure 4)."""
 
     def paint(axes: Axes) -> None:
         for title, some in frame.groupby("title", sort=False):
-            means, errors = _points([interval(measure, some[some["run"] == run]) for _, run in settings], 100)
-            axes.errorbar([value for value, _ in settings], means, errors, fmt="o-", capsize=3, label=title)
-        axes.set(ylabel=f"{measure.title}, percent", xlabel=label, ylim=(0, 101))
+            intervals = {str(value): interval(measure, rows) for value, rows in some.groupby(setting, observed=True)}
+            means, errors = _points([*intervals.values()], 100)
+            axes.errorbar([*intervals], means, errors, fmt="o-", capsize=3, label=title)
+        axes.set(ylabel=f"{measure.title}, percent", xlabel=setting, ylim=(0, 101))
 
     return _draw(3.4, paint)
 

@@ -16,6 +16,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.terminal import INTERRUPTED
 from eval_runs import STEPS, Replies
+from forked import ARAG
 from http_server import Failure
 from openai_server import chat, serve
 
@@ -127,7 +128,7 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
         (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
-        (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'"),
+        (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'; valid settings: it has none"),
         (run_of("--set", "direct.x=1"), 1, "give METHOD.NAME=VALUE for one of the methods arag"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
     ],
@@ -242,21 +243,12 @@ def test_clients_of_models_leave_waiting_to_the_run(arag, folder, monkeypatch):
     assert (code, [sent["x-stainless-retry-count"] for sent in server.headers]) == (0, ["0"] * (STEPS + 1))
 
 
-COMMAND = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
-from arag.cli import main
-main()
-"""
-
-
 @pytest.mark.parametrize("method", ["direct", "preparing_method"])
 def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, folder):
     (folder / "preparing_method.py").write_text(METHOD)
     arag(*run_of("--model", "extractive", method="direct"))
     with serve(lambda *_: Failure(429, headers={"Retry-After": "600"})) as server:
-        arguments = run_of(*by_server(server), "--out", "r1", method=method)
-        command = [sys.executable, "-c", COMMAND, *arguments]
+        command = [sys.executable, "-c", ARAG, *run_of(*by_server(server), "--out", "r1", method=method)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert any("is asked again in 600 s" in line for line in process.stderr)
             process.send_signal(signal.SIGINT)

@@ -193,8 +193,11 @@ class CallCache(BaseCache):
 
 def stored_seconds(messages: Iterable[AnyMessage]) -> float:
     """Return how long those replies took that come from the cache: LangChain gives their usage a `total_cost` of 0."""
-    replies = [message for message in messages if isinstance(message, AIMessage)]
-    return sum(r.response_metadata.get("seconds", 0.0) for r in replies if "total_cost" in (r.usage_metadata or {}))
+    seconds = 0.0
+    for message in messages:
+        if isinstance(message, AIMessage) and "total_cost" in (message.usage_metadata or {}):
+            seconds += message.response_metadata.get("seconds", 0.0)
+    return seconds
 
 
 def _call_key(prompt: str, llm_string: str) -> bytes:

@@ -182,7 +182,11 @@ class Session:
         return reply
 
     def patiently(self, work: Callable[[], Result]) -> Result:
-        """Return the result of work that calls the model; while the model's server is busy, it is done again."""
+        """Do work that calls the model; while its server is busy, do it again after pauses, which count as no seconds.
+
+        Args:
+            work: The work. Done again, it gets the replies to its finished calls from the cache.
+        """
         tries, waited = 0, 0.0
         while True:
             began = time.perf_counter()

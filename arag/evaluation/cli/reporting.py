@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,24 +66,21 @@ def failures(
     with open_index(index) as searched:
         for name, records in load_records(folder).items():
             wrong += find_failures(name, plan.methods[name].iterative, list(records.values()), searched)
-        for place, failure in enumerate(wrong):
-            row = known.get((failure.method, failure.record["question_id"]))
-            if row and row["cause"]:
-                decided, why = row.get("decided_by") or "", row.get("why") or ""
-                wrong[place] = replace(failure, cause=row["cause"], decided_by=decided, why=why)
+        for failure in wrong:
+            if row := known.get((failure.method, failure.record["question_id"])):
+                failure.decide(row["cause"], row.get("decided_by") or "", row.get("why") or "")
         if judge is not None:
             store = Store(folder)
             model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, progress=show))
-                wrong = session.side_by_side(
-                    lambda own, failure: failure if failure.cause else diagnose(failure, own), wrong, "Diagnoses"
-                )
+                undecided = [failure for failure in wrong if not failure.cause]
+                session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
     write_failures(wrong, folder)
     counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
         out.print(f"{name}: {cause}: {count:,}")
-    left = sum(1 for failure in wrong if not failure.cause)
+    left = sum(not failure.cause for failure in wrong)
     todo = "; fill in `cause` there and run this again" if left else ""
     out.print(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
     show_written(write_report([folder], folder))

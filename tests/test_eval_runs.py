@@ -3,7 +3,6 @@
 import errno
 import json
 import random
-import signal
 import time
 from pathlib import Path
 
@@ -77,7 +76,6 @@ def run_in_child(url, index, folder, name, count, at_once):
         pass
 
     Server.url = url
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
     with open_index(index, embedder=HashEmbeddings()) as opened:
         answer(opened, Server, questions(count), Path(folder), name=name, at_once=at_once)
 
@@ -181,7 +179,7 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
         answer_questions(method, lab, prepared, asked, file)
         records = file.read()
         file.file.unlink()
-        shares = ("prediction", "error", "retrieved_tokens", "notes", "model_calls", "gold_seen", "exact_match")
+        shares = ("prediction", "error", "retrieved_tokens", "notes", "usage", "gold_seen", "exact_match")
         return [[records[each.id][share] for share in shares] for each in asked], total(preparation)
 
     first, paid = answers()
@@ -199,14 +197,16 @@ BUSY = Failure(429, headers={"Retry-After": "1"})
 
 
 def test_pauses_for_a_busy_server_are_no_seconds_of_a_question(small_index, folder):
-    replies = Replies(instead={1: BUSY, STEPS + 1: BUSY})  # the second step of the agent, and the judge
+    # The second step of the agent is refused, and the judge's call.
+    replies = Replies(seconds=0.01, instead={1: BUSY, STEPS + 1: BUSY})
     with serve(replies) as server:
         began = time.perf_counter()
         (record,) = answer(small_index, server, questions(1), folder, judged=True).values()
         seconds = time.perf_counter() - began
     assert (record["error"], record["judgement"]["correct"], record["steps"]) == (None, True, STEPS)
     assert replies.asked == {(0, step): 1 for step in (*range(STEPS), "judge")}
-    assert sum(each["seconds"] for each in record["model_calls"]) <= record["seconds"] <= seconds - 2
+    each = [made["seconds"] for made in record["model_calls"]]  # that of the first comes from the cache
+    assert (min(each) >= 0.01, sum(each) <= record["seconds"] <= seconds - 2) == (True, True)
 
 
 @pytest.mark.parametrize(("name", "task"), [("hipporag2", "Write down the facts"), ("ma-rag", "You take notes")])

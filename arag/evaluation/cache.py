@@ -150,7 +150,7 @@ class CallCache(BaseCache):
 
     def __init__(self, replies: Store, ledger: Store | None = None, max_cost: float | None = None) -> None:
         self._replies, self._ledger, self._max_cost = replies, ledger or replies, max_cost
-        self._began: dict[bytes, float] = {}  # the calls under way, by their keys
+        self._began: dict[bytes, float] = {}  # when each call began, by its key
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the reply to a prompt, or None if it is to be paid for.
@@ -180,7 +180,7 @@ class CallCache(BaseCache):
         """Keep a reply, before anybody sees it, and note its payment."""
         key, now = _call_key(prompt, llm_string), time.perf_counter()
         message = cast("AIMessage", cast("ChatGeneration", return_val[0]).message)
-        message.response_metadata["seconds"] = now - self._began.pop(key, now)
+        message.response_metadata["seconds"] = now - self._began[key]
         call = model_call(message, step=0)
         if not call["empty"]:
             self._replies.put({key: message.model_dump()})

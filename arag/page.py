@@ -17,14 +17,12 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, messages
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from arag.errors import InputError
-from arag.graph.citations import is_web_address
+from arag.graph.citations import is_web_address, tool_record
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total, total_retrieval
 from arag.retrieval.text import count, shorten
-from arag.retrieval.tools import find_artifacts
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
 _FRAME = (
@@ -68,14 +66,14 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
 
     Raises:
-        InputError: The state has no conversation.
+        InputError: The state has no question.
 
     Example:
         >>> state = agent.invoke({"messages": [("user", "Who founded the Emberlane Glassworks?")]})
         >>> "Mattick Grevane" in trace_page(state)
         True
     """
-    earlier, turn = split_turn(_read_messages(state))
+    earlier, turn = split_turn([_read_message(message) for message in state.get("messages") or ()])
     is_done = kind_of_reply(turn[-1]) == "answer"
     before = turn[:-1] if is_done else turn
     # In a larger graph, other agents' messages come first; those of evaluation's methods have no seconds.
@@ -86,11 +84,8 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
     records = state if is_done else {}
     model_calls = records.get("model_calls") or [step["figures"] for step in steps]
     # Of methods that call no tools, no message holds the retrievals.
-    retrievals = (
-        []
-        if results
-        else [r | {"text": ", ".join(r["chunk_ids"]), "is_error": False} for r in records.get("trace") or ()]
-    )
+    trace = () if results else records.get("trace") or ()
+    retrievals = [{**record, "text": ", ".join(record["chunk_ids"])} for record in trace]
     calls = [call for step in steps for call in step["calls"]] or retrievals
     answer = str(records.get("answer") or (turn[-1].text if is_done else ""))
     sources = records.get("citations") or ()
@@ -119,17 +114,10 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
 # --- what the template shows ---
 
 
-def _read_messages(state: Mapping[str, Any]) -> list[AnyMessage]:
-    if not state.get("messages"):
-        raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
-    try:
-        return [_read_message(message) if isinstance(message, dict) else message for message in state["messages"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
-
-
-def _read_message(message: dict[str, Any]) -> AnyMessage:
-    """Return a message from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
+    """Return a message, also from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+    if not isinstance(message, dict):
+        return message
     (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
     return cast("AnyMessage", read)
 
@@ -149,18 +137,10 @@ def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str
 
 
 def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
-    artifact = next(find_artifacts([result] if result else []), {})
-    return {
-        "tool": call["name"] or "unknown",
-        "arguments": call["args"],
-        "text": result.text if result else "The call has no result.",
-        "is_error": result is None or result.status == "error",
-        "chunk_ids": artifact.get("chunk_ids", ()),
-        "new_chunks": artifact.get("new_chunks", ()),
-        "evidence_tokens": artifact.get("evidence_tokens", 0),
-        "retrieved_tokens": artifact.get("retrieved_tokens", 0),
-        "seconds": result.response_metadata.get("seconds") if result else None,
-    }
+    name = call["name"] or "unknown"
+    if result is None:
+        result = ToolMessage("The call has no result.", tool_call_id="", name=name, status="error")
+    return {**tool_record(result, 0, call["args"]), "tool": name, "text": result.text}
 
 
 # --- the answer ---

@@ -84,8 +84,7 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
     records = state if is_done else {}
     model_calls = records.get("model_calls") or [step["figures"] for step in steps]
     # Of methods that call no tools, no message holds the retrievals.
-    trace = () if results else records.get("trace") or ()
-    retrievals = [{**record, "text": ", ".join(record["chunk_ids"])} for record in trace]
+    retrievals = () if results else records.get("trace") or ()
     calls = [call for step in steps for call in step["calls"]] or retrievals
     answer = str(records.get("answer") or (turn[-1].text if is_done else ""))
     sources = records.get("citations") or ()
@@ -124,10 +123,7 @@ def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
 
 def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
     """Return what a step shows: the reply, its figures, and its calls with their results."""
-    try:
-        thoughts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
-    except (KeyError, TypeError, ValueError, AttributeError):  # blocks of an unknown form
-        thoughts = []
+    thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
     return {
         "text": reply.text.strip(),
         "reasoning": "\n\n".join(thoughts).strip(),

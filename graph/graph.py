@@ -237,17 +237,14 @@ class _Loop:
         """Return the tools, and for each call the turn so far, with a message that has only this call."""
         *before, message = split_turn(state["messages"])[1]
         inputs = (
-            {
-                **state,
-                "messages": [*before, *_without_commands(results), message.model_copy(update={"tool_calls": [c]})],
-            }
-            for c in cast("AIMessage", message).tool_calls
+            {**state, "messages": [*before, *_messages(results), message.model_copy(update={"tool_calls": [call]})]}
+            for call in cast("AIMessage", message).tool_calls
         )
         return self._resources().tools, inputs
 
     def take_results(self, state: State, results: list[Any]) -> Any:
         """Store the results, with an error for each call whose arguments are not JSON; pass on tools' own commands."""
-        messages = _without_commands(results)
+        messages = _messages(results)
         for call in cast("AIMessage", split_turn(state["messages"])[1][-1]).invalid_tool_calls:
             text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
             messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
@@ -270,13 +267,12 @@ class _Loop:
 
     def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
         """Store a forced answer; some models call tools that they do not have."""
-        reply = replies[0]
+        reply = repair_reply(replies[0], state["messages"])
         text = reply.text.strip()
         changes = {"content": text or NO_ANSWER, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
         # What has another text than the reply is another message: else, it would not be streamed.
-        reply = reply.model_copy(update={**changes, "id": reply.id if text else None})
-        reply = repair_reply(reply, state["messages"])
-        return self._end(state, reply, self._find_spent_budget(state) or "max_steps")
+        answer = reply.model_copy(update={**changes, "id": reply.id if text else None})
+        return self._end(state, answer, self._find_spent_budget(state) or "max_steps")
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
@@ -294,7 +290,7 @@ class _Loop:
         }
 
 
-def _without_commands(results: Iterable[ToolMessage | Command[Any]]) -> list[ToolMessage]:
+def _messages(results: Iterable[ToolMessage | Command[Any]]) -> list[ToolMessage]:
     return [each for each in results if not isinstance(each, Command)]
 
 

@@ -20,8 +20,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolCallTransformer
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
+from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
@@ -119,7 +121,9 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    return builder.compile(**options).with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and an answer
+    # What event streams, also those of LangGraph's server, report in addition to messages and states.
+    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
+    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
 
 
 # --- the nodes ---

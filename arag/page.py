@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from html import escape
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total, total_retrieval
+from arag.retrieval.render import name_place
 from arag.retrieval.text import count, shorten
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
@@ -30,11 +31,6 @@ _FRAME = (
     "width:100%;height:40rem;max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;"
     'resize:vertical"></iframe>'
 )
-_FORCED = {
-    "max_steps": "the step limit was reached",
-    "token_budget": "the context was full",
-    "empty_reply": "the model's reply was empty",
-}
 
 
 class TracePage(str):
@@ -94,7 +90,7 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         question=turn[0].text,
         earlier=[message.text for message in earlier if message.type != "system"],
         status="failed" if not answer else "answered" if reason == "answered" else "forced",
-        reason=_FORCED.get(reason, reason),
+        reason=reason.replace("_", " "),
         error=error,
         models=list(dict.fromkeys(call["model"] for call in model_calls if call["model"])) or [model] * bool(model),
         answer=_render_answer(answer, sources),
@@ -170,22 +166,19 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
 # --- templates ---
 
 
-def render(template: str, **values: Any) -> str:
-    """Render a template below `arag/`; values are escaped and surrogates replaced."""
-    return mend_characters(_environment().get_template(template).render(values).lstrip())
-
-
-@cache
-def _environment() -> Environment:
-    loader = PackageLoader("arag", "")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
-    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
-    environment.tests["web_address"] = is_web_address
-    return environment
-
-
 def _duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 60 else f"{seconds // 60:,.0f} min {seconds % 60:.0f} s"
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("arag", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
+_TEMPLATES.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
+_TEMPLATES.filters |= {"pages": partial(name_place, None, None)}
+_TEMPLATES.tests["web_address"] = is_web_address
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template below `arag/`; values are escaped and surrogates replaced."""
+    return mend_characters(_TEMPLATES.get_template(template).render(values).lstrip())

@@ -103,7 +103,7 @@ def test_what_is_not_known_is_not_zero_and_the_built_in_model_is_free(small_inde
 
 def test_a_forced_answer_says_why(small_index):
     page = parsed(run(small_index, call("keyword_search", keywords=["Boso"]), AIMessage("Perhaps."), max_steps=1))
-    assert words(page.select_one(".badge")) == "Answer forced: the step limit was reached"
+    assert words(page.select_one(".badge")) == "Answer forced: max steps"
     assert "Forced answer" in words(page.select(".steps > li")[-1])
 
 

@@ -24,9 +24,6 @@ MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
 
-# Puts docstrings of fields into the JSON schemas, where Studio and other clients of the API server find them.
-described = with_config(ConfigDict(use_attribute_docstrings=True))
-
 
 class Quote(TypedDict):
     """A sentence of a cited chunk that bears what the answer says: `text[start:end]` of the chunk."""
@@ -91,7 +88,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys([*(left or ()), *(right or ())]))
 
 
-@described
+@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
 class InputState(TypedDict):
     """The agent's input."""
 
@@ -99,7 +96,7 @@ class InputState(TypedDict):
     """The conversation; its last human message is the question."""
 
 
-@described
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class OutputState(TypedDict, total=False):
     """The agent's output."""
 

@@ -146,10 +146,8 @@ class Node(Runnable[Any, Any]):
         results: list[Any] = []
         callee, inputs = self._prepare(input, results)
         for each in inputs:
-            outcome, began = AIMessage(""), time.perf_counter()
-            with _ignoring_unreadable_replies():
-                outcome = callee.invoke(each, config)
-            results += _with_seconds(outcome, began)
+            with _recording(results) as outcomes:
+                outcomes.append(callee.invoke(each, config))
         return self._finish(input, results)
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
@@ -157,32 +155,30 @@ class Node(Runnable[Any, Any]):
         results: list[Any] = []
         callee, inputs = await run_in_executor(config, self._prepare, input, results)
         for each in inputs:
-            outcome, began = AIMessage(""), time.perf_counter()
-            with _ignoring_unreadable_replies():
-                outcome = await callee.ainvoke(each, config)
-            results += _with_seconds(outcome, began)
+            with _recording(results) as outcomes:
+                outcomes.append(await callee.ainvoke(each, config))
         return await run_in_executor(config, self._finish, input, results)
 
 
 @contextmanager
-def _ignoring_unreadable_replies() -> Iterator[None]:
-    """Let a reply that LangChain cannot read count as empty: a call's arguments are JSON, but not an object."""
+def _recording(results: list[Any]) -> Iterator[list[Any]]:
+    """Add to the results what a call returns: messages, with the seconds that it took, and tools' own commands."""
+    outcomes: list[Any] = []
+    began = time.perf_counter()
     try:
-        yield
+        yield outcomes
     except ValidationError as error:
         if error.title != AIMessage.__name__:
             raise
-
-
-def _with_seconds(outcome: Any, began: float) -> Iterator[Any]:
-    """Yield the messages that a call returned, with the seconds that it took, and a tool's own commands."""
+        # LangChain cannot read a reply whose call has arguments that are JSON, but not an object: it counts as empty.
+        outcomes = [AIMessage("")]
     seconds = {"seconds": time.perf_counter() - began}
-    for part in outcome if isinstance(outcome, list) else [outcome]:
+    for part in outcomes[0] if isinstance(outcomes[0], list) else outcomes:
         if isinstance(part, Command):
-            yield part
-            continue
-        for message in part["messages"] if isinstance(part, dict) else [part]:
-            yield message.model_copy(update={"response_metadata": message.response_metadata | seconds})
+            results.append(part)
+        else:
+            messages = part["messages"] if isinstance(part, dict) else [part]
+            results += [m.model_copy(update={"response_metadata": m.response_metadata | seconds}) for m in messages]
 
 
 class _Loop:

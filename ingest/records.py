@@ -146,10 +146,11 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
     """Yield one document of all chunks, after what is wrong with those that it lacks."""
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
-        chunk_id, _, text = item.partition(":") if isinstance(item, str) else ("", "", "")
         if isinstance(item, dict):
             chunk_id, text = item.get("id"), item.get("text")
             chunk_id = str(chunk_id) if isinstance(chunk_id, int) else chunk_id
+        else:
+            chunk_id, _, text = item.partition(":") if isinstance(item, str) else ("", "", "")
         if not isinstance(chunk_id, str) or not is_id(chunk_id) or not isinstance(text, str) or not text.strip():
             reason = f'the chunk is {_show(item)}; it must be a string "id:text", or an object with "id" and "text"'
         elif chunk_id in chunks:

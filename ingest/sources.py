@@ -98,9 +98,10 @@ class SourceReader:
         self._readers = readers
         self._target = target.absolute() if target else None
         self._places = Counter[str]()  # ids made from metadata
-        is_one = isinstance(sources, str | Path) or _is_object(sources) or not isinstance(sources, Iterable)
-        self._parts: Iterable[list[_Part]] = self._list_all([sources] if is_one else sources)
-        if is_one or isinstance(sources, Sequence):
+        if isinstance(sources, str) or _is_object(sources) or not isinstance(sources, Iterable):
+            sources = [sources]
+        self._parts: Iterable[list[_Part]] = self._list_all(sources)
+        if isinstance(sources, Sequence):
             self._parts = list(self._parts)
             self.total = sum(part.size for part in chain.from_iterable(self._parts) if not isinstance(part, Problem))
 
@@ -160,7 +161,7 @@ class SourceReader:
                 f"{name} {fault}; valid endings are {' '.join([*self._readers.endings, *RECORD_READERS])}, and those "
                 'of programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
             )
-        new = [file for file in files if isinstance(file, Problem) or file.real_path not in self.files]
+        new: list[_Part] = [file for file in files if isinstance(file, Problem) or file.real_path not in self.files]
         self.files |= {file.real_path for file in new if isinstance(file, _File)}
         return new
 

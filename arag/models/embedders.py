@@ -18,7 +18,7 @@ from arag.models.names import (
     HUGGINGFACE,
     ModelName,
     connection_options,
-    parse_embedder,
+    parse_name,
 )
 
 if TYPE_CHECKING:
@@ -135,16 +135,16 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     if embedder is None:
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if isinstance(embedder, str):
-        name = parse_embedder(embedder)
-        return make_embedder(str(name), name.provider, partial(load_embeddings, name))
+        name = parse_name(embedder)
+        return make_embedder(str(name), partial(load_embeddings, name))
     embeddings, kind = embedder, type(embedder).__name__
     model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
     return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: embeddings)
 
 
-def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
+def make_embedder(name: str, load: Callable[[], Embeddings]) -> Embedder:
     """Return an embedder with the given loader; services get concurrent requests."""
-    if provider == HUGGINGFACE:
+    if name.startswith(f"{HUGGINGFACE}:"):
         return Embedder(name, load)
     return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)
 
@@ -165,10 +165,9 @@ def load_embeddings(name: ModelName) -> Embeddings:
         return load_huggingface(name.model)
     from langchain.embeddings import init_embeddings
 
-    options = connection_options(name)
-    if name.provider == "openai":
-        # Servers other than OpenAI's do not accept token ids in place of texts.
-        options |= {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
+    # Servers other than OpenAI's do not accept token ids in place of texts.
+    openai = {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
+    options = connection_options(name, openai if name.provider == "openai" else {})
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except (ImportError, TypeError, ValueError) as error:

@@ -13,7 +13,6 @@ from arag.errors import InputError
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
-    from arag.retrieval.scope import Scope
     from arag.retrieval.storage import IndexStore
 
 
@@ -95,10 +94,10 @@ def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any
     return values
 
 
-def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | None:
-    """Return the scope that --where and --documents give, or None if neither is given; else raise an InputError."""
-    if where is None and not documents:
-        return None
+@contextmanager
+def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+    """Open an index, limited to what --where and --documents allow."""
+    from arag.retrieval.index import open_index
     from arag.retrieval.scope import Scope
 
     conditions = None
@@ -107,14 +106,8 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
             conditions = json.loads(where)
         if not isinstance(conditions, dict):
             raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
-    return Scope(where=conditions, documents=documents or None)
-
-
-@contextmanager
-def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
-    """Open an index, limited to what --where and --documents allow."""
-    from arag.retrieval.index import open_index
-
-    scope = read_scope(where, documents)
     with open_index(index) as opened:
-        yield opened if scope is None else opened.limited_to(scope)
+        if where is None and not documents:
+            yield opened
+        else:
+            yield opened.limited_to(Scope(where=conditions, documents=documents or None))

@@ -73,11 +73,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 def read_model_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     """Return the options of the model's class; an API key is refused, which the list of processes would show."""
-    if any("api_key" in pair.partition("=")[0] for pair in pairs or ()):
-        raise InputError(
-            "--model-option: others could see an API key on the command line; set an environment variable instead"
-        )
-    return read_pairs("--model-option", pairs or (), "temperature=0")
+    options = read_pairs("--model-option", pairs or (), "temperature=0")
+    if any("api_key" in name for name in options):
+        raise InputError("--model-option: others could see an API key there; set an environment variable instead")
+    return options
 
 
 def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any]:

@@ -167,7 +167,6 @@ def _show_counts(state: State) -> None:
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
-    keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
-    values = {key: value for key, value in state.items() if key in keys}
+    values = {key: value for key, value in state.items() if key != "messages"}
     totals = total_retrieval(state["trace"]) | {"cost": cost(state["model_calls"])}
     return {"question": question} | values | totals

@@ -59,7 +59,7 @@ class Embedder:
 
     def load(self) -> None:
         """Load the model now, not on first use."""
-        self._ask(lambda _: [])
+        self._ask(lambda _: None)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed sentences.
@@ -70,12 +70,7 @@ class Embedder:
         Raises:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector for each text.
         """
-        vectors = self._ask(lambda model: model.embed_documents(list(texts)))
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
-            raise ModelError(
-                f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
-            )
-        return self._normalise(vectors)
+        return self._embed(lambda model: model.embed_documents(list(texts)), len(texts))
 
     def embed_query(self, text: str) -> Vectors:
         """Embed a query, with the model's own query prompt where it defines one.
@@ -86,28 +81,30 @@ class Embedder:
         Raises:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector.
         """
-        # A model may send a lone surrogate, which tokenizers refuse.
-        vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
-        return self._normalise(vector.reshape(1, -1)).ravel()
+        query = text.encode(errors="replace").decode()  # a model may send a lone surrogate, which tokenizers refuse
+        return self._embed(lambda model: [model.embed_query(query)], 1)[0]
 
-    def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
+    def _embed(self, embed: Callable[[Embeddings], Sequence[Sequence[float]]], count: int) -> Vectors:
+        vectors = self._ask(lambda model: np.asarray(embed(model), dtype=np.float32))
+        if vectors.ndim != 2 or len(vectors) != count or not vectors.size:
+            raise ModelError(f"the embedder {self.name} returned vectors of shape {vectors.shape} for {count} texts")
+        if not np.isfinite(vectors).all():
+            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+    def _ask(self, ask: Callable[[Embeddings], Any]) -> Any:
         try:
             with self._lock:
                 if self._loaded is None:
                     self._loaded = self._load()
-            return np.asarray(ask(self._loaded), dtype=np.float32)
+            return ask(self._loaded)
         except (ARAGError, MemoryError):
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
         except Exception as error:
             said = f"{type(error).__name__}: {error}".rstrip(": ")  # a timeout has no message
             raise ModelError(f"the embedder {self.name} failed: {said}") from error
-
-    def _normalise(self, vectors: Vectors) -> Vectors:
-        if not np.isfinite(vectors).all():
-            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedder:

@@ -12,7 +12,7 @@ from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.retrieval.text import count
+from arag.retrieval.text import count, shorten
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arag.retrieval.storage import IndexStore
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
-_MAX_SKIPPED = 10  # files named for each reason
+_MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
 
 
 # --- writing ---
@@ -165,9 +165,8 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
     for problem in summary.skipped:
         skipped.setdefault(problem.reason, []).append(problem.source)
     for reason, files in skipped.items():
-        more = f" and {len(files) - _MAX_SKIPPED:,} more, which --json names" if len(files) > _MAX_SKIPPED else ""
-        told = f" {reason} ({len(files):,}): {', '.join(files[:_MAX_SKIPPED])}{more}"
-        err.print(styled(("Skipped:", "yellow"), told))
+        names = shorten(", ".join(files), _MAX_NAMES)
+        err.print(styled(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}"))
     for problem in summary.problems:
         err.print(styled(("Left out:", "yellow"), f" {problem}"))
 

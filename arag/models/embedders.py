@@ -82,7 +82,8 @@ class Embedder:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector.
         """
         query = text.encode(errors="replace").decode()  # a model may send a lone surrogate, which tokenizers refuse
-        return self._embed(lambda model: [model.embed_query(query)], 1)[0]
+        vector: Vectors = self._embed(lambda model: [model.embed_query(query)], 1)[0]
+        return vector
 
     def _embed(self, embed: Callable[[Embeddings], Sequence[Sequence[float]]], count: int) -> Vectors:
         vectors = self._ask(lambda model: np.asarray(embed(model), dtype=np.float32))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arag.errors import InputError
+from arag.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
@@ -39,12 +40,12 @@ else:
     ]
 
 ModelOption = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--model",
         "-m",
-        help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or extractive, the built-in "
-        "model. Default: $ARAG_MODEL, then extractive.",
+        envvar=MODEL_VARIABLE,
+        help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or the built-in one.",
     ),
 ]
 ModelOptionsOption = Annotated[

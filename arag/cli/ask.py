@@ -15,6 +15,7 @@ import typer
 
 from arag.errors import ARAGError, InputError
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
+from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
 from arag.options import (
     DocumentsOption,
     IndexOption,
@@ -37,7 +38,7 @@ MaxStepsOption = Annotated[
 def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     index: IndexOption,
-    model: ModelOption = None,
+    model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
@@ -80,7 +81,7 @@ def ask(
 
 def chat(
     index: IndexOption,
-    model: ModelOption = None,
+    model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
@@ -146,7 +147,7 @@ def mcp(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", "-m", help="Model for the tool `ask`. Default: $ARAG_MODEL; with neither, there is no such tool."
+            "--model", "-m", envvar=MODEL_VARIABLE, help="Model for the tool `ask`; without one, there is no such tool."
         ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
@@ -160,7 +161,6 @@ def mcp(
     Over HTTP, clients must send the token in $ARAG_MCP_TOKEN, if it is set.
     """
     from arag.mcp import TOKEN_VARIABLE, serve_mcp
-    from arag.models.chat import MODEL_VARIABLE
     from arag.retrieval.trust import check_embedder
 
     check_embedder(index)
@@ -168,4 +168,4 @@ def mcp(
     if not http:  # a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     with open_scoped(index, where, documents) as opened:
-        serve_mcp(opened, model=model or os.environ.get(MODEL_VARIABLE), http=http, host=host, port=port, token=token)
+        serve_mcp(opened, model=model, http=http, host=host, port=port, token=token)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from arag.errors import InputError, without_credentials
 from arag.graph.graph import create_arag_agent
 from arag.graph.state import State
-from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model, naming_failures
+from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.models.usage import total_retrieval
 from arag.retrieval.index import Index
@@ -34,11 +33,11 @@ class Conversation:
     tool does, which may be waiting for a service that hangs.
     """
 
-    def __init__(self, index: Index, model: str | None, options: dict[str, Any], **settings: Any) -> None:
-        self._model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
-        chat_model = load_model(self._model, **options)
+    def __init__(self, index: Index, model: str, options: dict[str, Any], **settings: Any) -> None:
+        chat_model = load_model(model, **options)
         index.embedder.load()  # it may be refused: before a model call is paid for
         self._agent = create_arag_agent(chat_model, index, checkpointer=InMemorySaver(), **settings)
+        self._model = model
         self.state: Any = {}
 
     def ask(self, question: str, *, shown: bool = True) -> None:

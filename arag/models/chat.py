@@ -12,10 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError, list_faults
-from arag.models.names import connection_options, parse_name
-
-EXTRACTIVE = "extractive"
-MODEL_VARIABLE = "ARAG_MODEL"
+from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, connection_options, parse_name
 
 # OpenAI's client has no timeout by default, and counts no tokens of streams where a base URL is set.
 _LIMITS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}

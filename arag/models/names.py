@@ -10,6 +10,8 @@ from typing import Any
 
 from arag.errors import InputError, ModelError
 
+MODEL_VARIABLE = "ARAG_MODEL"
+EXTRACTIVE = "extractive"  # the built-in model
 HUGGINGFACE = "huggingface"
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"

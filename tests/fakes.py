@@ -17,14 +17,6 @@ from arag.ingest.pipeline import run_ingest
 
 DIMENSION = 64
 
-# The command line as a program. What runs in the background is started to ignore Ctrl-C.
-INTERRUPTIBLE = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from arag.cli import main
-main()
-"""
-
 
 class HashEmbeddings(Embeddings):
     """A bag of words: every lower-case word counts at the place that its checksum gives.

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import pytest
 
 from arag.terminal import FAILED
-from fakes import INTERRUPTIBLE, hash_vector, write_corpus
+from fakes import hash_vector, write_corpus
+from forked import ARAG
 from openai_server import Cut, Failure, chat, embeddings, serve
 
 pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
@@ -134,7 +135,7 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
     with serve(respond) as server:
         monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
         arag("ingest", docs, "--index", index)
-        command = [sys.executable, "-c", INTERRUPTIBLE, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
+        command = [sys.executable, "-c", ARAG, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")

@@ -61,15 +61,13 @@ def folded(text: str) -> str:
 
 
 def has_mark(data: bytes) -> bool:
-    """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
-    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
+    """Return whether the data begin with the byte order mark of UTF-16."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 or UTF-32 with a byte order mark, with clean line ends."""
-    codec = "utf-8"
-    if has_mark(data):
-        codec = "utf-32" if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)) else "utf-16"
+    """Decode UTF-8, or UTF-16 with a byte order mark, with clean line ends."""
+    codec = "utf-16" if has_mark(data) else "utf-8"
     try:
         return clean_text(data.decode(codec).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:

@@ -18,19 +18,19 @@ _KANA = re.compile("[\u3041-\u30fa]")
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")  # rare in texts, and what Cyrillic looks like in Shift-JIS
 
 
-def decode_text(data: bytes, encoding: str = "") -> str:
-    """Decode UTF-8 or UTF-16, else `encoding`, else what the data certainly are, with clean line ends."""
+def decode_text(data: bytes, encoding: str = "", fallback: str = "") -> str:
+    """Decode UTF-8 or UTF-16, else `encoding`, else what the data certainly are, else `fallback`; clean line ends."""
     try:
         if encoding and data.isascii() and _ESCAPE in data:  # such as ISO-2022-JP, which passes for UTF-8
             with suppress(UnicodeError):
                 return clean_text(data.decode(encoding))
         return decode(data)
     except FormatError as error:
-        name = encoding or guess_encoding(data)
-        with suppress(UnicodeError):
+        name = encoding or guess_encoding(data) or fallback
+        with suppress(LookupError, UnicodeError):
             if name:
                 return clean_text(data.decode(name))
-        hint = f"nor valid {encoding}" if encoding else "name its encoding, as in --encoding windows-1252"
+        hint = f"nor valid {name}" if name else "name its encoding, as in --encoding windows-1252"
         raise FormatError(f"{error}; {hint}") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
 from arag.ingest.formats.office import OFFICE_ENDINGS
-from arag.ingest.formats.repeats import find_keepers, list_files
+from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
@@ -67,21 +66,20 @@ class Readers:
         except (LookupError, ValueError) as error:
             raise InputError(f"{error}; encodings are named as in Python: windows-1252, shift_jis, gb18030") from error
         self._encoding = encoding
-        self.own: dict[str, _AnyReader] = {}
+        self._readers = dict(READERS)
         for ending, reader in (own or {}).items():
             if not re.fullmatch(r"\.[^\s./\\]+", ending):
                 raise InputError(f"{ending!r} is not an ending: give one with its dot, such as .log")
             if isinstance(reader, str) and reader.lower() not in READERS:
                 raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.endings)}")
-            self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
+            self._readers[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
-        self._child_is_fresh = True
         self._keepers: dict[Path, dict[str, Path]] = {}  # by folder
 
     @property
     def endings(self) -> tuple[str, ...]:
         """All endings that can be read, without those of programs."""
-        return tuple(ending for ending, reader in {**READERS, **self.own}.items() if reader is not read_code)
+        return tuple(ending for ending, reader in self._readers.items() if reader is not read_code)
 
     def knows(self, path: PurePath) -> bool:
         """Return whether there is a reader for a file."""
@@ -111,36 +109,31 @@ class Readers:
     def _without_repeats(self, content: Content, path: Path) -> Content:
         """Return a web page without what another page of its folder keeps for all."""
         if path.parent not in self._keepers:
-            files = list_files(path.parent)
-            pages = [file for file in files if self._reader(file) == READERS[".html"]]
-            self._keepers[path.parent] = find_keepers(
-                pages, lambda file: self._read_in_child("html.read_html", file, self._encoding)
+            pages = [page for page in path.parent.iterdir() if self._reader(page) == READERS[".html"]]
+            self._keepers[path.parent] = find_web_keepers(
+                pages, lambda page: self._read_in_child("html.read_html", page, self._encoding)
             )
         keepers = self._keepers[path.parent]
         blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
         return replace(content, text="\n\n".join(blocks) or content.text)
 
     def _reader(self, path: PurePath) -> _AnyReader | None:
-        ending = path.suffix.lower()
-        return self.own.get(ending) or READERS.get(ending)
+        return self._readers.get(path.suffix.lower())
 
-    def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:
+    def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         size = path.stat().st_size
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
-            absolute = os.path.abspath(path)  # noqa: PTH100
-            fields = self._child.call("read", reader, absolute, limit, *options, seconds=_HANG_SECONDS)
+            fields = self._child.call("read", reader, str(path.absolute()), limit, *options, seconds=_HANG_SECONDS)
+            return Content(**fields)
         except RaisedInChildError as error:
             raise FormatError(str(error)) from error
         except ChildError as error:
-            was_fresh, self._child_is_fresh = self._child_is_fresh, True
             self._child.close()  # the next call starts it again
-            if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
-                return self._read_in_child(reader, path, *options)
+            if again and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
+                return self._read_in_child(reader, path, *options, again=False)
             raise FormatError(f"cannot be read: {error}") from error
-        self._child_is_fresh = False
-        return Content(**fields)
 
     def close(self) -> None:
         """End the child process."""

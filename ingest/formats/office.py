@@ -42,7 +42,9 @@ def read_office(path: Path) -> Content:
     if data.startswith(_OLE) and ending in {*_TEXTS, *_SHEETS, *_SLIDES}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        content = _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
+        content = _read_sheets_or_slides(path, ending)
+        if not content.text:
+            content = _read_tree(data, ending)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
     return replace(content, metadata={**_properties(data), **content.metadata})
@@ -64,20 +66,20 @@ def _properties(data: bytes) -> dict[str, JSON]:
     return {name: value for name, value in (("author", author), ("date", date)) if value}
 
 
-def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:
+def _read_sheets_or_slides(path: Path, ending: str) -> Content:
+    """Read a workbook or a presentation; of others, and of what the libraries refuse, there is no text."""
+    if ending in _SHEETS:
+        from arag.ingest.formats.sheets import read_sheets as read
+    elif ending in _SLIDES:
+        from arag.ingest.formats.slides import read_slides as read
+    else:
+        return Content("", "")
     try:
-        if ending in _SHEETS:
-            from arag.ingest.formats.sheets import read_sheets as read
-        elif ending in _SLIDES:
-            from arag.ingest.formats.slides import read_slides as read
-        else:
-            return None
-        content = read(path)
-    except (FormatError, ImportError, MemoryError):
+        return read(path)
+    except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
-        return None
-    return content if content.text else None  # openpyxl sees no sheets in a strict workbook
+        return Content("", "")
 
 
 def _read_tree(data: bytes, ending: str) -> Content:
@@ -138,10 +140,7 @@ def _repeat_cells(document: bytes) -> bytes:
         return document
     from lxml import etree
 
-    try:
-        root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
-    except etree.XMLSyntaxError:  # the library says what is wrong, or reads it
-        return document
+    root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
     value = f"{{{root.nsmap.get('w')}}}val"
     for table in root.iter("{*}tbl"):
         above: dict[int, etree._Element] = {}

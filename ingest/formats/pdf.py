@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
@@ -16,6 +15,7 @@ from pypdfium2 import raw
 
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, folded
 from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.repeats import find_keepers
 from arag.ingest.formats.tables import CELL_BORDER
 
 _PAGE_GAP = "\n\n"
@@ -156,15 +156,12 @@ def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:
 
 def _without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """Leave out lines that stand at the top or the bottom of most pages, and page numbers, except the first."""
-    edges = [_edges(page, number) for number, page in enumerate(pages)]
-    counts = Counter(line for lines in edges for line in set(lines.values()))
-    repeated = {line for line, number in counts.items() if number > max(len(pages) / 2, 2)}
-    shown: set[str] = set()
-    kept: list[list[Line]] = []
-    for page, edge in zip(pages, edges, strict=True):
-        kept.append([line for n, line in enumerate(page) if edge.get(n) not in shown & repeated])
-        shown.update(edge.values())
-    return kept
+    edges = {number: _edges(page, number) for number, page in enumerate(pages)}
+    keepers = find_keepers({n: edge.values() for n, edge in edges.items()}, max(len(pages) // 2, 2) + 1)
+    return [
+        [line for place, line in enumerate(page) if keepers.get(edges[number].get(place, ""), number) == number]
+        for number, page in enumerate(pages)
+    ]
 
 
 def _edges(page: Sequence[Line], number: int) -> dict[int, str]:

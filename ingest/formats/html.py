@@ -10,8 +10,7 @@ from pathlib import Path
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import Content, FormatError, folded
-from arag.ingest.formats.encodings import decode_text
+from arag.ingest.formats.content import Content, FormatError, decode_text, folded
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 

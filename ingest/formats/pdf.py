@@ -75,8 +75,8 @@ def _page_lines(page: pypdfium2.PdfTextPage) -> list[Line]:
     parts: list[tuple[str, int, int]] = []
     at = 0
     for start, end, line in [*_rows(text, _pieces(page.raw, text, places)), (len(text), len(text), "")]:
-        others = ((match[0], at + match.start(), at + match.end()) for match in _LINE.finditer(text[at:start]))
-        parts += [*others, (line, start, end)]
+        parts += [(match[0], *match.span()) for match in _LINE.finditer(text, at, start)]
+        parts.append((line, start, end))
         at = end
     lines: list[Line] = []
     for part, start, end in parts[:-1]:

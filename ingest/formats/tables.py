@@ -11,8 +11,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import TypeAlias
 
-from arag.ingest.formats.content import Content, FormatError, folded
-from arag.ingest.formats.encodings import decode_text
+from arag.ingest.formats.content import Content, FormatError, decode_text, folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, folded, has_mark
-from arag.ingest.formats.encodings import decode_text
+from arag.ingest.formats.content import JSON, Content, FormatError, decode_text, folded, has_mark
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters

@@ -13,7 +13,6 @@ from typing import Self, TypeAlias
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
-from arag.ingest.formats.office import OFFICE_ENDINGS
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
@@ -25,6 +24,7 @@ _CODE = (
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
+_OFFICE = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -32,7 +32,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html.read_html"),
     ".pdf": "pdf.read_pdf",
-    **dict.fromkeys(OFFICE_ENDINGS, "office.read_office"),
+    **dict.fromkeys(_OFFICE, "office.read_office"),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "notebook.read_notebook",
@@ -83,7 +83,7 @@ class Readers:
 
     def knows(self, path: PurePath) -> bool:
         """Return whether there is a reader for a file."""
-        return self._reader(path) is not None
+        return path.suffix.lower() in self._readers
 
     def read(self, path: Path) -> Content:
         """Return what a file holds, with clean characters and line ends.
@@ -97,7 +97,7 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        reader = self._reader(path)
+        reader = self._readers[path.suffix.lower()]
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         options = [self._encoding] if reader in _TEXTS else []
@@ -109,16 +109,14 @@ class Readers:
     def _without_repeats(self, content: Content, path: Path) -> Content:
         """Return a web page without what another page of its folder keeps for all."""
         if path.parent not in self._keepers:
-            pages = [page for page in path.parent.iterdir() if self._reader(page) == READERS[".html"]]
+            files = path.parent.iterdir()
+            pages = [file for file in files if self._readers.get(file.suffix.lower()) == READERS[".html"]]
             self._keepers[path.parent] = find_web_keepers(
                 pages, lambda page: self._read_in_child("html.read_html", page, self._encoding)
             )
         keepers = self._keepers[path.parent]
         blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
         return replace(content, text="\n\n".join(blocks) or content.text)
-
-    def _reader(self, path: PurePath) -> _AnyReader | None:
-        return self._readers.get(path.suffix.lower())
 
     def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         size = path.stat().st_size

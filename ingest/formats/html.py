@@ -15,8 +15,10 @@ from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
-_FRAME = frozenset({"header", "footer", "aside"})  # unless they are parts of...
-_CONTENT = ("article", "main", "section")
+# What leads to other pages, or stands around what this one says.
+_AROUND = etree.XPath(
+    "//nav | (//header | //footer | //aside)[not(.//h1 or ancestor::article or ancestor::main or ancestor::section)]"
+)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CELLS = ("td", "th")
 _BLOCKS = frozenset(
@@ -51,15 +53,8 @@ def html_content(html: str) -> Content:
         raise FormatError(f"cannot be read: {fatal[0].message}")
     page.extend(list(page.itersiblings()))  # what follows `</html>`
     title = page.find("head/title")
-    text = _page_text(page, {element for element in page.iter("nav", *_FRAME) if _is_frame(element)})
-    text = text or _page_text(page)
+    text = _page_text(page, _AROUND(page)) or _page_text(page)
     return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
-
-
-def _is_frame(element: etree._Element) -> bool:
-    """Return whether a part of a page leads to other pages, or stands around what this one says."""
-    is_part = element.find(".//h1") is not None or next(element.iterancestors(*_CONTENT), None) is not None
-    return element.tag == "nav" or not is_part
 
 
 def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:

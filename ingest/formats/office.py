@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from arag.ingest.formats.content import JSON, Content, FormatError, folded
-from arag.ingest.formats.tables import table_lines
+from lxml import etree
 
-_TEXTS, _SHEETS, _SLIDES = (".docx", ".docm"), (".xlsx", ".xlsm"), (".pptx", ".pptm")
-OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
+from arag.ingest.formats.content import JSON, Content, FormatError, folded
+from arag.ingest.formats.slides import read_slides
+from arag.ingest.formats.tables import read_sheets, table_lines
+
+_TEXTS = (".docx", ".docm")
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_READERS = {".xlsx": read_sheets, ".xlsm": read_sheets, ".pptx": read_slides, ".pptm": read_slides}
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
@@ -39,7 +43,7 @@ def read_office(path: Path) -> Content:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
-    if data.startswith(_OLE) and ending in {*_TEXTS, *_SHEETS, *_SLIDES}:
+    if data.startswith(_OLE) and ending in {*_TEXTS, *_READERS}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
         content = _read_sheets_or_slides(path, ending)
@@ -52,8 +56,6 @@ def read_office(path: Path) -> Content:
 
 def _properties(data: bytes) -> dict[str, JSON]:
     """Return who wrote a document and when it was changed last, as its properties say."""
-    from lxml import etree
-
     try:
         with ZipFile(BytesIO(data)) as archive:
             (name,) = {"docProps/core.xml", "meta.xml"} & set(archive.namelist())  # of Office, or of LibreOffice
@@ -68,15 +70,9 @@ def _properties(data: bytes) -> dict[str, JSON]:
 
 def _read_sheets_or_slides(path: Path, ending: str) -> Content:
     """Read a workbook or a presentation; of others, and of what the libraries refuse, there is no text."""
-    if ending in _SHEETS:
-        from arag.ingest.formats.sheets import read_sheets as read
-    elif ending in _SLIDES:
-        from arag.ingest.formats.slides import read_slides as read
-    else:
-        return Content("", "")
     try:
-        return read(path)
-    except MemoryError:
+        return _READERS[ending](path) if ending in _READERS else Content("", "")
+    except (ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
         return Content("", "")
@@ -138,21 +134,18 @@ def _prepare_word(data: bytes) -> bytes:
 def _repeat_cells(document: bytes) -> bytes:
     if b"<w:vMerge" not in document:
         return document
-    from lxml import etree
-
     root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
-    value = f"{{{root.nsmap.get('w')}}}val"
     for table in root.iter("{*}tbl"):
         above: dict[int, etree._Element] = {}
         for row in table.iterfind("{*}tr"):
             column = 0
             for cell in row.iterfind("{*}tc"):
                 merge, span = cell.find("{*}tcPr/{*}vMerge"), cell.find("{*}tcPr/{*}gridSpan")
-                if merge is not None and merge.get(value) != "restart" and column in above:
+                if merge is not None and "restart" not in merge.values() and column in above:
                     merge.getparent().remove(merge)
                     cell[:] = [cell[0], *map(deepcopy, above[column][1:])]  # the first one has the properties
                 above[column] = cell
-                column += 1 if span is None else int(span.get(value, 1))
+                column += 1 if span is None else int(*span.values())
     repeated: bytes = etree.tostring(root)
     return repeated
 
@@ -169,7 +162,7 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
-            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in {*_SHEETS, ".xls", ".ods"}))
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in _SHEETS))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

@@ -51,9 +51,8 @@ def read_pdf(path: Path) -> Content:
             lines.append([])
             left_out.append(f"page {index + 1}: {error}")
     if not any(line.text for page in lines for line in page):
-        if left_out:
-            raise FormatError(f"broken PDF: no page can be read; {left_out[0]}")
-        raise FormatError("the PDF has no text; its pages are probably scanned images: run OCR on it first")
+        fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
+        raise FormatError(f"the PDF has no text; {fault}")
     title, author = (folded(document.get_metadata_value(name)) for name in ("Title", "Author"))
     date = _DATE.match(document.get_metadata_value("CreationDate"))
     metadata: dict[str, JSON] = {"author": author} if author.strip("()") not in {"", "anonymous"} else {}

@@ -35,7 +35,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys(_OFFICE, "office.read_office"),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
-    ".ipynb": "notebook.read_notebook",
+    ".ipynb": "text.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
 

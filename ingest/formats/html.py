@@ -66,15 +66,15 @@ def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) 
     preformatted = {element for pre in page.iter("pre") for element in pre.iter()}
     texts: dict[etree._Element, str] = {}
     for element in reversed([*page.iter()]):  # each one after all that is in it
-        space = _fix_space if element in preformatted else _fold_space
-        parts = [space(element.text)]
+        space, shown = (" ", _NO_BREAK_SPACE) if element in preformatted else (r"[ \t\n\r\f]+", " ")
+        parts = [re.sub(space, shown, element.text or "")]
         for child in element:
-            parts += [texts.pop(child), space(child.tail)]
+            parts += [texts.pop(child), re.sub(space, shown, child.tail or "")]
         text = "".join(parts) if element not in hidden else ""
         if element in cells:
             cells[element], text = _fold(text), " "
         elif element in tables:
-            text = _fix_space("\n".join([_fold(text), *_rows(element, cells)]))
+            text = "\n".join([_fold(text), *_rows(element, cells)]).replace(" ", _NO_BREAK_SPACE)
         elif element.tag in _HEADINGS and (heading := _fold(text)):
             text = f"{'#' * int(element.tag[1])} {heading}"
         elif element.tag == "li":
@@ -86,14 +86,6 @@ def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) 
     text = re.sub(rf"{_ITEM}[ \n]*", "- ", text)
     text = re.sub(r"^(- .*)\n+(?=- )", r"\1\n", text, flags=re.MULTILINE)
     return re.sub("\n{3,}", "\n\n", text).strip().replace(_NO_BREAK_SPACE, " ")
-
-
-def _fix_space(text: str | None) -> str:
-    return (text or "").replace(" ", _NO_BREAK_SPACE)
-
-
-def _fold_space(text: str | None) -> str:
-    return re.sub(r"[ \t\n\r\f]+", " ", text or "")
 
 
 def _fold(text: str) -> str:

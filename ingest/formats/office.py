@@ -85,7 +85,6 @@ def _read_tree(data: bytes, ending: str) -> Content:
     if ending in _TEXTS:
         data = _prepare_word(data)
     config = xberg.ExtractionConfig(
-        output_format="plain",
         include_document_structure=True,
         mime_detection_policy="trust_extension",
         disable_ocr=True,

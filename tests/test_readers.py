@@ -42,6 +42,7 @@ class TestText:
         texts = {
             "cp1252": "Die Größe der Bäume überraschte die Wärter. Wir hörten früh am Morgen, daß der Leuchtturm "
             "geöffnet würde. „Schön“, sagte der Müller – und fuhr über die Brücke nach Köln. Äpfel kosteten 5 €.",
+            "shift_jis": "灯台守は毎朝、霧の中で鐘を鳴らした。船は港に入り、子どもたちは桟橋で待っていた。",
             "gb18030": "守塔人冬天不下山。他的女儿每个月写一封信，说港口的灯已经修好了。船队回来，带来了油和面粉。",
             "koi8-r": "Смотритель маяка каждое утро звонил в колокол. Корабли входили в гавань, и дети ждали "
             "на пристани. Масло для лампы стоило шесть марок.",

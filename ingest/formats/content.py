@@ -18,8 +18,10 @@ MAX_FILE_BYTES = 200_000_000  # of a file that is read whole
 
 _SAMPLE_LINES, _MAX_LINE_BYTES = 500, 10_000
 # Of charset-normalizer's measures, in shares: characters that seldom stand together, and letters as often as in a known
-# language.
-_MAX_MESS, _MORE_MESS, _MIN_COHERENCE = 0.1, 0.05, 0.2
+# language. It knows no such letters of Japanese.
+_MAX_MESS, _MORE_MESS, _MIN_COHERENCE, _MIN_KANA = 0.1, 0.05, 0.2, 0.3
+_KANA = re.compile("[\u3041-\u30fa]")
+_HALF_WIDTH = re.compile("[\uff61-\uff9f]")  # rare in texts, and what Cyrillic looks like in Shift-JIS
 _ESCAPE = b"\x1b"
 
 
@@ -107,8 +109,10 @@ def _guess_encoding(data: bytes) -> str:
     lines = (line for line in BytesIO(data) if not line.isascii() and len(line) < _MAX_LINE_BYTES)
     matches = from_bytes(b"".join(islice(lines, _SAMPLE_LINES)))
     best = matches.best()
-    if best is None or best.chaos > _MAX_MESS or best.coherence < _MIN_COHERENCE:
+    if best is None or best.chaos > _MAX_MESS or _HALF_WIDTH.search(text := str(best)):
         return ""
-    if any(other.chaos < best.chaos + _MORE_MESS and str(other) != str(best) for other in matches):
+    if best.coherence < _MIN_COHERENCE and len(_KANA.findall(text)) <= _MIN_KANA * sum(not c.isascii() for c in text):
+        return ""
+    if any(other.chaos < best.chaos + _MORE_MESS and str(other) != text for other in matches):
         return ""
     return "cp1252" if "cp1252" in best.could_be_from_charset else best.encoding

@@ -200,9 +200,9 @@ class Own(Method):
 
 def test_settings_are_checked():
     assert make_method(Own, {"times": 3}).times == 3
-    with pytest.raises(InputError, match=r"shouting has no setting 'time'; valid settings: times"):
+    with pytest.raises(InputError, match=r"shouting: time: Extra inputs .*; valid settings: times"):
         make_method(Own, {"time": 3})
-    with pytest.raises(InputError, match=r"shouting.times is 'many': Input should be a valid integer"):
+    with pytest.raises(InputError, match=r"shouting: times: Input should be a valid integer"):
         make_method(Own, {"times": "many"})
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -58,14 +57,13 @@ class Entities:
     def __init__(self, pipeline: str) -> None:
         import spacy  # slow
 
-        try:
-            self.name = f"{pipeline} {version(pipeline)}"
-        except PackageNotFoundError:
+        if not spacy.util.is_package(pipeline):
             raise InputError(
                 f"the spaCy pipeline {pipeline!r} is not installed: run `python -m spacy download {pipeline}`, or "
                 "`pip install 'langgraph-arag[baselines]'` for the default one"
-            ) from None
+            )
         self._pipeline = spacy.load(pipeline, exclude=_NOT_NEEDED)
+        self.name = f"{pipeline} {self._pipeline.meta['version']}"
         self._lock = threading.Lock()
 
     def find(self, texts: Sequence[str]) -> list[list[Span]]:

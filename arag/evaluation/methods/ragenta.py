@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
 from arag.graph.prompts import as_data
 from arag.retrieval.text import EAST_ASIAN
 from arag.retrieval.types import Chunk
@@ -79,11 +79,11 @@ class _Component(BaseModel):
 class _Coverage(BaseModel):
     components: list[_Component]
     irrelevant_claims: list[int]
-    follow_ups: list[str]
+    follow_ups: Texts
 
 
 class _Finding(BaseModel):
-    answer: str
+    answer: Text
     found: bool
 
 
@@ -259,18 +259,18 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
     if coverage is None:
         return draft, []
     is_complete = all(part.status == "full" for part in coverage.components)
-    questions = dict.fromkeys(text.strip() for text in coverage.follow_ups if text.strip())
-    return drop_claims(draft, coverage.irrelevant_claims), [] if is_complete else list(questions)
+    questions = [] if is_complete else list(dict.fromkeys(coverage.follow_ups))
+    return drop_claims(draft, coverage.irrelevant_claims), questions
 
 
 def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
     """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
     reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", _Finding)
-    if reply is None or not reply.found or not reply.answer.strip():
+    if reply is None or not reply.found or not reply.answer:
         return "", draft
-    finding = as_data("finding", f"{follow_up}\n{reply.answer.strip()}")
+    finding = as_data("finding", f"{follow_up}\n{reply.answer}")
     shown = f"Question: {question}\n\n{as_data('answer', draft or 'None.')}\n\n{finding}"
-    return reply.answer.strip(), session.ask(_INTEGRATE, shown) or draft
+    return reply.answer, session.ask(_INTEGRATE, shown) or draft
 
 
 def _show(documents: Mapping[int, Chunk]) -> str:

@@ -50,13 +50,6 @@ it, name the sources that it rests on, each in square brackets, like
 [{EXAMPLE_ID}]."""
 
 
-class Knowledge(NamedTuple):
-    """What is made before the first question: the graph, and its entities' vectors."""
-
-    graph: KnowledgeGraph
-    vectors: NDArray[np.float32]
-
-
 class GraphRAG(Method):
     """A knowledge graph made by the model; one call, with reports, entities, relationships and chunks."""
 
@@ -71,7 +64,7 @@ class GraphRAG(Method):
 
     max_tokens: int = Field(12_000, ge=1_000, description="Tokens of the context.")
 
-    def prepare(self, session: Session) -> Knowledge:
+    def prepare(self, session: Session) -> tuple[KnowledgeGraph, NDArray[np.float32]]:
         """Build the graph, and embed its entities."""
         if find_spec("graspologic_native") is None:  # it finds communities
             raise InputError(
@@ -79,13 +72,13 @@ class GraphRAG(Method):
             )
         graph = build_graph(session)
         texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
-        return Knowledge(graph, session.lab.vectors(texts, "Entities embedded"))
+        return graph, session.lab.vectors(texts, "Entities embedded")
 
-    def answer(self, question: str, session: Session, prepared: Knowledge) -> str:
+    def answer(self, question: str, session: Session, prepared: tuple[KnowledgeGraph, NDArray[np.float32]]) -> str:
         """Answer from the reports, rows and chunks that belong to the nearest entities."""
-        index, graph, selected = session.lab.index, prepared.graph, list[Entity]()
+        index, (graph, vectors), selected = session.lab.index, prepared, list[Entity]()
         if graph.entities:
-            similarities = prepared.vectors @ index.embedder.embed_query(question)
+            similarities = vectors @ index.embedder.embed_query(question)
             selected = [graph.entities[n] for n in np.argsort(-similarities, kind="stable")[:_SELECTED]]
         context = build_context(graph, selected, index.get, self.max_tokens)
         session.retrieved(context.chunks, question, entities=len(selected))
@@ -94,7 +87,7 @@ class GraphRAG(Method):
         reports = [(community.level, graph.reports[community]) for community in context.communities]
         session.note(
             "Communities used",
-            [f"{report.title.strip()} (level {level}, rated {report.rating:g})" for level, report in reports],
+            [f"{report.title} (level {level}, rated {report.rating:g})" for level, report in reports],
         )
         session.note("Relationships", [f"{it.source} -> {it.target}: {it.description}" for it in context.relationships])
         data = (context.tables + context.sources).strip()

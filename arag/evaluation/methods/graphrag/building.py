@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods.shared import Rating
+from arag.evaluation.methods.shared import Rating, Text
 from arag.graph.prompts import as_data
 from arag.retrieval.tokens import count_tokens
 
@@ -72,7 +72,7 @@ _SEED = 0xDEADBEEF
 Mention = tuple[str, str]
 """The id of a chunk that names something, and how it describes it."""
 # Small models write null for what they do not know.
-_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+_TextOrNull = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 Item = TypeVar("Item", bound="Described")
 Row = TypeVar("Row")
 
@@ -84,8 +84,8 @@ class ChunkEntity(BaseModel):
     """An entity as one chunk names it."""
 
     name: str
-    type: _Text = ""
-    description: _Text = ""
+    type: _TextOrNull = ""
+    description: _TextOrNull = ""
 
 
 class ChunkRelationship(BaseModel):
@@ -93,7 +93,7 @@ class ChunkRelationship(BaseModel):
 
     source: str
     target: str
-    description: _Text = ""
+    description: _TextOrNull = ""
     strength: FiniteFloat = 1
 
 
@@ -105,23 +105,23 @@ class Extraction(BaseModel):
 
 
 class _Finding(BaseModel):
-    summary: str
-    explanation: str
+    summary: Text
+    explanation: Text
 
 
 class Report(BaseModel):
     """A report on a community; its rating says how much the community matters, 0 to 10."""
 
-    title: str
-    summary: str
+    title: Text
+    summary: Text
     rating: Rating
     findings: list[_Finding]
 
     @property
     def text(self) -> str:
         """All of it as Markdown."""
-        findings = [f"## {finding.summary.strip()}\n\n{finding.explanation.strip()}" for finding in self.findings]
-        return "\n\n".join([f"# {self.title.strip()}", self.summary.strip(), *findings])
+        findings = [f"## {finding.summary}\n\n{finding.explanation}" for finding in self.findings]
+        return "\n\n".join([f"# {self.title}", self.summary, *findings])
 
 
 # --- the graph ---

@@ -172,3 +172,10 @@ def test_without_entities_the_most_similar_passages_are_taken(lab, monkeypatch, 
     _, session = run(lab, question)
     assert retrieved(session) == by_similarity(lab, question)
     assert f"none in the {where}" in lines(session, "Entities")[0]
+
+
+def test_an_entity_that_no_sentence_names_leads_to_its_passage(lab, monkeypatch):
+    monkeypatch.setattr(NamesByList, "names", ["Skellavy"])  # in a heading
+    _, session = run(lab, "What is told of Skellavy?")
+    assert retrieved(session)[0] == "harbour:0"
+    assert lines(session, "Active entities") == ["Skellavy: 1.00, round 1"]

@@ -267,7 +267,7 @@ def _find_sentences(
     vectors: list[NDArray[np.float32]] = []
     for chunk, positions, rows in index.sentence_vectors():
         starts = [chunk.sentences[position].start for position in positions]
-        for start, end in spans_of[chunk.id]:
+        for start, end in spans_of.get(chunk.id, ()):
             row = bisect(starts, start) - 1
             if row < 0 or start >= chunk.sentences[positions[row]].end:
                 continue
@@ -275,7 +275,8 @@ def _find_sentences(
             if sentence not in entities:
                 vectors.append(rows[row])
             entities.setdefault(sentence, {})[chunk.text[start:end]] = None
-    return list(entities.values()), np.array(vectors, dtype=np.float32)
+    shape = len(vectors), index.info().dimension
+    return list(entities.values()), np.array(vectors, dtype=np.float32).reshape(shape)
 
 
 METHODS = (LinearRAG,)

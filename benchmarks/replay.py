@@ -1,14 +1,14 @@
 """Replays recorded tool calls against the present tools, without a model: how much text they show, and its worth.
 
-    python benchmarks/replay.py record RUN [RUN ...] --to FILE [--questions FILE]
+    python benchmarks/replay.py record RUN [RUN ...] --to FILE
     python benchmarks/replay.py FILE --index DIR [--json OUT]
     python benchmarks/replay.py compare A.json B.json
     python benchmarks/replay.py --data DIR [--work DIR]
 
-`record` takes the calls from folders of `arag eval run`; the gold documents too, or else those of another questions
-file. A replay makes each question's calls in their order, with the conversation so far, as an agent would: whatever the
-tools then show, the calls stay the same. With `--data`, the files in `recorded` are replayed whose corpora are there; a
-corpus is as in `corpora.py`, and its index is kept in `--work`.
+`record` takes the calls and the gold documents from folders of `arag eval run`. A replay makes each question's calls in
+their order, with the conversation so far, as an agent would: whatever the tools then show, the calls stay the same.
+With `--data`, the files in `recorded` are replayed whose corpora are there; a corpus is as in `corpora.py`, and its
+index is kept in `--work`.
 
 - A unit of gold is a document or, where pages are known, a page. It is shown when a chunk of it is.
 - A call shows nothing new if all of its chunks were shown before, and none is shown in full for the first time.
@@ -33,7 +33,7 @@ from langchain_core.tools import BaseTool
 from rich.console import Console
 from rich.table import Table
 
-from arag.evaluation.datasets import Source, load_questions
+from arag.evaluation.datasets import Source
 from arag.evaluation.plan import load_plan
 from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
@@ -59,19 +59,17 @@ class Replay:
     """Whether the gold that holds the answer is shown; all gold if none of it holds the answer word for word."""
 
 
-def record_calls(runs: Sequence[Path], questions: Path | None = None) -> Iterator[dict[str, Any]]:
+def record_calls(runs: Sequence[Path]) -> Iterator[dict[str, Any]]:
     """Yield the calls and the gold of each question that A-RAG answered in runs."""
-    by_id = {question.id: question for question in load_questions(questions)} if questions else {}
     for run in runs:
         for record in load_records(run).get("arag", {}).values():
             if record["error"] is None:
-                question = by_id.get(record["question_id"])
                 yield {
                     "corpus": Path(load_plan(run).index).name,
                     "id": record["question_id"],
                     "question": record["question"],
                     "answers": [record["answer"], *record["aliases"]],
-                    "gold": [*(question.gold_pages or question.gold_documents)] if question else find_gold(record),
+                    "gold": find_gold(record),
                     "calls": [{"tool": entry["tool"], "args": entry["arguments"]} for entry in record["trace"]],
                 }
 
@@ -218,9 +216,8 @@ def main() -> None:
     if command == "record":
         parser.add_argument("runs", nargs="+", type=Path)
         parser.add_argument("--to", type=Path, required=True)
-        parser.add_argument("--questions", type=Path, help="take the gold from here")
         options = parser.parse_args(sys.argv[2:])
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs, options.questions)]
+        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs)]
         options.to.write_text("".join(lines), encoding="utf-8")
         print(f"{len(lines)} questions: {options.to}")
     elif command == "compare":

@@ -120,7 +120,7 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
     ("arguments", "code", "message"),
     [
         (["eval", "run"], 2, "Missing option"),
-        (run_of(method="a-rag"), 1, "no method or module 'a-rag'; valid methods: "),
+        (run_of(method="a-rag"), 1, "no method 'a-rag' (No module named 'a-rag'); valid methods: "),
         (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),

@@ -208,7 +208,7 @@ def test_settings_are_checked():
 
 def test_an_unknown_method_is_answered_with_the_valid_ones(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"no method or module 'a-rag'; valid methods: .*arag, .*direct, .*table1"):
+    with pytest.raises(InputError, match=r"no method 'a-rag' \(.*\); valid methods: .*arag, .*direct, .*table1"):
         find_methods(["a-rag"])
     Path("no_methods_here.py").write_text("X = 1")
     with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):

@@ -68,10 +68,8 @@ def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
         sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
     try:
         module = import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # the module imports another one
-            raise
-        raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}") from None
+    except ModuleNotFoundError as error:  # also of another one, which the module imports
+        raise InputError(f"there is no method {name!r} ({error}); valid methods: {', '.join(valid)}") from error
     methods: Sequence[type[Method]] = getattr(module, "METHODS", ())
     if not methods:
         raise InputError(f"the module {name} has no METHODS: a list of classes of arag.evaluation.method.Method")

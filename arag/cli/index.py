@@ -199,7 +199,12 @@ def list_documents(
         if as_json:
             print_json({"documents": [asdict(document) for document in opened.documents()]})
             return
-        for document in opened.documents():
+        listed = list(opened.documents())
+        if not listed:
+            err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
+        elif out.is_terminal:
+            print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
+        for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
 
@@ -214,6 +219,7 @@ def search(
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
+    paper: Annotated[bool, typer.Option("--paper", help="List chunks by the paper's scores.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search an index without a model, and print what an agent would see.
@@ -221,19 +227,25 @@ def search(
     With --json, print the chunks that rank first by the paper's scores, too.
     """
     from arag.retrieval.functions import search_keywords, search_meaning
-    from arag.retrieval.present import Held
+    from arag.retrieval.present import Held, Shown
+    from arag.retrieval.render import render_keywords, render_semantic
 
+    results: Any = None
     query, is_keyword = " ".join(text), kind == "keyword"
     with open_scoped(index, where, documents) as opened:
-        if is_keyword:
+        if paper or as_json:
+            results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
+        if paper:
+            hits = Shown(results.hits)
+            shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
+        elif is_keyword:
             shown = search_keywords(opened, text, Held(), top_k=top_k).text
         else:
             shown = search_meaning(opened, [query], Held(), top_k=top_k).text
-        if not as_json:
-            out.print(shown)
-            return
-        best = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
-        print_json(asdict(best) | {"shown": shown})
+    if as_json:
+        print_json(asdict(results) | {"shown": shown})
+    else:
+        out.print(shown)
 
 
 def read(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arag.retrieval.excerpts import BRIEF_GAP, DETAILED_GAP, cut_around, find_rarest, is_row_of
-from arag.retrieval.text import bare_title, fold, is_title, words
+from arag.retrieval.text import bare_title, is_title, searchable, words
 from arag.retrieval.tokens import estimate_tokens
 from arag.retrieval.types import Excerpt, Hit, KeywordResults
 
@@ -115,7 +115,7 @@ def choose_shown(
     best = max((hit.score for hit in hits), default=0.0)
     for hit in (*hits, *common):
         new = _drop_held(hit, held)
-        text = _comparable(new.excerpt)
+        text = searchable("\n".join(part for s in new.excerpt.sentences for part in (*s.under, s.text)))
         if hit.chunk_id in held.chunks or (hit.excerpt.sentences and not new.excerpt.sentences):
             above.append(hit.chunk_id)
         elif not hit.excerpt.sentences:  # a keyword in what is no sentence
@@ -192,8 +192,3 @@ def _drop_held(hit: Hit, held: Held) -> Hit:
     begins = excerpt.begins and new[:1] == excerpt.sentences[:1]
     ends = excerpt.ends and new[-1:] == excerpt.sentences[-1:]
     return replace(hit, excerpt=replace(excerpt, sentences=new, begins=begins, ends=ends, whole=False))
-
-
-def _comparable(excerpt: Excerpt) -> str:
-    """Return what an excerpt shows apart from its title, for comparing it with others."""
-    return fold("\n".join(part for sentence in excerpt.sentences for part in (*sentence.under, sentence.text))).lower()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title, name_words, words
-from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
+from arag.retrieval.text import CUT, count, fold, is_title, name_words, without_title, words
+from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
@@ -33,7 +32,7 @@ _ROUND = str.maketrans("[]", "()")
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
     """Write a keyword search's results: what each keyword hits, then what is shown of the hits."""
-    reports = "; ".join(map(_report, results.keywords))
+    reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\n{NO_CHUNK}"
     best = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
@@ -73,9 +72,7 @@ def _write_hit(hit: Hit, named: set[str]) -> str:
     return _write(excerpt, titled=not is_said)
 
 
-def render_chunks(
-    results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt] = MappingProxyType({})
-) -> str:
+def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt]) -> str:
     """Write full chunks, or excerpts of them, a notice for those read already, and what is wrong with unknown ids."""
     blocks: list[str] = []
     left_out: list[str] = []
@@ -83,22 +80,18 @@ def render_chunks(
         if chunk.id in read_chunks:
             blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
         elif chunk.id not in excerpts:
-            place = name_place(chunk.ordinal + 1, results.parts.get(chunk.document_id), chunk.pages)
+            place = name_place(chunk.ordinal + 1, chunk.parts, chunk.pages)
             head = f"{mark(chunk.id)} {', '.join(filter(None, [_write_name(chunk.title), place]))}".strip()
-            blocks.append(f"{head}\n{_without_title(chunk)}")
+            blocks.append(f"{head}\n{without_title(chunk.text, chunk.title)}")
         elif excerpts[chunk.id].sentences:
             blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
         else:
             left_out.append(chunk.id)
     if left_out:
         blocks.append(f"{_list(left_out)}: {LEFT_OUT}")
-    for number, (chunk_id, closest) in enumerate(results.unknown.items()):
-        block = f"[{chunk_id}] There is no chunk with this id."
-        if closest:
-            block += f" Ids look like {_list(closest)}; search results give them."
-        elif number == 0:  # the later ones have no examples in any case
-            block += " The index is empty."
-        blocks.append(block)
+    for chunk_id, closest in results.unknown.items():
+        hint = f"Ids look like {_list(closest)}; search results give them." if closest else "The index is empty."
+        blocks.append(f"[{chunk_id}] There is no chunk with this id. {hint}")
     return "\n\n".join(blocks)
 
 
@@ -124,13 +117,15 @@ def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None)
     return ", ".join(place)
 
 
-def _report(report: KeywordReport) -> str:
-    if report.apart:
-        return f"{report.keyword}: only apart, in {_list(report.apart)}"
-    if report.named and not report.chunks:
-        return f"{report.keyword}: only in the name of {_list(report.named)}"
+def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
+    apart = [hit.chunk_id for hit in hits if report.keyword in hit.apart]
+    named = [hit.chunk_id for hit in hits if report.keyword in hit.named]
+    if apart:
+        return f"{report.keyword}: only apart, in {_list(apart)}"
+    if named and not report.chunks:
+        return f"{report.keyword}: only in the name of {_list(named)}"
     number = count(report.chunks, "chunk") if report.chunks else "none"
-    notes = [f"and in the name of {_list(report.named)}"] if report.named else []
+    notes = [f"and in the name of {_list(named)}"] if named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
@@ -188,9 +183,3 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
 def _tidy_row(text: str) -> str:
     """Join what belongs together in a table's row: currency, numbers and percent signs."""
     return _PERCENT.sub("", _CURRENCY.sub(" | $", text)) if " | " in text else text
-
-
-def _without_title(chunk: Chunk) -> str:
-    """Return a chunk's text without a first line that is the title, which is shown in front already."""
-    first, _, rest = chunk.text.strip().partition("\n")
-    return rest.strip() if rest.strip() and is_title(first, chunk.title) else chunk.text.strip()

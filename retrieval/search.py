@@ -34,7 +34,6 @@ _MAX_TITLED = 2
 _TITLED_GAP = 0.25  # of similarity, below the nearest chunk: a title may be a common word
 _MIN_TITLE_CHARACTERS = 3
 
-_MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_NAME_WORDS = 20
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
@@ -68,16 +67,12 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
         counts = entry.counts or _count(keywords, chunk)
         piece_words = [word for keyword in pieces for word in pieces[keyword]]
         is_best = len(hits) < _MAX_DETAILED_HITS
-        excerpt, more = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
+        excerpt = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
         excerpt = excerpt if excerpt.sentences or not names else for_opening(chunk)
         why = counts, tuple(pieces), names
-        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, *why))
-    reports = []
-    for keyword in keywords:
-        chunks_apart = tuple(hit.chunk_id for hit in hits if keyword in hit.apart)
-        chunks_named = tuple(hit.chunk_id for hit in hits if keyword in hit.named)
-        known = holding[keyword], ranking.as_word.get(keyword), () if keyword in in_names else closest.get(keyword, ())
-        reports.append(KeywordReport(keyword, *known, apart=chunks_apart, named=chunks_named))
+        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, chunk.tokens, *why))
+    terms = {keyword: closest[keyword] for keyword in rare if keyword not in in_names}
+    reports = [KeywordReport(k, holding[k], ranking.as_word.get(k), terms.get(k, ())) for k in keywords]
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
 
@@ -106,9 +101,9 @@ def semantic_search(
     hits: list[Hit] = []
     for number in dict.fromkeys([*titled, *nearest[:top_k]]):
         chunk, matches = chunks[number], similarities[number]
-        excerpt, more = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
+        excerpt = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
         places = tuple(sorted(matches))
-        hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, more, chunk.tokens, matches=places))
+        hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, chunk.tokens, matches=places))
     return SemanticResults(query, tuple(hits))
 
 
@@ -135,11 +130,8 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
     for chunk in resolved.values():
         for each in view.neighbours(chunk, adjacent) if adjacent else [chunk]:
             chunks.setdefault(each.id, each)
-    unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
-    closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
-    entries = view.entries({chunk.document_id for chunk in chunks.values()})
-    parts = {document_id: entry.chunks for document_id, entry in entries.items()}
-    return ReadResults(tuple(chunks.values()), {**dict.fromkeys(unknown, ()), **closest}, parts)
+    unknown = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in chunk_ids if chunk_id not in resolved}
+    return ReadResults(tuple(chunks.values()), unknown)
 
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:

@@ -10,7 +10,6 @@ from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langchain.tools import InjectedState
-from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
@@ -125,7 +124,7 @@ class RetrievalTool(BaseTool):
         ...     name: str = "corpus_size"
         ...     description: str = "Count the documents of the corpus."
         ...     def retrieve(self, held: Held) -> Retrieved:
-        ...         return Retrieved(f"{self.index.info().documents} documents", query="", results={}, chunk_ids=[])
+        ...         return Retrieved(f"{self.index.info().documents} documents")
         >>> make_tools(index, names=[CorpusSize])[0].invoke({})
         '25 documents'
     """
@@ -137,9 +136,6 @@ class RetrievalTool(BaseTool):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
     handle_validation_error: bool | str | Callable[[Any], str] | None = _explain
-
-    def load(self) -> None:
-        """Load what a call needs. The agent does so before it measures the call's time."""
 
     def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
         """Search, and return what the model is shown.
@@ -163,13 +159,14 @@ class RetrievalTool(BaseTool):
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
-            "query": shown.query,
+            "query": next(iter(arguments.values()), ""),
             "chunk_ids": list(shown.chunk_ids),
             "new_chunks": [chunk.id for chunk in shown.new_chunks],
             "retrieved_tokens": count_tokens(shown.text),
             "evidence_tokens": sum(map(count_tokens, shown.evidence)),
         }
-        _announce({"tool": self.name} | event)
+        with suppress(RuntimeError, KeyError):  # not in a graph
+            get_stream_writer()({"tool": self.name} | event)
         digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in shown.sentences}
         digests |= {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
         sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
@@ -194,10 +191,6 @@ class SemanticSearch(RetrievalTool):
     name: str = "semantic_search"
     description: str = "Find sentences by meaning, for facts whose wording you do not know."
     args_schema: ArgsSchema | None = _SemanticArguments
-
-    def load(self) -> None:
-        """Load the embedder."""
-        self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query."""
@@ -237,11 +230,6 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
     return Held(list(chunks), sentences, question)
 
 
-def find_read_chunks(messages: Sequence[Any], index: Index) -> list[str]:
-    """Return the ids of the chunks whose full text is in a conversation, in order."""
-    return list(find_held(messages, index).chunks)
-
-
 def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Yield the artifacts of retrieval tools in a conversation; another agent's tools may have the same names."""
     for message in messages:
@@ -252,16 +240,6 @@ def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 def _digest(chunk: Chunk | None) -> str:
     return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
-
-
-def _announce(event: dict[str, Any]) -> None:
-    """Send what a tool found to whoever follows the run."""
-    dispatch_custom_event("retrieval", event)
-    try:
-        write = get_stream_writer()
-    except (RuntimeError, KeyError):  # not in a graph
-        return
-    write(event)
 
 
 # --- making them ---
@@ -279,8 +257,8 @@ def make_tools(
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
     `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
     texts, by id: a chunk that changes can be read again), `retrieved_tokens` (of the whole text), `evidence_tokens` (of
-    the documents' sentences in it), and `query`. Each call also reports this, without results and digests, as a custom
-    event named `retrieval` (`astream_events`, callbacks) and, in a graph, in the stream mode `custom`.
+    the documents' sentences in it), and `query`. In a graph, each call also reports this, without results and digests,
+    in the stream mode `custom`.
 
     They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned
@@ -313,10 +291,8 @@ def make_tools(
         raise InputError(f"presentation is {presentation!r}: valid are {', '.join(PRESENTATIONS)}")
     if not 1 <= top_k <= MAX_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
-    compact: tuple[type[RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
-    known: dict[Any, type[RetrievalTool]] = dict(
-        zip(TOOL_NAMES, compact if presentation == "compact" else paper_tools.TOOLS, strict=True)
-    )
+    own = (KeywordSearch, SemanticSearch, ChunkRead) if presentation == "compact" else paper_tools.TOOLS
+    known: dict[Any, type[RetrievalTool]] = dict(zip(TOOL_NAMES, own, strict=True))
     kinds = [known.get(name, name) for name in names if isinstance(name, str | type)]
     classes = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, RetrievalTool)]
     if not classes or len(set(classes)) != len(names):

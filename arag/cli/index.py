@@ -268,6 +268,6 @@ def read(
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render_chunks(results, ()))
+        out.print(render_chunks(results, (), {}))
     if results.unknown:
         raise typer.Exit(FAILED)

@@ -80,8 +80,9 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
         if chunk.id in read_chunks:
             blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
         elif chunk.id not in excerpts:
-            place = name_place(chunk.ordinal + 1, chunk.parts, chunk.pages)
-            head = f"{mark(chunk.id)} {', '.join(filter(None, [_write_name(chunk.title), place]))}".strip()
+            part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
+            place = ", ".join(filter(None, [_write_name(chunk.title), part, name_pages(chunk.pages)]))
+            head = f"{mark(chunk.id)} {place}".strip()
             blocks.append(f"{head}\n{without_title(chunk.text, chunk.title)}")
         elif excerpts[chunk.id].sentences:
             blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
@@ -109,12 +110,11 @@ def _is_misleading(text: str) -> bool:
     return re.search(r"[\[\]\r\n]", _HARMLESS_BRACKETS.sub("", text)) is not None
 
 
-def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
-    """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it."""
-    place = [f"part {part} of {parts}"] if part and parts and parts > 1 else []
-    if pages:
-        place.append(f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}")
-    return ", ".join(place)
+def name_pages(pages: Sequence[int] | None) -> str:
+    """Return a chunk's pages as in "pages 16-23"; empty if its document has none."""
+    if not pages:
+        return ""
+    return f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}"
 
 
 def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:

@@ -48,17 +48,10 @@ class Retrieved:
 
 
 def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
-    """Search for keywords, and for other spellings of the same letters that the corpus has."""
+    """Search for keywords, each of which has its best chunk shown before any has a second."""
     index = _limit(index, within)
     results = index.keyword_search(keywords, _CANDIDATES, by_coverage=True)
-    reports = results.keywords
-    spellings = {r.keyword: r.closest[0].text for r in reports if r.closest and r.closest[0].respelled}
-    if spellings:
-        results = index.keyword_search([*keywords, *spellings.values()], _CANDIDATES, by_coverage=True)
-    asked = [report.keyword for report in reports]
-    needed, further, common = arrange_keywords(results, asked, top_k)
-    reports = tuple(replace(report, searched_as=spellings.get(report.keyword)) for report in reports)
-    results = replace(results, keywords=reports)
+    needed, further, common = arrange_keywords(results, top_k)
     shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
     return _list_hits(index, results, [shown], render_keywords(results, shown))
 

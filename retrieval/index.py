@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ from arag.retrieval import search
 from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
 from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View, batches
-from arag.retrieval.text import fold, searchable
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
@@ -144,7 +143,8 @@ class Index:
             by_coverage: Rank as the tools do, by how many of the keywords a chunk holds and how rare they are
                 (BM25's term weight; repetitions add little), and return each keyword's best chunk too, so that there
                 may be more than `top_k`. Occurrences inside longer words do not count for a keyword that occurs as a
-                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few.
+                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few;
+                other spellings of the same letters that the corpus has are looked for, too.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -154,7 +154,7 @@ class Index:
             InputError: No keyword is given, or `top_k` is below 1.
         """
         _check_top_k(top_k)
-        wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
+        wanted = search.distinct([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
         return self._search(lambda view: search.keyword_search(view, wanted, top_k, by_coverage=by_coverage))
@@ -383,12 +383,3 @@ def _describe_document(record: DocumentRecord) -> DocumentInfo:
 def _check_top_k(top_k: int) -> None:
     if top_k < 1:
         raise InputError(f"top_k is {top_k}: it must be at least 1")
-
-
-def _drop_repetitions(texts: Iterable[str]) -> list[str]:
-    """Fold white space, and drop blank texts and repetitions, ignoring case."""
-    kept: dict[str, str] = {}
-    for text in map(fold, texts):
-        if text:
-            kept.setdefault(searchable(text), text)
-    return list(kept.values())

@@ -55,29 +55,28 @@ class Shown:
     brief: Sequence[Hit] = ()  # further hits, with a part of one sentence
 
 
-def arrange_keywords(
-    results: KeywordResults, asked: Collection[str], top_k: int
-) -> tuple[list[Hit], list[Hit], list[Hit]]:
+def arrange_keywords(results: KeywordResults, top_k: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
     """Choose `top_k` hits, or more, so that each keyword has its best chunk before any has a second.
 
     A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
-    If another keyword is less common, of the chunks with nothing but a common one only the best is kept. The results
-    are those for the keywords that were asked for and other spellings of them, by coverage.
+    If another keyword is less common, of the chunks with nothing but a common one only the best is kept.
 
     Returns:
         The best chunk of each keyword, further chunks, and best chunks of common keywords that hold none of the others.
     """
     hits, reports = results.hits, results.keywords
+    chunks = {report.keyword: report.chunks for report in reports}
+    chunks |= {report.searched_as: report.closest[0].chunks for report in reports if report.searched_as}
     needed: list[Hit] = []
-    for report in sorted(reports, key=lambda report: report.chunks):
-        holding = [hit for hit in hits if report.keyword in hit.keywords]
-        holding.sort(key=lambda hit: (not _is_about(hit, report.keyword), not _has_row(hit, report.keyword)))
-        if holding and (_is_about(holding[0], report.keyword) or not any(hit in needed for hit in holding)):
+    for keyword in sorted(chunks, key=lambda keyword: chunks[keyword]):
+        holding = [hit for hit in hits if keyword in hit.keywords]
+        holding.sort(key=lambda hit: (not _is_about(hit, keyword), not _has_row(hit, keyword)))
+        if holding and (_is_about(holding[0], keyword) or not any(hit in needed for hit in holding)):
             needed += [hit for hit in holding[:1] if hit not in needed]
     needed.sort(key=hits.index)
-    common = {r.keyword for r in reports if r.keyword in asked and (r.as_word or r.chunks) >= COMMON_KEYWORD_CHUNKS}
+    common = {report.keyword for report in reports if (report.as_word or report.chunks) >= COMMON_KEYWORD_CHUNKS}
     passing: list[Hit] = []
-    if len(asked) > 1 and not all(_has_only(hit, common) for hit in needed):
+    if len(reports) > 1 and not all(_has_only(hit, common) for hit in needed):
         passing = [hit for hit in hits if len(hit.keywords) == 1 and _has_only(hit, common)]
     further = [hit for hit in hits if hit not in needed and hit not in passing]
     room = max(0, top_k - len(needed))

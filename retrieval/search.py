@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from arag.retrieval.excerpts import for_keywords, for_opening, for_query
 from arag.retrieval.spelling import FUNCTION_WORDS, find_closest, spell, telling_words
 from arag.retrieval.storage import RankedChunk, SentenceMatch, View
-from arag.retrieval.text import bare_title, is_east_asian, name_words, searchable, words
+from arag.retrieval.text import bare_title, fold, is_east_asian, name_words, searchable, words
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.retrieval.vectors import SentenceMatrix
 
@@ -42,29 +42,32 @@ _MAX_AROUND_ID = 4  # pairs that are taken off one by one: an id may have the in
 
 
 def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
-    """Find the chunks that hold keywords."""
+    """Find the chunks that hold keywords; by coverage, also those with other spellings of the same letters."""
     ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
+    rare = [keyword for keyword in keywords if ranking.holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
+    closest = {keyword: find_closest(keyword, ranking.holding[keyword], view) for keyword in rare}
+    respelled = {keyword: terms[0].text for keyword, terms in closest.items() if terms and terms[0].respelled}
+    searched = distinct([*keywords, *respelled.values()]) if by_coverage else keywords
+    if len(searched) > len(keywords):
+        ranking = view.rank(searched, top_k, by_coverage=True)
     holding = ranking.holding
-    rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
-    closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
-    respelled = {keyword for keyword in rare if any(term.respelled for term in closest[keyword])}
     entries = {entry.number: entry for entry in ranking.chunks}
     chunks = view.numbered(entries)
     named: dict[int, list[str]] = {}
-    for keyword in keywords if by_coverage else ():
+    for keyword in searched if by_coverage else ():
         holders = {chunk.document_id for number, chunk in chunks.items() if keyword in entries[number].counts}
         if keyword not in respelled and holding[keyword] <= _MAX_BESIDE_NAMES:
             for number in _find_named(keyword, view, but=holders):
                 named.setdefault(number, []).append(keyword)
     in_names = {keyword for names in named.values() for keyword in names}
-    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled | in_names]
+    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled.keys() | in_names]
     apart = _find_apart(missing, view) if by_coverage else {}
     entries |= {number: RankedChunk(number, 0.0, {}) for number in (*apart, *named) if number not in entries}
     chunks |= view.numbered(entries.keys() - chunks.keys())
     hits: list[Hit] = []
     for number, entry in entries.items():
         chunk, pieces, names = chunks[number], apart.get(number, {}), tuple(named.get(number, ()))
-        counts = entry.counts or _count(keywords, chunk)
+        counts = entry.counts or _count(searched, chunk)
         piece_words = [word for keyword in pieces for word in pieces[keyword]]
         is_best = len(hits) < _MAX_DETAILED_HITS
         excerpt = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
@@ -72,9 +75,19 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
         why = counts, tuple(pieces), names
         hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, chunk.tokens, *why))
     terms = {keyword: closest[keyword] for keyword in rare if keyword not in in_names}
-    reports = [KeywordReport(k, holding[k], ranking.as_word.get(k), terms.get(k, ())) for k in keywords]
+    spelled = respelled if by_coverage else {}
+    reports = [KeywordReport(k, holding[k], ranking.as_word.get(k), terms.get(k, ()), spelled.get(k)) for k in keywords]
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
+
+
+def distinct(keywords: Iterable[str]) -> list[str]:
+    """Fold white space, and drop blank keywords and repetitions, ignoring case."""
+    kept: dict[str, str] = {}
+    for keyword in map(fold, keywords):
+        if keyword:
+            kept.setdefault(searchable(keyword), keyword)
+    return list(kept.values())
 
 
 def semantic_search(

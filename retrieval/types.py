@@ -147,7 +147,7 @@ class KeywordReport:
     closest: tuple[Term, ...] = ()
     """Terms in the corpus that may be meant, if few or no chunks hold the keyword."""
     searched_as: str | None = None
-    """The spelling that the tool searched for instead, if it did."""
+    """Another spelling of the same letters that was looked for, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ class Index:
 
         Args:
             search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
-                looks for the words of the query exactly, without common English ones; words in double quotes are one
+                looks for the words of the query, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
             k: How many chunks to return, at least 1.
         """

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Annotated, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
@@ -29,9 +29,7 @@ TopK: TypeAlias = Annotated[
 
 
 class _KeywordArguments(RetrievalArguments):
-    keywords: Keywords = Field(
-        description="Keywords of one to three words each.", validation_alias=AliasChoices("keywords", "keyword")
-    )
+    keywords: Keywords = Field(description="Keywords of one to three words each.")
     top_k: TopK = Field(default_factory=int)
 
 
@@ -41,9 +39,7 @@ class _SemanticArguments(RetrievalArguments):
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(
-        description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
-    )
+    chunk_ids: Texts = Field(description="Ids of the chunks to read.")
 
 
 class KeywordSearch(RetrievalTool):

@@ -45,14 +45,14 @@ def uncut_positions(excerpt: Excerpt) -> list[int]:
     return [sentence.position for sentence in excerpt.sentences if not sentence.cut]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shown:
     """What is shown of a search's hits."""
 
-    hits: Sequence[Hit]  # those whose sentences are shown, with these sentences only
-    above: Sequence[str] = ()  # ids of hits that the conversation holds already
-    same: Mapping[str, Sequence[str]] = field(default_factory=dict)  # ids of hits with the text of another, by its id
-    brief: Sequence[Hit] = ()  # further hits, with a part of one sentence
+    hits: list[Hit] = field(default_factory=list)  # those whose sentences are shown, with these sentences only
+    above: list[str] = field(default_factory=list)  # ids of hits that the conversation holds already
+    same: dict[str, list[str]] = field(default_factory=dict)  # ids of hits with the text of another, by its id
+    brief: list[Hit] = field(default_factory=list)  # further hits, with a part of one sentence
 
 
 def arrange_keywords(results: KeywordResults, top_k: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
@@ -105,10 +105,7 @@ def choose_shown(
         query: What the hits are near to; empty for a search by keywords.
         is_one_of_several: Whether the query is one of several: fewer hits are then shown in brief.
     """
-    shown: list[Hit] = []
-    above: list[str] = []
-    brief: list[Hit] = []
-    same: dict[str, list[str]] = {}
+    shown = Shown()
     by_text: dict[str, str] = {}
     used = 0
     best = max((hit.score for hit in hits), default=0.0)
@@ -116,24 +113,25 @@ def choose_shown(
         new = _drop_held(hit, held)
         text = searchable("\n".join(part for s in new.excerpt.sentences for part in (*s.under, s.text)))
         if hit.chunk_id in held.chunks or (hit.excerpt.sentences and not new.excerpt.sentences):
-            above.append(hit.chunk_id)
+            shown.above.append(hit.chunk_id)
         elif not hit.excerpt.sentences:  # a keyword in what is no sentence
-            brief.append(hit)
+            shown.brief.append(hit)
         elif text in by_text:
-            same.setdefault(by_text[text], []).append(hit.chunk_id)
-        elif query and len(shown) >= always and hit.score < best - DETAILED_GAP:
+            shown.same.setdefault(by_text[text], []).append(hit.chunk_id)
+        elif query and len(shown.hits) >= always and hit.score < best - DETAILED_GAP:
             if hit.score > best - BRIEF_GAP and not is_one_of_several:
-                brief.append(_shorten(new, query))
+                shown.brief.append(_shorten(new, query))
         else:
             cost = estimate_tokens(excerpt_text([new]))
-            if hit in common or (len(shown) >= always and used + cost > tokens):
-                brief.append(_shorten(new, query))
+            if hit in common or (len(shown.hits) >= always and used + cost > tokens):
+                shown.brief.append(_shorten(new, query))
                 continue
             used += cost
             by_text[text] = hit.chunk_id
-            shown.append(new)
-    most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
-    return Shown(shown, above, same, brief[:most] if query else brief)
+            shown.hits.append(new)
+    if query:
+        del shown.brief[MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS :]
+    return shown
 
 
 def excerpt_text(hits: Iterable[Hit]) -> str:

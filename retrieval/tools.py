@@ -14,7 +14,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.errors import InputError, list_faults
 from arag.models.replies import mend_characters
@@ -37,6 +37,7 @@ TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 Presentation: TypeAlias = Literal["compact", "paper"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 MAX_KEYWORDS = 50  # of one call
+_PLURALS = {"keyword": "keywords", "query": "queries", "chunk_id": "chunk_ids"}
 
 # How artifacts of these tools are recognised.
 _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int, "evidence_tokens": int}
@@ -70,7 +71,7 @@ Within: TypeAlias = Annotated[str, Field(description="Only documents with this i
 
 
 class RetrievalArguments(BaseModel):
-    """Arguments of a tool call; a null counts as an argument that was left out."""
+    """Arguments of a tool call; a null counts as an argument that was left out, and lists may have singular names."""
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -78,24 +79,25 @@ class RetrievalArguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, values: Any) -> Any:
-        return {n: v for n, v in values.items() if v is not None} if isinstance(values, dict) else values
+    def _tidy(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        names = {name: name if name in cls.model_fields else _PLURALS.get(name, name) for name in values}
+        return {names[name]: value for name, value in values.items() if value is not None}
 
 
 class _KeywordArguments(RetrievalArguments):
-    keywords: Keywords = Field(description="1 to 3 words each.", validation_alias=AliasChoices("keywords", "keyword"))
+    keywords: Keywords = Field(description="1 to 3 words each.")
     within: Within = Field(default_factory=str)
 
 
 class _SemanticArguments(RetrievalArguments):
-    queries: Queries = Field(
-        description="One short question or statement for each fact.", validation_alias=AliasChoices("queries", "query")
-    )
+    queries: Queries = Field(description="One short question or statement for each fact.")
     within: Within = Field(default_factory=str)
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(description="Chunk ids.", validation_alias=AliasChoices("chunk_ids", "chunk_id"))
+    chunk_ids: Texts = Field(description="Chunk ids.")
     about: str = Field(default_factory=str, description="What to look for; without it, one chunk in full.")
 
 

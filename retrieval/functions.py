@@ -15,13 +15,14 @@ from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
-from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
+from arag.retrieval.render import render_chunks, render_keywords, render_semantic
 from arag.retrieval.text import is_latin
 from arag.retrieval.types import Chunk, Excerpt, KeywordResults, ReadResults, SemanticResults
 
 MAX_QUERIES = 10  # of one call
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
+_OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
 _CANDIDATES = 20  # chunks from which those that are shown are chosen
 _MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
 _MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
@@ -64,7 +65,7 @@ def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: i
     texts: list[str] = []
     parts: list[Shown] = []
     for query in queries:
-        text = OTHER_SCRIPT
+        text = _OTHER_SCRIPT
         if not is_english or is_latin(query):
             hits = index.semantic_search(query, top_k, titles_first=True).hits
             shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
@@ -139,5 +140,5 @@ def _list_hits(index: Index, results: KeywordResults | SemanticResults, parts: S
 def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
     """Show the full texts of a search's chunks, too."""
     full = show_chunks(index.read(retrieved.chunk_ids), held, {})
-    text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
+    text = f"{retrieved.text}\n\nFull texts:\n\n{full.text}"
     return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])

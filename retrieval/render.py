@@ -10,18 +10,7 @@ from arag.retrieval.present import Shown
 from arag.retrieval.text import CUT, count, fold, is_title, name_words, without_title, words
 from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
 
-NEAREST = "The nearest, by similarity:"
-NO_SENTENCES = "There are no sentences to search in."
-OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
-NO_CHUNK = "No chunk holds any of these keywords."
-NOTHING_NEW = "Nothing new was found."
-SHOWN_ABOVE = "Shown above: "
-IN_BRIEF = "In brief:"
-SAME_TEXT = "(the same text: "
-FULL_TEXTS = "Full texts:"
-READ_BEFORE = "Shown in full above."
-LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
-
+_LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
@@ -34,7 +23,7 @@ def render_keywords(results: KeywordResults, shown: Shown) -> str:
     """Write a keyword search's results: what each keyword hits, then what is shown of the hits."""
     reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
-        return f"{reports}.\n{NO_CHUNK}"
+        return f"{reports}.\nNo chunk holds any of these keywords."
     best = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
     number = f"The best {best} of {results.total:,} chunks" if best < results.total else "All"
     return _join(f"{reports}. {number}:", shown)
@@ -42,7 +31,9 @@ def render_keywords(results: KeywordResults, shown: Shown) -> str:
 
 def render_semantic(shown: Shown) -> str:
     """Write what is shown of a semantic search's hits."""
-    return _join(NEAREST, shown) if shown.hits or shown.above or shown.brief else NO_SENTENCES
+    if not shown.hits and not shown.above and not shown.brief:
+        return "There are no sentences to search in."
+    return _join("The nearest, by similarity:", shown)
 
 
 def _join(head: str, shown: Shown) -> str:
@@ -52,14 +43,14 @@ def _join(head: str, shown: Shown) -> str:
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
         block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(hit, named)}".rstrip()
         same = shown.same.get(hit.chunk_id)
-        blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
+        blocks.append(f"{block}\n(the same text: {_list(same)})" if same else block)
     if shown.above:
-        blocks.append(f"{SHOWN_ABOVE}{_list(shown.above)}")
+        blocks.append(f"Shown above: {_list(shown.above)}")
     if shown.brief:
         brief = [f"{mark(hit.chunk_id)} {_write_hit(hit, named)}" for hit in shown.brief]
-        blocks.append("\n".join([IN_BRIEF, *brief]))
+        blocks.append("\n".join(["In brief:", *brief]))
     if not shown.hits and not shown.brief:
-        blocks.append(NOTHING_NEW)
+        blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
@@ -78,7 +69,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
     left_out: list[str] = []
     for chunk in results.chunks:
         if chunk.id in read_chunks:
-            blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
+            blocks.append(f"{mark(chunk.id)} Shown in full above.")
         elif chunk.id not in excerpts:
             part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
             place = ", ".join(filter(None, [_write_name(chunk.title), part, name_pages(chunk.pages)]))
@@ -89,7 +80,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
         else:
             left_out.append(chunk.id)
     if left_out:
-        blocks.append(f"{_list(left_out)}: {LEFT_OUT}")
+        blocks.append(f"{_list(left_out)}: {_LEFT_OUT}")
     for chunk_id, closest in results.unknown.items():
         hint = f"Ids look like {_list(closest)}; search results give them." if closest else "The index is empty."
         blocks.append(f"[{chunk_id}] There is no chunk with this id. {hint}")

@@ -46,8 +46,9 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
     ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
     rare = [keyword for keyword in keywords if ranking.holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
     closest = {keyword: find_closest(keyword, ranking.holding[keyword], view) for keyword in rare}
-    respelled = {keyword: terms[0].text for keyword, terms in closest.items() if terms and terms[0].respelled}
-    searched = distinct([*keywords, *respelled.values()]) if by_coverage else keywords
+    best = {keyword: terms[0] for keyword, terms in closest.items() if terms and by_coverage}
+    respelled = {keyword: term.text for keyword, term in best.items() if term.respelled}
+    searched = distinct([*keywords, *respelled.values()])
     if len(searched) > len(keywords):
         ranking = view.rank(searched, top_k, by_coverage=True)
     holding = ranking.holding
@@ -75,8 +76,8 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
         why = counts, tuple(pieces), names
         hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, chunk.tokens, *why))
     terms = {keyword: closest[keyword] for keyword in rare if keyword not in in_names}
-    spelled = respelled if by_coverage else {}
-    reports = [KeywordReport(k, holding[k], ranking.as_word.get(k), terms.get(k, ()), spelled.get(k)) for k in keywords]
+    as_word = ranking.as_word
+    reports = [KeywordReport(k, holding[k], as_word.get(k), terms.get(k, ()), respelled.get(k)) for k in keywords]
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
 

@@ -224,7 +224,7 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
     sentences: dict[str, set[int]] = {}
     for artifact in find_artifacts(messages):
         shown, digests = artifact.get("sentences", {}), artifact["digests"]
-        same = {i for i in (*artifact["new_chunks"], *shown) if digests.get(i) in {None, digest(i)}}
+        same = {i for i in (*artifact["new_chunks"], *shown) if digests.get(i) == digest(i)}
         chunks |= {chunk_id: None for chunk_id in artifact["new_chunks"] if chunk_id in same}
         for chunk_id in shown.keys() & same:
             sentences.setdefault(chunk_id, set()).update(shown[chunk_id])

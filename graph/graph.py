@@ -178,7 +178,8 @@ def _recording(results: list[Any]) -> Iterator[list[Any]]:
             results.append(part)
         else:
             messages = part["messages"] if isinstance(part, dict) else [part]
-            results += [m.model_copy(update={"response_metadata": m.response_metadata | seconds}) for m in messages]
+            # A reply that an experiment has stored says itself how long it took.
+            results += [m.model_copy(update={"response_metadata": seconds | m.response_metadata}) for m in messages]
 
 
 class _Loop:

@@ -119,7 +119,10 @@ def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
 
 def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
     """Return what a step shows: the reply, its figures, and its calls with their results."""
-    thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
+    try:
+        thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
+    except (KeyError, TypeError, ValueError, AttributeError):  # LangChain cannot read all that it stores
+        thoughts = []
     return {
         "text": reply.text.strip(),
         "reasoning": "\n\n".join(thoughts).strip(),

@@ -183,4 +183,4 @@ def test_a_list_of_documents_has_a_head_in_a_terminal_and_says_what_is_empty(ara
     with in_terminal("list", "--index", example_index.path, "--documents", "places/skellavy.md") as terminal:
         pass
     assert [line.split()[0] for line in terminal.printed.splitlines()] == ["ID", "places/skellavy.md"]
-    assert "in the scope" in arag("list", "--index", example_index.path, "--documents", "ships/*")[2]
+    assert "in the scope" in arag("list", "--index", example_index.path, "--documents", "cellars/*")[2]

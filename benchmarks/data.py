@@ -148,7 +148,7 @@ def _make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
     sentences = [Sentence(end - 1 - len(text), end - 1, embedded) for text, end in zip(texts, ends, strict=True)]
     whole = " ".join(texts)
     tokens = len(whole) // 4
-    return Chunk(f"d{number}:0", f"d{number}", 0, name(2 * number), whole, tuple(sentences), tokens, whole=True)
+    return Chunk(f"d{number}:0", f"d{number}", 0, name(2 * number), whole, tuple(sentences), tokens, parts=1)
 
 
 def write_chunks(file: Path, chunks: Iterable[tuple[str, str]]) -> None:

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
-from arag.retrieval.types import Sentence, Table
+from arag.retrieval.types import Sentence
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -75,7 +75,7 @@ class _Block(NamedTuple):
 
 
 def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
-    """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
+    """Find the sentences of a text, with the headings that they stand under and the headers of their tables.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
     between sentences. The title is a heading if the text begins with it.
@@ -91,14 +91,14 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
             heading = outline.enter(level, line) if level else outline.path
             sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
             continue
-        table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
+        header = outline.enter_row(line, text[following.start : following.end]) if block.is_row else ""
         if not block.is_row and len(line) > _MAX_HEADING:
             outline.leave_table()
-        sentences += _split_block(text, block, outline, table)
+        sentences += _split_block(text, block, outline, header)
     return sentences
 
 
-def _split_block(text: str, block: _Block, outline: Outline, table: Table | None) -> Iterator[Sentence]:
+def _split_block(text: str, block: _Block, outline: Outline, header: str) -> Iterator[Sentence]:
     """Yield the sentences of a paragraph; lines inside it may be headings, too."""
     headings = deque(_heading_lines(text, block))
     for start, end in _split_paragraph(text, block.start, block.end):
@@ -107,7 +107,7 @@ def _split_block(text: str, block: _Block, outline: Outline, table: Table | None
             start_of_heading, line = headings.popleft()
             parents = outline.enter(BARE, line)
             path = parents if start_of_heading == start else outline.path
-        yield Sentence(start, end, any(map(str.isalnum, text[start:end])), path, table)
+        yield Sentence(start, end, any(map(str.isalnum, text[start:end])), path, header)
     for _, line in headings:
         outline.enter(BARE, line)
 

@@ -30,7 +30,7 @@ from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors, batches
-from arag.retrieval.tokens import TokenCounter, load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import count_batch, name_tokenizer, warn_of_estimates
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 
@@ -82,7 +82,6 @@ class IndexWriter:
         draft: Draft,
         settings: Settings,
         embedder: Embedder,
-        counter: TokenCounter,
         location: Path | str,
         meter: Meter,
     ) -> None:
@@ -91,7 +90,6 @@ class IndexWriter:
         self.written = 0
         self.problems: dict[str, Problem] = {}
         self._embedder = embedder
-        self._counter = counter
         self._location = location
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
@@ -179,8 +177,7 @@ class IndexWriter:
         self._meter.report(documents=1)
 
     def _cut(self, document: Document, fingerprint: str) -> tuple[DocumentRecord, list[Chunk]]:
-        count = self._counter.count_batch
-        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
+        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count_batch)
         metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
         record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
         return record, chunks
@@ -249,7 +246,7 @@ def open_writer(
         InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)
-    counter = load_token_counter()
+    tokenizer = name_tokenizer()
 
     def begin() -> Settings:
         nonlocal chosen
@@ -257,15 +254,15 @@ def open_writer(
         meter.report("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
         meter.report("embedding")
-        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
+        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer)
 
     with store.draft(begin) as draft:
-        if not draft.settings.documents or draft.settings.tokenizer != counter.name:
+        if not draft.settings.documents or draft.settings.tokenizer != tokenizer:
             warn_of_estimates()
         chunk_tokens = chunk_tokens or draft.settings.chunk_tokens
-        settings = replace(draft.settings, tokenizer=counter.name, chunk_tokens=chunk_tokens)
+        settings = replace(draft.settings, tokenizer=tokenizer, chunk_tokens=chunk_tokens)
         checked = choose_embedder(chosen, settings.embedder, store.location)
-        with closing(IndexWriter(draft, settings, checked, counter, store.location, meter)) as writer:
+        with closing(IndexWriter(draft, settings, checked, store.location, meter)) as writer:
             try:
                 yield writer
             except KeyboardInterrupt:

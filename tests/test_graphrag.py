@@ -230,7 +230,7 @@ def test_chunks_are_ranked_by_entity_then_relationships(graph):
 
 
 CHUNKS = {
-    f"c{number}": Chunk(f"c{number}", "doc", number, "", text, (), count_tokens(text), whole=False)
+    f"c{number}": Chunk(f"c{number}", "doc", number, "", text, (), count_tokens(text), parts=5)
     for number, text in enumerate("中文的句子 and a longer chunk. " * length for length in (3, 1, 2, 1, 1, 1))
 }
 PLENTY = 100_000

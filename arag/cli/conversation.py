@@ -17,7 +17,7 @@ from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.models.usage import total_retrieval
 from arag.retrieval.index import Index
-from arag.retrieval.render import name_place
+from arag.retrieval.render import name_pages
 from arag.retrieval.text import count, shorten
 from arag.terminal import out, styled
 
@@ -139,7 +139,7 @@ def _show_sources(state: State) -> None:
         out.print("Sources", style="bold")
     for citation in state["citations"]:
         document = citation["document"]
-        about = filter(None, [document and document["title"], name_place(None, None, citation["pages"])])
+        about = filter(None, [document and document["title"], name_pages(citation["pages"])])
         note = "" if citation["seen"] else " (not seen in this run)"
         out.print(styled(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red")))
         if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):

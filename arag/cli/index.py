@@ -236,7 +236,7 @@ def search(
         if paper or as_json:
             results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
         if paper:
-            hits = Shown(results.hits)
+            hits = Shown([*results.hits])
             shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
         elif is_keyword:
             shown = search_keywords(opened, text, Held(), top_k=top_k).text
@@ -264,6 +264,6 @@ def read(
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render_chunks(results, ()))
+        out.print(render_chunks(results, (), {}))
     if results.unknown:
         raise typer.Exit(FAILED)

@@ -107,13 +107,14 @@ def contents(place):
 
     It has no damage, and Chroma finds every sentence.
     """
-    with using_store(place) as store:
+    with using_store(place) as store, closing(store.open()) as view:
         assert [str(damage) for damage in store.find_damage()] == []
         counts, documents, chunks, _ = read_all(store)
-    for graph in place.glob("chroma-*") if isinstance(place, Path) else ():
-        with closing(chroma.ChromaGraph(graph)) as opened:
-            for i, _, text in opened.read():
-                assert i in [f"{number}#{position}" for number, position in opened.nearest(text_vector(text), 2)]
+        for folder in place.glob("chroma-*") if isinstance(place, Path) else ():
+            with closing(chroma.ChromaGraph(folder, view.settings.sentences)) as graph:
+                for number, positions, vectors in view.vectors(view.numbers_by_id()):
+                    for position, vector in zip(positions, vectors, strict=True):
+                        assert (number, position) in graph.nearest(vector, 2)
     return counts, [replace(document, source="") for document in documents], chunks
 
 

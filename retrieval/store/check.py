@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from arag.errors import IndexFormatError, StorageError
+import numpy as np
+
+from arag.errors import IndexFormatError
 from arag.retrieval.keywords import format_keywords
 from arag.retrieval.storage import Damage, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE
-from arag.retrieval.store.derived import graph_folder, is_trusted, keyword_file
+from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.store.view import FolderView
 
 _CHUNKS_AT_ONCE = 200
@@ -66,26 +68,8 @@ def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
 def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
     if not view.settings.sentences:
         return
-    if not folder.is_dir():
-        yield Damage(folder.name, "it is missing")
-    elif not is_trusted(folder):
-        yield Damage(folder.name, "it was written by another user or on another machine")
-    else:
-        try:
-            with closing(ChromaGraph(folder)) as graph:
-                stored = {sentence_id: (chunk_id, text) for sentence_id, chunk_id, text in graph.read()}
-        except (IndexFormatError, StorageError) as error:
-            yield Damage(folder.name, str(error))
-        else:
-            if stored != _list_sentences(view):
-                yield Damage(folder.name, "it does not have the sentences of the chunks")
-
-
-def _list_sentences(view: FolderView) -> dict[str, tuple[str, str]]:
-    """Return what the graph should have: by the sentences' ids, their chunks' ids and their texts."""
-    return {
-        f"{number}#{position}": (chunk.id, chunk.sentence_text(position))
-        for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE)
-        for number, chunk in view.numbered(some).items()
-        for position in chunk.embedded_positions()
-    }
+    try:
+        with closing(ChromaGraph(folder, view.settings.sentences)) as graph:
+            graph.nearest(np.ones(view.settings.dimension, np.float32), 1)
+    except IndexFormatError as error:
+        yield Damage(folder.name, str(error))

@@ -24,7 +24,7 @@ from arag.retrieval.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage import ASCII_LOWER, ChunkVectors, KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
-from arag.retrieval.store.derived import TRUST_VARIABLE, graph_folder, is_trusted, keyword_file
+from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.vectors import SentenceMatrix
 
 _MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
@@ -172,22 +172,12 @@ class FolderView(Database, View):
         return best
 
     def _open_graph(self) -> ChromaGraph | None:
-        folder = graph_folder(self._folder, self.settings.token)
-        if is_trusted(folder):
-            try:
-                graph = ChromaGraph(folder)
-                if len(graph) == self.settings.sentences:
-                    return graph
-                reason = f"it has {len(graph):,} sentences instead of {self.settings.sentences:,}"
-            except (IndexFormatError, StorageError) as error:
-                reason = str(error)
-        elif folder.is_dir():
-            reason = f"it was written by another user or on another machine; to use it anyway, set {TRUST_VARIABLE}=1"
-        else:
-            reason = "it is missing"
-        self.check_is_published()
-        self._warn_of_graph(reason)
-        return None
+        try:
+            return ChromaGraph(graph_folder(self._folder, self.settings.token), self.settings.sentences)
+        except IndexFormatError as error:
+            self.check_is_published()
+            self._warn_of_graph(str(error))
+            return None
 
     def _warn_of_graph(self, reason: str) -> None:
         warnings.warn(

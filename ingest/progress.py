@@ -20,7 +20,7 @@ class Progress:
     Attributes:
         phase: The current step. `loading` is of the embedder; `publishing` lets readers see what was written.
         done: Bytes of the sources whose documents are finished: they are stored, unchanged or left out. Objects given
-            in Python count with their characters. While copying, chunks; while publishing, sentences.
+            in Python count with their characters. For a copy, chunks.
         total: Where `done` ends; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
@@ -47,8 +47,10 @@ class Progress:
         """Return one line of text."""
         if self.phase == "loading":
             return "Loading the embedder"
-        if self.phase in {"copying", "publishing"}:
-            figures = f"{self.done:,} of {self.total:,} {'chunks' if self.phase == 'copying' else 'sentences'}"
+        if self.phase == "publishing":
+            return "Publishing"
+        if self.phase == "copying":
+            figures = f"{self.done:,} of {self.total:,} chunks"
         else:
             figures = f"{'' if self.total is None else f'{self.share:.0%}, '}{self.documents:,} documents"
             if self.sentences:
@@ -86,23 +88,13 @@ class Meter:
         return time.monotonic() - self._began
 
     def report(
-        self,
-        phase: Phase | None = None,
-        done: int | None = None,
-        total: int | None = None,
-        *,
-        documents: int = 0,
-        sentences: int = 0,
+        self, phase: Phase | None = None, done: int | None = None, *, documents: int = 0, sentences: int = 0
     ) -> None:
-        """Show the progress of a step, with more documents that are finished and sentences that were embedded.
-
-        `total` is where a step ends that has an end of its own.
-        """
+        """Show the progress of a step, with more documents that are finished and sentences that were embedded."""
         done = self._done if done is None else done
         if phase and phase != self._phase:
             self._phase, self._entered, self._done_before = phase, time.monotonic(), done
-        if total is None:
-            self._done, total = done, self._total
+        self._done, total = done, self._total
         in_phase = max(time.monotonic() - self._entered, 1e-9)
         self._documents += documents
         if sentences:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,7 +168,8 @@ class IndexWriter:
 
     def publish(self) -> None:
         """Let readers see everything that was stored."""
-        self.settings = self.draft.publish(self.settings, on_written=partial(self._meter.report, "publishing"))
+        self._meter.report("publishing")
+        self.settings = self.draft.publish(self.settings)
 
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)

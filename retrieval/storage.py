@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
-from arag.retrieval.text import SAMPLE_CHARACTERS, is_latin
+from arag.retrieval.text import SAMPLE_CHARACTERS, count, is_latin
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -37,6 +37,8 @@ _CHUNK = (
 )
 NAME = "lower(id || ' ' || title)"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
+_CHUNKS_PER_QUERY = 200
+_MAX_NAMED = 10  # documents in a message
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -265,6 +267,23 @@ class TableReader(ABC):
         )
         return replace(settings, documents=documents, chunks=chunks, sentences=int(sentences), tokens=int(tokens))
 
+    def check_documents(self) -> None:
+        """Read all documents, chunks and vectors, which everything else is derived from.
+
+        Raises:
+            IndexFormatError: Some are damaged, or documents lack a part.
+        """
+        counts = dict(self.query(f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"))
+        lost = {record.id for record in self.documents() if counts.pop(record.id, 0) != record.chunks}
+        lost |= counts.keys()  # chunks without a document
+        documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
+        for some in batches(documents, _CHUNKS_PER_QUERY):
+            embedded = {number: chunk.embedded_positions() for number, chunk in self.numbered(some).items()}
+            stored = {number: positions for number, positions, _ in self.vectors(some)}
+            lost |= {documents[n] for n in some if n not in embedded or embedded[n] != stored.get(n)}
+        if lost:
+            raise self.damage(f"{count(len(lost), 'document')} lost a part: {', '.join(sorted(lost)[:_MAX_NAMED])}")
+
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         return {row[0]: self._make_chunk(row) for row in self.query_among(self._select_chunks(), column, values)}
 
@@ -383,9 +402,9 @@ class Draft(TableReader):
     Its settings are those that were published last, or that it began with.
     """
 
-    @abstractmethod
     def claim(self, document_ids: Collection[str]) -> set[str]:
-        """Return which of some documents this writer may write: no other one gets them before this one ends."""
+        """Return which of some documents this writer may write, before it ends: all, if it is the only one."""
+        return set(document_ids)
 
     @abstractmethod
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
@@ -404,12 +423,10 @@ class Draft(TableReader):
         return set()
 
     @abstractmethod
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
+    def publish(self, settings: Settings) -> Settings:
         """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
         It is the last call: what comes next is written to another draft.
-        `on_written` is called with how many sentences the graph of vectors has, and how many it will have: when it is
-        begun, and when it is complete.
         """
 
     @abstractmethod

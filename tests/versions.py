@@ -26,7 +26,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.locations import using_store
-from arag.retrieval.postgres import connection, draft
+from arag.retrieval.postgres import connection
 from arag.retrieval.store import chroma
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
@@ -144,7 +144,6 @@ def assert_like_uninterrupted(place, texts):
 
 def work_in_pieces():
     """Ingest in the way of a large corpus, in many batches, and notice soon who hangs."""
-    draft._DELETED_AT_ONCE = 7
     connection._WRITER_SETTINGS["idle_in_transaction_session_timeout"] = f"{HANGING}s"
     pipeline._BATCH_DOCUMENTS = 12
     chroma._SENTENCES_PER_CALL = 50

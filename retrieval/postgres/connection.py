@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import errors, sql
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
-from arag.errors import IndexFormatError, IndexLockedError, StorageError
+from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.postgres.location import PostgresLocation
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # no text on a server has these
@@ -51,13 +51,6 @@ _LIMIT_READING = (
 _MAX_CONNECTIONS = 8  # of readers in a process: as many searches at once
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
 _NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
-
-_MEANINGS = {
-    errors.InsufficientPrivilege: "may not be used so by this role ({said}): see the documentation's page on servers",
-    errors.QueryCanceled: "needed too long for a statement ({said}): raise statement_timeout for this role",
-    errors.DiskFull: "has no room left on its server ({said}). What was written is kept.",
-    psycopg.OperationalError: "is on a server that cannot be used ({said})",
-}
 
 Connection = psycopg.Connection[Any]
 _Result = TypeVar("_Result")
@@ -143,11 +136,6 @@ class Pool:
                 try:
                     with self._open().connection() as connection:  # which ends the transaction, too
                         return work(Session(self.location, connection))
-                except PoolTimeout:
-                    Session.connect(self.location).close()  # the server may say why
-                    raise StorageError(
-                        f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds"
-                    ) from None
                 except psycopg.OperationalError:
                     if not left or connection is None or not connection.broken:
                         raise
@@ -185,7 +173,7 @@ class Pool:
 
 @contextmanager
 def translate_errors(location: PostgresLocation) -> Iterator[None]:
-    """Say what the server's errors mean for an index, as one of the project's errors."""
+    """Turn the server's errors into one of the project's, with what the server said."""
     try:
         yield
     except _NOT_OURS as error:
@@ -193,13 +181,8 @@ def translate_errors(location: PostgresLocation) -> Iterator[None]:
             f"the index {location} is incomplete, or was made by another version of arag ({_first_line(error)}): "
             "ingest the documents again, into an index with another name"
         ) from error
-    except errors.LockNotAvailable as error:
-        raise IndexLockedError(
-            f"another process writes to the index {location} ({_first_line(error)}): try again when it is done"
-        ) from error
     except psycopg.Error as error:
-        meaning = next((text for kind, text in _MEANINGS.items() if isinstance(error, kind)), "cannot be used ({said})")
-        raise StorageError(f"the index {location} {meaning.format(said=_first_line(error))}") from error
+        raise StorageError(f"the index {location} cannot be used on its server: {_first_line(error)}") from error
 
 
 def _connect_arguments(location: PostgresLocation) -> dict[str, Any]:

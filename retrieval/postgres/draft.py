@@ -7,14 +7,13 @@ a writer that was killed leaves whole documents or nothing, and what it stored i
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from itertools import repeat
 from typing import Any
 
-from arag.errors import InputError
-from arag.retrieval.postgres.connection import UNSTORABLE, Session
+from arag.retrieval.postgres.connection import Session
 from arag.retrieval.postgres.schema import (
     FOR_EVER,
     GENERATION,
@@ -31,8 +30,6 @@ from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.retrieval.text import plain, searchable, words
 
-_LONGEST_ID = 2_000  # bytes: PostgreSQL indexes no more than 2,704
-_DELETED_AT_ONCE = 2_000  # chunks
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
 
@@ -90,7 +87,7 @@ class PostgresDraft(Tables, Draft):
             "UPDATE documents SET source = new.source FROM unnest(?::text[], ?::text[]) AS new (id, source) "
             f"WHERE documents.id = new.id AND removed = {FOR_EVER}",
             list(sources),
-            [UNSTORABLE.sub("\ufffd", source) for source in sources.values()],
+            list(sources.values()),
         )
 
     def remove(self, document_ids: Collection[str]) -> None:
@@ -98,9 +95,9 @@ class PostgresDraft(Tables, Draft):
             self._mark_removed(document_ids, generation)
         self._free(document_ids)
 
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
+    def publish(self, settings: Settings) -> Settings:
         """Let readers see what was written, by all writers; see `Draft.publish`."""
-        make_indexes(self._session, self.counted(settings), on_written)
+        make_indexes(self._session, self.counted(settings))
         with self._session.transaction(), self._next_generation() as generation:
             self.settings = read_state(self._session).settings
             ((is_first, has_changed),) = self.query(
@@ -140,7 +137,6 @@ class PostgresDraft(Tables, Draft):
                 own.append(number)
                 contents.append((number, chunk.text, format_places(chunk.sentences)))
                 sentences += zip(repeat(number), chunk.embedded_positions(), pack(vectors), strict=False)
-            _check(document, [text for _, *texts in contents[len(contents) - len(own) :] for text in texts])
         lowered = ((number, searchable(text)) for number, text, _ in contents)
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
@@ -161,48 +157,28 @@ class PostgresDraft(Tables, Draft):
             self._session.execute(
                 f"UPDATE {table} SET removed = ? WHERE {column} = ANY (?) AND removed = {FOR_EVER}",
                 generation,
-                [i for i in document_ids if not UNSTORABLE.search(i)],
+                list(document_ids),
             )
 
-    def _delete_texts(self, numbers: Iterable[int]) -> None:
+    def _delete_texts(self, numbers: Collection[int]) -> None:
         for table in ("contents", "lowered", "sentences"):
             self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", list(numbers))
 
     def _delete_gone(self) -> None:
-        """Delete rows that the last publication lacks, and the one before it, some at a time."""
+        """Delete rows that the last publication lacks, and the one before it."""
         ((generation,),) = self.query(GENERATION)
         self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
-        deleted = _DELETED_AT_ONCE
-        while deleted == _DELETED_AT_ONCE:
-            with self._session.transaction():
-                # What another writer is deleting is left to it.
-                rows = self.query(
-                    "DELETE FROM chunks WHERE number IN (SELECT number FROM chunks WHERE removed < ? "
-                    f"LIMIT {_DELETED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING number",
-                    generation,
-                )
-                deleted = len(rows)
-                self._delete_texts([number for (number,) in rows])
+        with self._session.transaction():
+            # What another writer is deleting is left to it.
+            gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
+            rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
+            self._delete_texts([number for (number,) in rows])
 
     def _free(self, document_ids: Iterable[str]) -> None:
         """Give up what was claimed: the server has it now."""
         freed = sorted(self._claimed.intersection(document_ids))
         self._claimed.difference_update(freed)
         self.query(f"SELECT pg_advisory_unlock({document_key('id')}) FROM unnest(?::text[]) AS freed (id)", freed)
-
-
-def _check(document: EmbeddedDocument, texts: Iterable[str]) -> None:
-    """Refuse what the server cannot store."""
-    ids = [document.record.id, *(chunk.id for chunk in document.chunks)]
-    for text in (*ids, *texts, *(value for value in astuple(document.record) if isinstance(value, str))):
-        if character := UNSTORABLE.search(text):
-            raise InputError(
-                f"the document {document.record.id[:200]!r} holds the character U+{ord(character[0]):04X}, which "
-                "PostgreSQL cannot store: ingest it again without it"
-            )
-    for name in ids:
-        if len(name.encode()) > _LONGEST_ID:
-            raise InputError(f"the id {name[:100]!r}... is longer than the {_LONGEST_ID:,} bytes that fit an index")
 
 
 def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:

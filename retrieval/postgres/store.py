@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
-from arag.errors import IndexFormatError, IndexNotFoundError
+from arag.errors import IndexFormatError
 from arag.retrieval.postgres import check
 from arag.retrieval.postgres.connection import Pool, Session, translate_errors
 from arag.retrieval.postgres.draft import PostgresDraft
 from arag.retrieval.postgres.location import PostgresLocation
-from arag.retrieval.postgres.schema import State, has_tables, make_tables, read_state
+from arag.retrieval.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.postgres.view import PostgresView
 from arag.retrieval.storage import Damage, Settings
 
@@ -34,7 +34,7 @@ class PostgresStore:
         return str(self._place)
 
     def settings(self) -> Settings:
-        return self._published().settings
+        return read_published(self._pool).settings
 
     def stamp(self) -> str:
         with suppress(IndexFormatError):  # there are no tables
@@ -42,7 +42,7 @@ class PostgresStore:
         return ""
 
     def open(self) -> PostgresView:
-        return PostgresView(self._pool, self._published())
+        return PostgresView(self._pool, read_published(self._pool))
 
     def close(self) -> None:
         self._pool.close()
@@ -78,11 +78,3 @@ class PostgresStore:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
         with translate_errors(self._place), closing(Session.connect(self._place)) as session:
             check.repair(session)
-
-    def _published(self) -> State:
-        state = read_state(self._pool)
-        if not state.settings.token:
-            raise IndexNotFoundError(
-                f"no index in {self.location} yet: its first ingestion goes on, or was interrupted: run it again"
-            )
-        return state

@@ -125,6 +125,11 @@ class Database(TableReader):
                 positions = np.flatnonzero(vectors[:, 0] == vectors[:, 0])  # NaN is not equal to itself
                 yield number, positions.tolist(), vectors[positions].astype(np.float32)
 
+    def check_documents(self) -> None:
+        if faults := [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]:
+            raise self.damage("; ".join(faults))
+        super().check_documents()
+
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk, in the order of the chunks' ids."""
         for some in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):

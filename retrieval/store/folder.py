@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.files import make_folder
 from arag.retrieval.storage import Damage, Settings
-from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, make_damage, name_write_failures
+from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.store.derived import delete_others
 from arag.retrieval.store.view import FolderView
 
@@ -87,16 +87,12 @@ class FolderStore:
         except IndexFormatError as error:
             return [Damage(INDEX_FILE, str(error), repairable=False)]
         with closing(view):
-            return find_damage(view, self._folder)
+            return list(find_damage(view, self._folder))
 
     def repair(self) -> None:
-        from arag.retrieval.store.check import find_unrepairable
-
         with closing(self.open()) as view:
-            for damage in find_unrepairable(view):
-                raise make_damage(self._folder / INDEX_FILE, damage.what)
-            settings = view.settings
-        with self.draft(lambda: settings) as draft:
+            view.check_documents()
+        with self.draft(self.settings) as draft:
             draft.publish(draft.settings, rebuild=True)
 
     def _make(self) -> None:

@@ -7,6 +7,7 @@ well as an id: the number names one version of the chunk, and is never used agai
 
 from __future__ import annotations
 
+import re
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ NAME = "lower(id || ' ' || title)"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
 _MAX_NAMED = 10  # documents in a message
+UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -406,13 +408,20 @@ class Draft(TableReader):
         """Return which of some documents this writer may write, before it ends: all, if it is the only one."""
         return set(document_ids)
 
-    @abstractmethod
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Store documents, their chunks and vectors in one transaction, in place of those with the same ids.
+        """Store documents that were claimed, with their chunks and vectors, in place of those with the same ids.
 
         Returns:
             The documents that were not stored, each with the id of a chunk that another document has already.
         """
+        taken = self._find_taken(documents)
+        if left := [document for document in documents if document.record.id not in taken]:
+            self._store(left)
+        return taken
+
+    @abstractmethod
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        """Store documents in one transaction."""
 
     @abstractmethod
     def remove(self, document_ids: Collection[str]) -> None:
@@ -447,8 +456,7 @@ class Draft(TableReader):
             for position, vector in zip(positions, vectors, strict=True)
         }
 
-    def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
+    def _find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         ids = [chunk.id for document in documents for chunk in document.chunks]
         owners = dict(self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids))
         taken: dict[str, str] = {}
@@ -503,6 +511,11 @@ class IndexStore(Protocol):
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents, unless these are damaged."""
+
+
+def storable(values: Iterable[Any]) -> list[Any]:
+    """Return values without the texts that no table holds."""
+    return [value for value in values if not (isinstance(value, str) and UNSTORABLE.search(value))]
 
 
 def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

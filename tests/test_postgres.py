@@ -259,13 +259,12 @@ def test_a_publication_waits_for_who_is_storing(place, monkeypatch):
     ):
         publishing = []
 
-        def publish_meanwhile(_):
+        def publish_meanwhile(*_):
             publishing.append(pool.submit(other.publish, other.settings))
             wait(publishing, timeout=0.5)
-            return {}
 
         other.put([document("a", "The gull.")])
-        monkeypatch.setattr(one, "find_taken", publish_meanwhile)
+        monkeypatch.setattr(one, "_mark_removed", publish_meanwhile)
         one.put([document("b", "The reef.")])
         publishing[0].result()
         assert store.find_damage() == []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -16,8 +15,7 @@ from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.postgres.location import PostgresLocation
-
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # no text on a server has these
+from arag.retrieval.storage import UNSTORABLE
 
 _DEFAULTS = {
     "connect_timeout": "10",  # seconds
@@ -63,21 +61,6 @@ class Session:
         self.location = location
         self._connection = connection
 
-    @classmethod
-    def connect(cls, location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Self:
-        """Connect to the server of an index, with these settings beside the usual ones."""
-        connection: Connection = psycopg.connect(**_connect_arguments(location))
-        try:
-            _configure(connection, location, settings)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(location, connection)
-
-    def close(self) -> None:
-        """Close the connection; the server releases its locks."""
-        self._connection.close()
-
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, in which `?` stands for a value."""
         return self._start(statement, values).fetchall()
@@ -99,7 +82,8 @@ class Session:
 
     def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
-        return self._connection.execute(text, [_storable(value) for value in values], binary=True)
+        storable = [UNSTORABLE.sub("\uffff", value) if isinstance(value, str) else value for value in values]
+        return self._connection.execute(text, storable, binary=True)
 
     def execute(self, statement: str, *values: Any) -> None:
         """Run a statement, or several without values."""
@@ -117,6 +101,17 @@ class Session:
     def transaction(self) -> AbstractContextManager[object]:
         """Run everything inside as one transaction, or as a part of one that can fail alone."""
         return self._connection.transaction()
+
+
+@contextmanager
+def open_session(location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Iterator[Session]:
+    """Connect to the server of an index, with these settings beside the usual ones; in the end it releases all locks.
+
+    What psycopg raises inside becomes one of the project's errors.
+    """
+    with translate_errors(location), closing(psycopg.connect(**_connect_arguments(location))) as connection:
+        _configure(connection, location, settings)
+        yield Session(location, connection)
 
 
 class Pool:
@@ -158,7 +153,8 @@ class Pool:
             if self._process != os.getpid():  # the connections are the other process's
                 self._pool, self._process = None, os.getpid()
             if self._pool is None:
-                Session.connect(self.location).close()  # the pool would only say that it took too long
+                with open_session(self.location):
+                    pass  # else the pool would only say that it took too long
                 self._pool = ConnectionPool(
                     kwargs=_connect_arguments(self.location),
                     min_size=0,
@@ -200,13 +196,6 @@ def _configure(connection: Connection, location: PostgresLocation, settings: Map
     values = {"search_path": path} | _SETTINGS | dict(settings)
     changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values) + ([] if settings else [_LIMIT_READING])
     connection.execute(f"SELECT {', '.join(changes)}".encode(), list(chain.from_iterable(values.items())))
-
-
-def _storable(value: Any) -> Any:
-    """Return a value, with what no text on a server has replaced by a character that no text should have."""
-    if isinstance(value, str):
-        return UNSTORABLE.sub("\uffff", value)
-    return [_storable(each) for each in value] if isinstance(value, list) else value
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
-from itertools import repeat
 from typing import Any
 
 from arag.retrieval.postgres.connection import Session
@@ -52,35 +51,20 @@ class PostgresDraft(Tables, Draft):
         self._claimed |= {document_id for (document_id,) in rows}
         return self._claimed & set(document_ids)
 
-    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Store documents in place of those with the same ids; see `Draft.put`.
-
-        One that another writer has stored meanwhile, with the same fingerprint, is left as it is.
-        """
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        document_ids = [document.record.id for document in documents]
         new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
         with self._session.transaction():
-            # What takes long comes first: nobody waits for it.
-            numbers = self._insert_texts(documents)
+            chunks = self._insert_texts(documents)  # takes long: nobody waits for it
             with self._next_generation() as generation:
-                stored = self.fingerprints([document.record.id for document in documents])
-                changed = [d for d in documents if stored.get(d.record.id) != d.record.fingerprint]
-                taken = self.find_taken(changed)
-                left = [document for document in changed if document.record.id not in taken]
-                self._mark_removed([document.record.id for document in left], generation)
-                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in left], generation)
-                chunks = [
-                    (number, *chunk_row(chunk))
-                    for document in left
-                    for number, chunk in zip(numbers[document.record.id], document.chunks, strict=True)
-                ]
+                self._mark_removed(document_ids, generation)
+                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in documents], generation)
                 self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunks, generation)
-                self._delete_texts({n for some in numbers.values() for n in some}.difference(row[0] for row in chunks))
                 self._session.execute(
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
                     *columns(new_words, 2),
                 )
-        self._free({document.record.id for document in documents})
-        return taken
+        self._free(document_ids)
 
     def _update_sources(self, sources: Mapping[str, str]) -> None:
         self._session.execute(
@@ -123,25 +107,23 @@ class PostgresDraft(Tables, Draft):
         ((generation,),) = self.query(GENERATION)
         yield generation + 1
 
-    def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> dict[str, list[int]]:
-        """Insert the wide rows of documents' chunks; return the chunks' numbers by document."""
-        total = sum(len(document.chunks) for document in documents)
+    def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> list[tuple[Any, ...]]:
+        """Insert the wide rows of documents' chunks; return the narrow ones."""
+        chunks = [chunk for document in documents for chunk in document.chunks]
+        vectors = [some for document in documents for some in document.vectors]
         serial = "nextval(pg_get_serial_sequence('chunks', 'number'))"
-        numbers = iter(self.query(f"SELECT {serial} FROM generate_series(1, ?)", total))
-        by_document: dict[str, list[int]] = {}
-        contents: list[tuple[int, str, str]] = []
-        sentences: list[tuple[int, int, bytes]] = []
-        for document in documents:
-            own = by_document[document.record.id] = []
-            for chunk, vectors, (number,) in zip(document.chunks, document.vectors, numbers):  # noqa: B905 - the numbers go on
-                own.append(number)
-                contents.append((number, chunk.text, format_places(chunk.sentences)))
-                sentences += zip(repeat(number), chunk.embedded_positions(), pack(vectors), strict=False)
+        numbers = [number for (number,) in self.query(f"SELECT {serial} FROM generate_series(1, ?)", len(chunks))]
+        contents = [(n, chunk.text, format_places(chunk.sentences)) for n, chunk in zip(numbers, chunks, strict=True)]
+        sentences = (
+            (number, position, vector)
+            for number, chunk, some in zip(numbers, chunks, vectors, strict=True)
+            for position, vector in zip(chunk.embedded_positions(), pack(some), strict=True)
+        )
         lowered = ((number, searchable(text)) for number, text, _ in contents)
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
         self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
-        return by_document
+        return [(number, *chunk_row(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
 
     def _insert(self, table: str, names: str, rows: Sequence[Sequence[Any]], generation: int) -> None:
         """Insert rows in one statement: a writer that hangs in the middle of one keeps no other waiting."""
@@ -160,10 +142,6 @@ class PostgresDraft(Tables, Draft):
                 list(document_ids),
             )
 
-    def _delete_texts(self, numbers: Collection[int]) -> None:
-        for table in ("contents", "lowered", "sentences"):
-            self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", list(numbers))
-
     def _delete_gone(self) -> None:
         """Delete rows that the last publication lacks, and the one before it."""
         ((generation,),) = self.query(GENERATION)
@@ -172,7 +150,8 @@ class PostgresDraft(Tables, Draft):
             # What another writer is deleting is left to it.
             gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
             rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
-            self._delete_texts([number for (number,) in rows])
+            for table in ("contents", "lowered", "sentences"):
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", [number for (number,) in rows])
 
     def _free(self, document_ids: Iterable[str]) -> None:
         """Give up what was claimed: the server has it now."""

@@ -18,7 +18,7 @@ from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.postgres.connection import Pool, Session
-from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches
+from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
 from arag.retrieval.tables import MAX_WORD_CHARACTERS
 from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
@@ -128,7 +128,7 @@ class Tables(TableReader):
         return self._source.query(sql, *values)
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        return f"{column} = ANY (?)", list(values)
+        return f"{column} = ANY (?)", storable(values)
 
     def damage(self, what: str) -> IndexFormatError:
         return IndexFormatError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from arag.errors import IndexFormatError
 from arag.retrieval.postgres import check
-from arag.retrieval.postgres.connection import Pool, Session, translate_errors
+from arag.retrieval.postgres.connection import Pool, open_session
 from arag.retrieval.postgres.draft import PostgresDraft
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.schema import has_tables, make_tables, read_published
@@ -58,7 +58,7 @@ class PostgresStore:
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[PostgresDraft]:
         """Open the next publication for writing, and make the index if there is none; others may write to it, too."""
-        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+        with open_session(self._place) as session:
             if not has_tables(session) or not session.query("SELECT FROM state"):
                 make_tables(session)
                 begun = "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING"
@@ -67,14 +67,10 @@ class PostgresStore:
 
     def find_damage(self) -> list[Damage]:
         """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
-        with (
-            translate_errors(self._place),
-            closing(Session.connect(self._place, _ONE_SNAPSHOT)) as session,
-            session.transaction(),
-        ):
+        with open_session(self._place, _ONE_SNAPSHOT) as session, session.transaction():
             return check.find_damage(session)
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
-        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+        with open_session(self._place) as session:
             check.repair(session)

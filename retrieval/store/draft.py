@@ -18,7 +18,7 @@ import numpy as np
 from arag.errors import IndexFormatError
 from arag.files import delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
-from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings
+from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.store.derived import delete_others, keyword_file
 from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
@@ -54,19 +54,14 @@ class FolderDraft(Database, Draft):
         if self._published is not None:
             self._published.close()
 
-    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        refused = self.find_taken(documents)
-        kept = [document for document in documents if document.record.id not in refused]
-        if not kept:
-            return refused
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
         self._begin_writing()
         with self._transaction():
-            self._delete([document.record.id for document in kept])
-            rows = [row for document in kept for row in self._insert(document)]
+            self._delete([document.record.id for document in documents])
+            rows = [row for document in documents for row in self._insert(document)]
             words = list_words(chunk.text for _, chunk, _ in rows)
             self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
         self._graph.add(rows)
-        return refused
 
     def remove(self, document_ids: Collection[str]) -> None:
         if self.fingerprints(document_ids):
@@ -91,7 +86,7 @@ class FolderDraft(Database, Draft):
         With `rebuild`, everything that is derived from the documents is made again, even if nothing has changed.
         """
         token = secrets.token_hex(16)
-        new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
+        new = self.counted(replace(settings, token=token))
         if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
             return self.settings
         self._begin_writing()

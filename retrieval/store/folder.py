@@ -98,8 +98,6 @@ class FolderStore:
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""
         folder = self._folder
-        if os.path.isfile(folder):  # noqa: PTH113 - as above
-            raise InputError(f"{self.location} is a file: give a folder for the index")
         try:
             str(folder).encode()  # Chroma takes no other names
             make_folder(folder)

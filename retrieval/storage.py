@@ -8,7 +8,6 @@ well as an id: the number names one version of the chunk, and is never used agai
 from __future__ import annotations
 
 import re
-import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -41,7 +40,6 @@ _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
 _MAX_NAMED = 10  # documents in a message
 UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
-ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 _Item = TypeVar("_Item")
@@ -321,7 +319,10 @@ class View(TableReader):
         """Return this view limited to some of its documents; it shares what is open."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
-        """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+        """Return ids of documents whose id and title together hold all of these words, in lower case, in order.
+
+        Databases ignore the case of ASCII's letters only.
+        """
         return self._find_named(NAME, words, limit)
 
     def of_files_named(self, words: Sequence[str], limit: int) -> list[str]:
@@ -329,10 +330,8 @@ class View(TableReader):
         return self._find_named("lower(replace(source, rtrim(source, replace(source, '/', '')), ''))", words, limit)
 
     def _find_named(self, name: str, words: Sequence[str], limit: int) -> list[str]:
-        # Databases lower ASCII's letters only, PostgreSQL not those of values.
-        lowered = [word.translate(ASCII_LOWER) for word in words]
         holds = " AND ".join(self.HOLDS.format(name) for _ in words) or "TRUE"
-        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
+        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *words, limit)
         return [document_id for (document_id,) in rows]
 
     # --- keywords: exact, in lower case, white space folded (paper, section 3.2) ---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from arag.errors import IndexFormatError
 from arag.retrieval.postgres.connection import Session
 from arag.retrieval.postgres.draft import columns, word_rows
@@ -12,14 +14,15 @@ from arag.retrieval.text import searchable
 _CHUNKS_AT_ONCE = 500
 
 
-def find_damage(session: Session) -> list[Damage]:
+def find_damage(session: Session) -> Iterator[Damage]:
     """Look for damage in all tables, in a transaction that sees them as they are at one moment."""
     state = read_published(session)
     reader = Tables(session, state, state.visible())
     try:
         reader.check_documents()
     except IndexFormatError as error:
-        return [Damage("tables", str(error), repairable=False)]
+        yield Damage("tables", str(error), repairable=False)
+        return
     wrong, missing = 0, set[str]()
     for some in batches(reader.numbers_by_id(), _CHUNKS_AT_ONCE):
         texts = session.query(
@@ -30,16 +33,14 @@ def find_damage(session: Session) -> list[Damage]:
         asked = "SELECT * FROM unnest(?::text[], ?::text[]) AS asked (word, plain) EXCEPT SELECT word, plain FROM words"
         missing.update(word for word, _ in session.query(asked, *words))
     counted = reader.counted(state.settings)
-    damage = []
     if counted != state.settings:
-        damage.append(Damage("table state", "it lists more or less than there is"))
+        yield Damage("table state", "it lists more or less than there is")
     if wrong:
-        damage.append(Damage("table lowered", f"the texts of {wrong:,} chunks are missing or wrong"))
+        yield Damage("table lowered", f"the texts of {wrong:,} chunks are missing or wrong")
     if missing:
-        damage.append(Damage("table words", f"{len(missing):,} words are missing"))
+        yield Damage("table words", f"{len(missing):,} words are missing")
     if indexes := missing_indexes(session, counted):
-        damage.append(Damage("indexes", f"these are missing: {', '.join(indexes)}"))
-    return damage
+        yield Damage("indexes", f"these are missing: {', '.join(indexes)}")
 
 
 def repair(session: Session) -> None:

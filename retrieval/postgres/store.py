@@ -26,12 +26,9 @@ class PostgresStore:
     """An index in PostgreSQL; see `IndexStore`."""
 
     def __init__(self, place: PostgresLocation) -> None:
+        self.location = str(place)
         self._place = place
         self._pool = Pool(place)
-
-    @property
-    def location(self) -> str:
-        return str(self._place)
 
     def settings(self) -> Settings:
         return read_published(self._pool).settings
@@ -68,7 +65,7 @@ class PostgresStore:
     def find_damage(self) -> list[Damage]:
         """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
         with open_session(self._place, _ONE_SNAPSHOT) as session, session.transaction():
-            return check.find_damage(session)
+            return list(check.find_damage(session))
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""

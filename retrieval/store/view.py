@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords
-from arag.retrieval.storage import ASCII_LOWER, ChunkVectors, KeywordRanking, SentenceMatch, View, batches
+from arag.retrieval.storage import ChunkVectors, KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
 from arag.retrieval.store.derived import graph_folder, keyword_file
@@ -91,7 +91,7 @@ class FolderView(Database, View):
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         if not any(words):
             return super().named(words, limit)
-        first, *others = sorted((word.translate(ASCII_LOWER) for word in words), key=len, reverse=True)
+        first, *others = sorted(words, key=len, reverse=True)
         ids, starts, names = self._names
         found: list[str] = []
         at = 0

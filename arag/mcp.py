@@ -184,16 +184,13 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
     refusal = PlainTextResponse("The token is missing or wrong.", 401, {"WWW-Authenticate": "Bearer"})
 
     async def check(scope: Any, receive: Any, send: Any) -> None:
-        kind, _, sent = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
-        is_right = kind.lower() == b"bearer" and hmac.compare_digest(sent, (token or "").encode())
-        is_allowed = scope["type"] != "http" or token is None or is_right
-        await (app if is_allowed else refusal)(scope, receive, send)
+        sent = dict(scope.get("headers", ())).get(b"authorization", b"")
+        is_right = token is None or hmac.compare_digest(sent, f"Bearer {token}".encode())
+        await (app if is_right or scope["type"] != "http" else refusal)(scope, receive, send)
 
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
     err.print(f"Serving {index.path} at http://{host}:{listener.getsockname()[1]}/mcp")
-    with listener:
-        uvicorn.Server(uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
-    raise KeyboardInterrupt
+    uvicorn.Server(uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from html import escape
 from typing import Any, cast
 
@@ -17,14 +17,13 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, messages
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from arag.errors import InputError
-from arag.graph.citations import is_web_address
+from arag.graph.citations import is_web_address, tool_record
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total, total_retrieval
+from arag.retrieval.render import name_place
 from arag.retrieval.text import count, shorten
-from arag.retrieval.tools import find_artifacts
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
 _FRAME = (
@@ -32,11 +31,6 @@ _FRAME = (
     "width:100%;height:40rem;max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;"
     'resize:vertical"></iframe>'
 )
-_FORCED = {
-    "max_steps": "the step limit was reached",
-    "token_budget": "the context was full",
-    "empty_reply": "the model's reply was empty",
-}
 
 
 class TracePage(str):
@@ -68,14 +62,14 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
 
     Raises:
-        InputError: The state has no conversation.
+        InputError: The state has no question.
 
     Example:
         >>> state = agent.invoke({"messages": [("user", "Who founded the Emberlane Glassworks?")]})
         >>> "Mattick Grevane" in trace_page(state)
         True
     """
-    earlier, turn = split_turn(_read_messages(state))
+    earlier, turn = split_turn([_read_message(message) for message in state.get("messages") or ()])
     is_done = kind_of_reply(turn[-1]) == "answer"
     before = turn[:-1] if is_done else turn
     # In a larger graph, other agents' messages come first; those of evaluation's methods have no seconds.
@@ -86,11 +80,7 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
     records = state if is_done else {}
     model_calls = records.get("model_calls") or [step["figures"] for step in steps]
     # Of methods that call no tools, no message holds the retrievals.
-    retrievals = (
-        []
-        if results
-        else [r | {"text": ", ".join(r["chunk_ids"]), "is_error": False} for r in records.get("trace") or ()]
-    )
+    retrievals = () if results else records.get("trace") or ()
     calls = [call for step in steps for call in step["calls"]] or retrievals
     answer = str(records.get("answer") or (turn[-1].text if is_done else ""))
     sources = records.get("citations") or ()
@@ -100,7 +90,7 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
         question=turn[0].text,
         earlier=[message.text for message in earlier if message.type != "system"],
         status="failed" if not answer else "answered" if reason == "answered" else "forced",
-        reason=_FORCED.get(reason, reason),
+        reason=reason.replace("_", " "),
         error=error,
         models=list(dict.fromkeys(call["model"] for call in model_calls if call["model"])) or [model] * bool(model),
         answer=_render_answer(answer, sources),
@@ -119,27 +109,17 @@ def trace_page(state: Mapping[str, Any], *, error: str = "", model: str = "") ->
 # --- what the template shows ---
 
 
-def _read_messages(state: Mapping[str, Any]) -> list[AnyMessage]:
-    if not state.get("messages"):
-        raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
-    try:
-        return [_read_message(message) if isinstance(message, dict) else message for message in state["messages"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
-
-
-def _read_message(message: dict[str, Any]) -> AnyMessage:
-    """Return a message from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
+    """Return a message, also from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
+    if not isinstance(message, dict):
+        return message
     (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
     return cast("AnyMessage", read)
 
 
 def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
     """Return what a step shows: the reply, its figures, and its calls with their results."""
-    try:
-        thoughts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
-    except (KeyError, TypeError, ValueError, AttributeError):  # blocks of an unknown form
-        thoughts = []
+    thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
     return {
         "text": reply.text.strip(),
         "reasoning": "\n\n".join(thoughts).strip(),
@@ -149,18 +129,10 @@ def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str
 
 
 def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
-    artifact = next(find_artifacts([result] if result else []), {})
-    return {
-        "tool": call["name"] or "unknown",
-        "arguments": call["args"],
-        "text": result.text if result else "The call has no result.",
-        "is_error": result is None or result.status == "error",
-        "chunk_ids": artifact.get("chunk_ids", ()),
-        "new_chunks": artifact.get("new_chunks", ()),
-        "evidence_tokens": artifact.get("evidence_tokens", 0),
-        "retrieved_tokens": artifact.get("retrieved_tokens", 0),
-        "seconds": result.response_metadata.get("seconds") if result else None,
-    }
+    name = call["name"] or "unknown"
+    if result is None:
+        result = ToolMessage("The call has no result.", tool_call_id="", name=name, status="error")
+    return {**tool_record(result, 0, call["args"]), "tool": name, "text": result.text}
 
 
 # --- the answer ---
@@ -194,22 +166,19 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
 # --- templates ---
 
 
-def render(template: str, **values: Any) -> str:
-    """Render a template below `arag/`; values are escaped and surrogates replaced."""
-    return mend_characters(_environment().get_template(template).render(values).lstrip())
-
-
-@cache
-def _environment() -> Environment:
-    loader = PackageLoader("arag", "")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
-    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
-    environment.tests["web_address"] = is_web_address
-    return environment
-
-
 def _duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 60 else f"{seconds // 60:,.0f} min {seconds % 60:.0f} s"
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("arag", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
+_TEMPLATES.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
+_TEMPLATES.filters |= {"pages": partial(name_place, None, None)}
+_TEMPLATES.tests["web_address"] = is_web_address
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template below `arag/`; values are escaped and surrogates replaced."""
+    return mend_characters(_TEMPLATES.get_template(template).render(values).lstrip())

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import sqrt
+from math import fsum, sqrt
 from typing import Any
-from unicodedata import combining, normalize
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -15,7 +14,7 @@ from arag.graph.state import Citation, CitedDocument, Quote, ToolRecord, union
 from arag.models.usage import model_call, total
 from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
-from arag.retrieval.text import fold, is_title
+from arag.retrieval.text import fold, is_title, plain
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import find_artifacts
 from arag.retrieval.types import Chunk
@@ -96,14 +95,15 @@ def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) ->
         for step, reply in enumerate(replies, 1)
         for call in (*reply.tool_calls, *reply.invalid_tool_calls)
     }
-    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
+    trace = [tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
     model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
     steps = len(replies) + (not is_forced)
     return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
 
 
-def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
+def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
+    """Return the record of a call, from its result."""
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
     own = count_tokens(result.text) if shown and not artifact else 0  # of a caller's own tool
@@ -221,7 +221,7 @@ def _choose_sentence(claim: str, sentences: Mapping[int, set[str]], title: set[s
 
     def rank(place: int) -> tuple[float, int, int]:
         words = sentences[place]
-        return sum(weights.get(word, 0) for word in words), -len(words), -place
+        return fsum(weights.get(word, 0) for word in words), -len(words), -place  # in any order of the words
 
     return max(able, key=rank, default=None)
 
@@ -241,5 +241,5 @@ def _sentence_words(chunk: Chunk) -> dict[int, set[str]]:
 
 def _words(text: str) -> set[str]:
     """Return the stems of a text's words without diacritics, and its numbers."""
-    plain = "".join(c for c in normalize("NFKD", text.replace("-", " ")) if not combining(c))
-    return content_words(plain) | set(_NUMBER.findall(plain))
+    text = plain(text.replace("-", " "))
+    return content_words(text) | set(_NUMBER.findall(text))

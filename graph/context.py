@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.config import JsonDict
 
 from arag.errors import InputError, list_faults
@@ -71,19 +71,13 @@ class Context(BaseModel):
     """Maximum tokens in the model's context before an answer is forced."""
 
     def __init__(self, **settings: Any) -> None:
+        settings = {name: value for name, value in settings.items() if value is not None and str(value).strip()}
         try:
             super().__init__(**settings)
         except ValidationError as error:
             known = ", ".join(type(self).model_fields)
             message = f"the settings are not valid: {list_faults(error)}. Valid settings: {known}"
             raise InputError(message) from None  # pydantic's error shows an address with its credentials
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_blank(cls, settings: Any) -> Any:
-        if not isinstance(settings, Mapping):
-            return settings
-        return {k: v for k, v in settings.items() if v is not None and not (isinstance(v, str) and not v.strip())}
 
     @field_validator("model")
     @classmethod

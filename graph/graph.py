@@ -8,7 +8,7 @@ prompt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import trim_messages
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, run_in_executor
+from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolCallTransformer
@@ -52,6 +52,7 @@ from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
+Calls: TypeAlias = tuple[Runnable[Any, Any], Iterable[Any]]  # what a node calls, and the input of each call
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
 
@@ -114,13 +115,13 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
-    builder.add_node("tools", Tools(load))
+    builder.add_node("tools", Node(loop.call_tools, loop.take_results))
     builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
     builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    # What `stream_events(version="v3")` reports in addition to messages and states.
+    # What event streams, also those of LangGraph's server, report in addition to messages and states.
     graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
     return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
 
@@ -129,105 +130,60 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
 
 
 class Node(Runnable[Any, Any]):
-    """A node that calls a model, with the prompt that `prepare` returns, and updates the state as `finish` says.
+    """A node that calls a model, or tools one after another.
 
-    In asynchronous runs, both run in a thread. `RunnableLambda` would show every step twice in traces and events.
+    `prepare` returns what to call and the input of each call, `finish` the update of the state. Both get the state and
+    the list of results, which grows with each call. In asynchronous runs, both run in a thread. `RunnableLambda` would
+    show every step twice in traces and events.
     """
 
-    def __init__(
-        self,
-        prepare: Callable[[State], tuple[Runnable[Any, AIMessage], list[AnyMessage]]],
-        finish: Callable[[State, AIMessage], dict[str, Any]],
-    ) -> None:
+    def __init__(self, prepare: Callable[..., Calls], finish: Callable[..., Any]) -> None:
         self._prepare = prepare
         self._finish = finish
 
-    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
-        """Run the node."""
-        model, prompt = self._prepare(input)
-        reply, began = AIMessage(""), time.perf_counter()
-        with _ignoring_unreadable_replies():
-            reply = model.invoke(prompt, config)
-        return self._finish(input, _with_seconds(reply, began))
-
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
-        """Run the node."""
-        config = ensure_config(config)
-        model, prompt = await run_in_executor(config, self._prepare, input)
-        reply, began = AIMessage(""), time.perf_counter()
-        with _ignoring_unreadable_replies():
-            reply = await model.ainvoke(prompt, config)
-        return await run_in_executor(config, self._finish, input, _with_seconds(reply, began))
-
-
-@contextmanager
-def _ignoring_unreadable_replies() -> Iterator[None]:
-    """Let a reply that LangChain cannot read count as empty: a call's arguments are JSON, but not an object."""
-    try:
-        yield
-    except ValidationError as error:
-        if error.title != AIMessage.__name__:
-            raise
-
-
-def _with_seconds(message: Any, began: float) -> Any:
-    metadata = message.response_metadata | {"seconds": time.perf_counter() - began}
-    return message.model_copy(update={"response_metadata": metadata})
-
-
-class Tools(Runnable[Any, Any]):
-    """The node that runs the calls of a message, one after another: each sees what those before it have shown."""
-
-    def __init__(self, load: Loader) -> None:
-        self._load = load
-
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
-        tools = self._load(get_runtime().context).tools
-        done: list[ToolMessage | Command[Any]] = []
-        for one_call in _split_calls(input, done):
-            began = time.perf_counter()
-            done += _list_results(tools.invoke(one_call, config), began)
-        return _collect(input, done)
+        results: list[Any] = []
+        callee, inputs = self._prepare(input, results)
+        for each in inputs:
+            with _recording(results) as outcomes:
+                outcomes.append(callee.invoke(each, config))
+        return self._finish(input, results)
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
-        tools = (await run_in_executor(config, self._load, get_runtime().context)).tools
-        done: list[ToolMessage | Command[Any]] = []
-        for one_call in _split_calls(input, done):
-            began = time.perf_counter()
-            done += _list_results(await tools.ainvoke(one_call, config), began)
-        return _collect(input, done)
+        results: list[Any] = []
+        callee, inputs = await run_in_executor(config, self._prepare, input, results)
+        for each in inputs:
+            with _recording(results) as outcomes:
+                outcomes.append(await callee.ainvoke(each, config))
+        return await run_in_executor(config, self._finish, input, results)
 
 
-def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Iterator[Any]:
-    """Yield `ToolNode`'s input for each call: the turn so far, with a message that has only this call."""
-    *before, message = split_turn(state["messages"])[1]
-    for call in cast("AIMessage", message).tool_calls:
-        results = [each for each in done if isinstance(each, ToolMessage)]
-        yield {**state, "messages": [*before, *results, message.model_copy(update={"tool_calls": [call]})]}
-
-
-def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[Any]]:
-    """Yield the result of a call, or a tool's own commands."""
-    for part in outcome if isinstance(outcome, list) else [outcome]:
-        yield from [part] if isinstance(part, Command) else (_with_seconds(m, began) for m in part["messages"])
-
-
-def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
-    """Return the node's update, with an error as the result of each call whose arguments are not JSON."""
-    messages = [each for each in done if isinstance(each, ToolMessage)]
-    for call in cast("AIMessage", split_turn(state["messages"])[1][-1]).invalid_tool_calls:
-        text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
-        messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
-    read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
-    update = {"messages": messages, "read_chunks": read}
-    commands = [each for each in done if isinstance(each, Command)]
-    return [update, *commands] if commands else update
+@contextmanager
+def _recording(results: list[Any]) -> Iterator[list[Any]]:
+    """Add to the results what a call returns: messages, with the seconds that it took, and tools' own commands."""
+    outcomes: list[Any] = []
+    began = time.perf_counter()
+    try:
+        yield outcomes
+    except ValidationError as error:
+        if error.title != AIMessage.__name__:
+            raise
+        # LangChain cannot read a reply whose call has arguments that are JSON, but not an object: it counts as empty.
+        outcomes = [AIMessage("")]
+    seconds = {"seconds": time.perf_counter() - began}
+    for part in outcomes[0] if isinstance(outcomes[0], list) else outcomes:
+        if isinstance(part, Command):
+            results.append(part)
+        else:
+            messages = part["messages"] if isinstance(part, dict) else [part]
+            # A reply that an experiment has stored says itself how long it took.
+            results += [m.model_copy(update={"response_metadata": seconds | m.response_metadata}) for m in messages]
 
 
 class _Loop:
-    """What is asked before and done after the calls of a model, and the routes between the nodes."""
+    """What the nodes call, what they do with the results, and the routes between them."""
 
     def __init__(self, load: Loader) -> None:
         self._load = load
@@ -267,18 +223,38 @@ class _Loop:
         earlier, turn = self._split(state)
         return "token_budget" if count_context_tokens([*earlier, *turn]) > resources.room else None
 
-    def ask_agent(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
+    def ask_agent(self, state: State, _: list[Any]) -> Calls:
         """Return the model with its tools, and the conversation."""
         resources = self._resources()
         earlier, turn = self._split(state)
-        return resources.searcher, [SystemMessage(resources.system_prompt), *earlier, *turn]
+        return resources.searcher, [[SystemMessage(resources.system_prompt), *earlier, *turn]]
 
-    def take_reply(self, state: State, reply: AIMessage) -> dict[str, Any]:
+    def take_reply(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
         """Store a reply; if it calls no tool, its text is the answer."""
-        reply = repair_reply(reply, state["messages"])
+        reply = repair_reply(replies[0], state["messages"])
         return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
 
-    def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
+    def call_tools(self, state: State, results: list[Any]) -> Calls:
+        """Return the tools, and for each call the turn so far, with a message that has only this call."""
+        *before, message = split_turn(state["messages"])[1]
+        inputs = (
+            {**state, "messages": [*before, *_messages(results), message.model_copy(update={"tool_calls": [call]})]}
+            for call in cast("AIMessage", message).tool_calls
+        )
+        return self._resources().tools, inputs
+
+    def take_results(self, state: State, results: list[Any]) -> Any:
+        """Store the results, with an error for each call whose arguments are not JSON; pass on tools' own commands."""
+        messages = _messages(results)
+        for call in cast("AIMessage", split_turn(state["messages"])[1][-1]).invalid_tool_calls:
+            text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
+            messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
+        read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
+        update = {"messages": messages, "read_chunks": read}
+        commands = [each for each in results if isinstance(each, Command)]
+        return [update, *commands] if commands else update
+
+    def ask_for_answer(self, state: State, _: list[Any]) -> Calls:
         """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
         resources = self._resources()
         earlier, turn = self._split(state)
@@ -288,16 +264,16 @@ class _Loop:
         results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
         evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
         question = forced_question(mend_characters(turn[0].text), evidence)
-        return resources.model, [*head, HumanMessage(question)]
+        return resources.model, [[*head, HumanMessage(question)]]
 
-    def take_answer(self, state: State, reply: AIMessage) -> dict[str, Any]:
+    def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
         """Store a forced answer; some models call tools that they do not have."""
+        reply = repair_reply(replies[0], state["messages"])
         text = reply.text.strip()
         changes = {"content": text or NO_ANSWER, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
         # What has another text than the reply is another message: else, it would not be streamed.
-        reply = reply.model_copy(update={**changes, "id": reply.id if text else None})
-        reply = repair_reply(reply, state["messages"])
-        return self._end(state, reply, self._find_spent_budget(state) or "max_steps")
+        answer = reply.model_copy(update={**changes, "id": reply.id if text else None})
+        return self._end(state, answer, self._find_spent_budget(state) or "max_steps")
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
@@ -313,6 +289,10 @@ class _Loop:
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),
         }
+
+
+def _messages(results: Iterable[ToolMessage | Command[Any]]) -> list[ToolMessage]:
+    return [each for each in results if not isinstance(each, Command)]
 
 
 def _keep_end(text: str, room: int) -> str:

@@ -66,23 +66,20 @@ def find_user_scope() -> Scope | None:
     return scope
 
 
-class OriginMiddleware:
-    """Refuses the requests of foreign web pages; those of the server's own pages and of Studio are let through."""
+def refuse_foreign_pages(app: ASGIApp, allowed_origins: list[str]) -> ASGIApp:
+    """Return an app that refuses requests of web pages other than its own, Studio and the allowed ones."""
 
-    def __init__(self, app: ASGIApp, allowed_origins: list[str]) -> None:
-        self._app = app
-        self._allowed = allowed_origins
-
-    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """Answer a refused request, and pass on any other."""
+    async def check(scope: ASGIScope, receive: Receive, send: Send) -> None:
         headers = Headers(raw=scope.get("headers", []))
         origin, host = headers.get("origin", ""), headers.get("host")
-        if not origin or origin in {f"http://{host}", f"https://{host}", *self._allowed} or _STUDIO.fullmatch(origin):
-            await self._app(scope, receive, send)
+        if not origin or origin in {f"http://{host}", f"https://{host}", *allowed_origins} or _STUDIO.fullmatch(origin):
+            await app(scope, receive, send)
         else:
             refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
             answer = WebSocketClose(1008) if scope["type"] == "websocket" else PlainTextResponse(refusal, 403)
             await answer(scope, receive, send)
+
+    return check
 
 
 def _split_list(variable: str) -> list[str]:
@@ -98,6 +95,6 @@ hosts = [*_OWN_HOSTS, socket.gethostname(), *_split_list(HOSTS_VARIABLE)]
 app = Starlette(
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
-        Middleware(OriginMiddleware, allowed_origins=_split_list(ORIGINS_VARIABLE)),
+        Middleware(refuse_foreign_pages, allowed_origins=_split_list(ORIGINS_VARIABLE)),
     ]
 )

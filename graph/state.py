@@ -10,11 +10,12 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.tool import tool_call
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
 from arag.models.replies import mend_characters
-from arag.models.usage import ModelCall, Usage, described
+from arag.models.usage import ModelCall, Usage
 from arag.retrieval.tokens import count_tokens
 
 MAX_CALLS = 32  # of one message; those beyond are dropped
@@ -24,7 +25,6 @@ MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
 
 
-@described
 class Quote(TypedDict):
     """A sentence of a cited chunk that bears what the answer says: `text[start:end]` of the chunk."""
 
@@ -33,7 +33,6 @@ class Quote(TypedDict):
     text: str
 
 
-@described
 class CitedDocument(TypedDict):
     """The document of a cited chunk. What its metadata does not tell is empty."""
 
@@ -47,7 +46,6 @@ class CitedDocument(TypedDict):
     """Its date as it is written there: `date`, `published`, `created` or `year`."""
 
 
-@described
 class Citation(TypedDict):
     """A chunk that the answer names."""
 
@@ -65,7 +63,6 @@ class Citation(TypedDict):
     """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
 
 
-@described
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
@@ -91,7 +88,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys([*(left or ()), *(right or ())]))
 
 
-@described
+@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
 class InputState(TypedDict):
     """The agent's input."""
 
@@ -99,7 +96,7 @@ class InputState(TypedDict):
     """The conversation; its last human message is the question."""
 
 
-@described
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class OutputState(TypedDict, total=False):
     """The agent's output."""
 

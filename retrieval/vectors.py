@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,12 @@ class SentenceMatrix:
             vectors[filled : filled + count] = some[:count]
             filled += count
         return cls(chunks[:filled], positions[:filled], vectors[:filled])
+
+    @classmethod
+    def of(cls, places: Sequence[tuple[int, int]], vectors: Vectors) -> SentenceMatrix:
+        """Make a matrix of sentences, given by their chunks' numbers and their positions, and their vectors."""
+        chunks, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
+        return cls(chunks, positions, vectors)
 
     def __len__(self) -> int:
         return len(self._chunks)

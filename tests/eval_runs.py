@@ -16,7 +16,6 @@ from langchain_core.messages import AIMessage, convert_to_messages
 
 from arag.evaluation.cache import CallCache, Store
 from arag.evaluation.datasets import Question
-from arag.evaluation.judge import Judge
 from arag.evaluation.method import Lab
 from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.runs import RecordFile, answer_questions, prepare
@@ -85,11 +84,12 @@ def answer(index, server, asked: list[Question], folder, *, name="arag", judged=
     """Answer questions with a method, as `arag eval run` does; return the records."""
     kept, ledger = Store(folder / "index.methods"), Store(folder)
     model = load(server.url)
-    lab = Lab(index, model.model_copy(update={"cache": CallCache(ledger, ledger, limit)}), kept, **options)
+    cached = model.model_copy(update={"cache": CallCache(ledger, ledger, limit)})
+    lab = Lab(index, cached, kept, judge=cached if judged else None, **options)
     method = make_method(find_methods([name])[name], {})
     prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, limit)}))
     file = RecordFile(folder / f"{name}.jsonl")
-    answer_questions(method, lab, prepared, asked, file, Judge(lab.model, "a judge") if judged else None)
+    answer_questions(method, lab, prepared, asked, file)
     return file.read()
 
 

@@ -18,3 +18,11 @@ processes.set_forkserver_preload(
         "spacy.lang.en",
     ]
 )
+
+# A program that is `arag`. What runs in the background is started to ignore Ctrl-C.
+ARAG = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from arag.cli import main
+main()
+"""

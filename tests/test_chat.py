@@ -15,6 +15,7 @@ import pytest
 
 from arag.terminal import FAILED
 from fakes import hash_vector, write_corpus
+from forked import ARAG
 from openai_server import Cut, Failure, chat, embeddings, serve
 
 pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
@@ -116,15 +117,6 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
     assert "Lampwrights" not in texts[-1][1]
 
 
-# What runs in the background is started to ignore Ctrl-C.
-COMMAND = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from arag.cli import main
-main()
-"""
-
-
 def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path, monkeypatch):
     is_hanging = threading.Event()
 
@@ -143,7 +135,7 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
     with serve(respond) as server:
         monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
         arag("ingest", docs, "--index", index)
-        command = [sys.executable, "-c", COMMAND, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
+        command = [sys.executable, "-c", ARAG, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")

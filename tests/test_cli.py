@@ -14,6 +14,7 @@ from arag import make_tools, open_index
 from arag.cli.index import LEFT_OUT
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import hash_vector, write_corpus
+from forked import ARAG
 from openai_server import Failure, chat, embeddings, serve
 
 PROGRAM = Path(sys.executable).parent / "arag"
@@ -173,14 +174,6 @@ def test_what_a_provider_refuses_is_one_line(arag, index, response):
 
 # --- Ctrl-C ---
 
-# What runs in the background is started to ignore it.
-COMMAND = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from arag.cli import main
-main()
-"""
-
 
 def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, monkeypatch):
     hanging, is_hanging = ["lighthouse"], threading.Event()
@@ -198,7 +191,7 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
         assert arag("ingest", docs, "--index", index)[0] == 0
         write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 9 for n in range(3)})
         write_corpus(docs, {"new.md": "The lighthouse stands."})
-        command = [sys.executable, "-c", COMMAND, "ingest", docs, "--index", index]
+        command = [sys.executable, "-c", ARAG, "ingest", docs, "--index", index]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert is_hanging.wait(120)
             process.send_signal(signal.SIGINT)

@@ -43,12 +43,10 @@ def test_what_other_agents_did_in_a_parent_is_no_part_of_the_run(small_index):
     state = agent.invoke({"messages": [*asked()["messages"], *handoff]})
     assert (state["stop_reason"], state["steps"]) == ("answered", 2)
     assert [record["tool"] for record in state["trace"]] == ["keyword_search"]
-    page = trace_page(state)
-    assert page.count('class="number"') == 2
-    assert "transfer_to_research" not in page
+    assert "transfer_to_research" not in trace_page(state)
     # Another agent has answered the same question before.
     agent = create_arag_agent(ScriptedModel(search, AIMessage("So it is.")), small_index)
-    assert trace_page(agent.invoke({"messages": state["messages"]})).count('class="number"') == 2
+    assert agent.invoke({"messages": state["messages"]})["steps"] == 2
 
 
 def test_a_call_that_a_parent_leaves_without_a_result_gets_one(small_index):

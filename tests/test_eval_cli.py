@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -12,7 +14,9 @@ from arag.evaluation.plan import load_plan
 from arag.evaluation.runs import record_file
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.terminal import INTERRUPTED
 from eval_runs import STEPS, Replies
+from forked import ARAG
 from http_server import Failure
 from openai_server import chat, serve
 
@@ -124,7 +128,7 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
         (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
-        (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'"),
+        (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'; valid settings: it has none"),
         (run_of("--set", "direct.x=1"), 1, "give METHOD.NAME=VALUE for one of the methods arag"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
     ],
@@ -152,19 +156,6 @@ def test_failed_questions_are_shown_and_asked_again(arag, folder):
         summary = json.loads(out)
         assert summary["folder"] == "runs/musique"
         assert (summary["methods"][0]["contain"], summary["methods"][0]["failed"]) == (1.0, 0)
-
-
-def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch):
-    def bug(*_, **__):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr("arag.evaluation.methods.agentic.ARAG.prepare", bug)
-    code, out, err = arag(*run_of("--model", "extractive", "--method", "naive-rag", "--limit", 1))
-    assert code == 1
-    assert "arag 0 of 1 answered" in out
-    assert "naive-rag 1 of 1 answered" in out
-    assert "The run ended, with 1 questions not begun: a bug" in err
-    assert "in bug" in err
 
 
 # --- judges, money and options ---
@@ -220,7 +211,8 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert "preparing 0 of 5 answered" in out
         assert "direct 5 of 5 answered" in out
         assert "Parts: 3 model calls, " in err
-        assert "Error code: 400" in err
+        assert "The run ended, with 5 questions not begun: Error code: 400" in err
+        assert "Traceback" in err
         broken.clear()
         before = len(server.requests)
         assert arag(*command, "--out", "r1")[0] == 0
@@ -232,11 +224,24 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert load_plan(folder / run).methods["preparing"].preparation["model_calls"] == 3
 
 
-def test_models_of_experiments_wait_out_rate_limits(arag, folder, monkeypatch):
+def test_clients_of_models_leave_waiting_to_the_run(arag, folder, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with serve(Replies(instead={0: Failure(429, headers={"retry-after-ms": "1"})})) as server:
+    with serve(Replies(instead={0: Failure(429, headers={"Retry-After": "1"})})) as server:
         code, *_ = arag(*run_of("--model", f"openai:gpt-5-mini@{server.url}", "--limit", 1))
-    assert (code, len(server.requests)) == (0, STEPS + 1)
+    assert (code, [sent["x-stainless-retry-count"] for sent in server.headers]) == (0, ["0"] * (STEPS + 1))
+
+
+@pytest.mark.parametrize("method", ["direct", "preparing_method"])
+def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, folder):
+    (folder / "preparing_method.py").write_text(METHOD)
+    arag(*run_of("--model", "extractive", method="direct"))
+    with serve(lambda *_: Failure(429, headers={"Retry-After": "600"})) as server:
+        command = [sys.executable, "-c", ARAG, *run_of(*by_server(server), "--out", "r1", method=method)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert any("is asked again in 600 s" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.endswith("Interrupted.\n")) == (INTERRUPTED, True)
 
 
 def test_no_file_of_a_run_holds_a_secret(arag, folder):
@@ -270,8 +275,7 @@ def test_a_judge_adds_llm_acc_and_progress_is_drawn_on_a_terminal(arag, folder, 
         assert len(server.requests) == 5 * STEPS + 5
     assert code == 0
     assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in out
-    assert "5/5" in err
-    assert "LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in err
+    assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in err
     assert "left:" in err
 
 

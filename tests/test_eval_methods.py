@@ -12,7 +12,7 @@ from pydantic import BaseModel, OnErrorOmit
 from arag.errors import InputError
 from arag.evaluation.cache import Store
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Answer, Method, Session
+from arag.evaluation.method import Answer, Session
 from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
 from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.runs import make_record
@@ -190,29 +190,13 @@ def test_the_groups_are_the_rows_of_the_papers_tables():
     assert table4["direct"] == table4["naive-rag"] == (False, False, False)
 
 
-class Own(Method):
-    """Shouts the question."""
-
-    name: ClassVar[str] = "shouting"
-    title: ClassVar[str] = "Shouting"
-    times: int = 1
-
-
-def test_settings_are_checked():
-    assert make_method(Own, {"times": 3}).times == 3
-    with pytest.raises(InputError, match=r"shouting has no setting 'time'; valid settings: times"):
-        make_method(Own, {"time": 3})
-    with pytest.raises(InputError, match=r"shouting.times is 'many': Input should be a valid integer"):
-        make_method(Own, {"times": "many"})
-
-
-def test_an_unknown_method_is_answered_with_the_valid_ones(tmp_path, monkeypatch):
+def test_what_is_no_method_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"no method or module 'a-rag'; valid methods: .*arag, .*direct, .*table1"):
-        find_methods(["a-rag"])
     Path("no_methods_here.py").write_text("X = 1")
     with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):
         find_methods(["no_methods_here"])
+    with pytest.raises(InputError, match=r"linear-rag.threshold is 'many': Input should be a valid number"):
+        make_method(all_methods()["linear-rag"], {"threshold": "many"})
 
 
 LOUD = '''

@@ -3,7 +3,6 @@
 import errno
 import json
 import random
-import signal
 import time
 from pathlib import Path
 
@@ -77,7 +76,6 @@ def run_in_child(url, index, folder, name, count, at_once):
         pass
 
     Server.url = url
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
     with open_index(index, embedder=HashEmbeddings()) as opened:
         answer(opened, Server, questions(count), Path(folder), name=name, at_once=at_once)
 
@@ -182,25 +180,70 @@ def test_what_a_method_has_paid_for_is_never_asked_for_again(name, small_index, 
         records = file.read()
         file.file.unlink()
         shares = ("prediction", "error", "retrieved_tokens", "notes", "usage", "gold_seen", "exact_match")
-        seconds = [records[each.id]["seconds"] for each in asked]
-        return [[records[each.id][share] for share in shares] for each in asked], total(preparation), seconds
+        return [[records[each.id][share] for share in shares] for each in asked], total(preparation)
 
-    first, paid, _ = answers()
+    first, paid = answers()
     calls = len(lab.model.calls)
     lab.model.play = lambda messages: AssertionError(f"asked again: {messages[0].text[:80]}")
-    again, free, seconds = answers()
+    again, free = answers()
     assert [error for _, error, *_ in first] == [None, None]
     assert again == first
-    assert seconds == [None, None]  # the time of a replayed question says nothing
     assert (len(lab.model.calls), free) == (calls, paid)
+
+
+# --- rate limits ---
+
+BUSY = Failure(429, headers={"Retry-After": "1"})
+
+
+def test_pauses_for_a_busy_server_are_no_seconds_of_a_question(small_index, folder):
+    # The second step of the agent is refused, and the judge's call.
+    replies = Replies(seconds=0.01, instead={1: BUSY, STEPS + 1: BUSY})
+    with serve(replies) as server:
+        began = time.perf_counter()
+        (record,) = answer(small_index, server, questions(1), folder, judged=True).values()
+        seconds = time.perf_counter() - began
+    assert (record["error"], record["judgement"]["correct"], record["steps"]) == (None, True, STEPS)
+    assert replies.asked == {(0, step): 1 for step in (*range(STEPS), "judge")}
+    each = [made["seconds"] for made in record["model_calls"]]  # that of the first comes from the cache
+    assert (min(each) >= 0.01, sum(each) <= record["seconds"] <= seconds - 2) == (True, True)
+
+
+@pytest.mark.parametrize(("name", "task"), [("hipporag2", "Write down the facts"), ("ma-rag", "You take notes")])
+def test_work_before_the_first_question_and_calls_side_by_side_wait_too(name, task, small_index, folder):
+    refused, asked = [], []
+
+    def respond(_, request):
+        if request["messages"][0]["content"].startswith(task) and not refused:
+            refused.append(request)
+            return BUSY
+        asked.append(json.dumps(request["messages"]))
+        return reply_in_role(request)
+
+    with serve(respond) as server:
+        began = time.perf_counter()
+        (record,) = answer(small_index, server, questions(1), folder, name=name).values()
+        seconds = time.perf_counter() - began
+    assert (record["error"], len(refused), len(set(asked))) == (None, 1, len(asked))
+    assert 0 < record["seconds"] <= seconds - 1
+
+
+def test_a_question_whose_server_stays_busy_fails_and_the_next_run_asks_it_again(small_index, folder, monkeypatch):
+    monkeypatch.setattr("arag.evaluation.method.MAX_WAIT_SECONDS", 1.5)
+    replies = Replies(instead={1: BUSY, 2: BUSY})
+    with serve(replies) as server:
+        (record,) = answer(small_index, server, questions(1), folder).values()
+        assert ("429" in record["error"], len(server.requests)) == (True, 3)
+        (record,) = answer(small_index, server, questions(1), folder).values()
+    assert (record["error"], sorted(replies.asked.values())) == (None, [1] * STEPS)
 
 
 # --- failures and judges ---
 
 
 def test_ten_failures_in_a_row_end_a_run(small_index, folder):
-    with serve(lambda *_: Failure(500)) as server:
-        with pytest.raises(InputError, match=r"10 questions in a row failed, the last one with: .*500"):
+    with serve(lambda *_: Failure(400)) as server:
+        with pytest.raises(InputError, match=r"10 questions in a row failed, the last one with: .*400"):
             answer(small_index, server, questions(30), folder, at_once=1)
         assert len(ids(folder)) == 10
 
@@ -211,13 +254,12 @@ def test_a_judge_that_comes_later_judges_the_answers_that_are_there(small_index,
         answer(small_index, server, questions(2), folder)
         records = answer(small_index, server, questions(2), folder, judged=True)
     assert [record["judgement"]["correct"] for record in records.values()] == [True, True]
-    assert records["q0"]["judgement"]["model"] == "a judge"
     assert sum(replies.asked.values()) == 2 * STEPS + 2
 
 
 def test_an_answer_without_a_verdict_is_unjudged_and_judged_by_the_next_run(small_index, folder):
     no_verdict = chat('{"reason": "So.", "correct": "maybe"}')
-    with serve(Replies(instead={STEPS: Failure(500), STEPS + 1: no_verdict})) as server:
+    with serve(Replies(instead={STEPS: Failure(400), STEPS + 1: no_verdict})) as server:
         (record,) = answer(small_index, server, questions(1), folder, judged=True).values()
         assert (record["judgement"]["correct"], record["prediction"] != "") == (None, True)
         (record,) = answer(small_index, server, questions(1), folder, judged=True).values()

@@ -67,3 +67,10 @@ def test_the_answer_comes_word_by_word(small_index, max_steps):
         words = [message.text for message, _ in stream if isinstance(message, AIMessageChunk) and message.text]
         assert len(words) > 10
         assert "".join(words).strip() == answer
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+def test_event_streams_report_tool_calls_and_updates_too(small_index):
+    run = create_arag_agent(_script(), small_index).stream_events(asked(), version="v3")
+    assert run.output["answer"] == ANSWER.text
+    assert {"tool_calls", "custom", "updates"} <= run.extensions.keys()

@@ -7,14 +7,15 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.outputs import ChatGeneration
 from platformdirs import user_data_path
 
@@ -137,7 +138,8 @@ class BudgetError(InputError):
 class CallCache(BaseCache):
     """LangChain's cache of model calls, in a store. A call's key is all that is sent, with the model's options.
 
-    Empty replies are not kept: they are asked for again.
+    A reply says in its metadata how many `seconds` it took, also when it comes from the cache. Empty replies are not
+    kept: they are asked for again.
 
     Args:
         replies: Where replies are kept.
@@ -148,6 +150,7 @@ class CallCache(BaseCache):
 
     def __init__(self, replies: Store, ledger: Store | None = None, max_cost: float | None = None) -> None:
         self._replies, self._ledger, self._max_cost = replies, ledger or replies, max_cost
+        self._began: dict[bytes, float] = {}  # when each call began, by its key
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the reply to a prompt, or None if it is to be paid for.
@@ -155,7 +158,8 @@ class CallCache(BaseCache):
         Raises:
             BudgetError: The money is spent, or the price of a model is unknown.
         """
-        message = self._replies.get(_call_key(prompt, llm_string))
+        key = _call_key(prompt, llm_string)
+        message = self._replies.get(key)
         if message is not None:
             return [ChatGeneration(message=AIMessage.model_validate(message))]
         if self._max_cost is not None:
@@ -169,14 +173,17 @@ class CallCache(BaseCache):
                 raise BudgetError(
                     f"--max-cost is reached: ${spent:.2f} are spent. With a higher limit, the next run goes on"
                 )
+        self._began[key] = time.perf_counter()
         return None
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply, before anybody sees it, and note its payment."""
+        key, now = _call_key(prompt, llm_string), time.perf_counter()
         message = cast("AIMessage", cast("ChatGeneration", return_val[0]).message)
+        message.response_metadata["seconds"] = now - self._began[key]
         call = model_call(message, step=0)
         if not call["empty"]:
-            self._replies.put({_call_key(prompt, llm_string): message.model_dump()})
+            self._replies.put({key: message.model_dump()})
         self._ledger.pay(call["model"], cost([call]))
 
     def clear(self, **_: Any) -> None:
@@ -184,9 +191,13 @@ class CallCache(BaseCache):
         raise NotImplementedError("what it keeps was paid for: delete the file to make the calls again")
 
 
-def is_replayed(reply: AIMessage) -> bool:
-    """Return whether a reply comes from the cache: LangChain gives its usage a `total_cost` of 0."""
-    return "total_cost" in (reply.usage_metadata or {})
+def stored_seconds(messages: Iterable[AnyMessage]) -> float:
+    """Return how long those replies took that come from the cache: LangChain gives their usage a `total_cost` of 0."""
+    seconds = 0.0
+    for message in messages:
+        if isinstance(message, AIMessage) and "total_cost" in (message.usage_metadata or {}):
+            seconds += message.response_metadata.get("seconds", 0.0)
+    return seconds
 
 
 def _call_key(prompt: str, llm_string: str) -> bytes:

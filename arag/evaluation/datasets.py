@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, ValidationError
 
@@ -67,7 +67,8 @@ def load_questions(file: Path) -> list[Question]:
             another question.
     """
     questions: dict[str, Question] = {}
-    for place, value in _values(file):
+    for number, value in enumerate(_read_values(file), start=1):
+        place = f"{file}, question {number}"
         question = _read_question(value, place)
         if question.id in questions:
             raise InputError(f"{place}: another question has the id {question.id!r}")
@@ -83,20 +84,18 @@ def name_dataset(questions: Path) -> str:
     return folder if questions.stem == "questions" and folder else questions.stem
 
 
-def _values(file: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a JSON list or of JSON lines, each with its place for messages."""
+def _read_values(file: Path) -> list[Any]:
     try:
         text = file.read_text(encoding="utf-8-sig")
+        if text.lstrip().startswith("["):
+            return cast("list[Any]", json.loads(text))
         # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
-        lines = [text] if text.lstrip().startswith("[") else [line for line in text.split("\n") if line.strip()]
-        values = list(map(json.loads, lines))
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
     except json.JSONDecodeError as error:
         near = error.doc[max(error.pos - 40, 0) : error.pos + 40]
         raise InputError(f"{file} is neither a JSON list nor JSON lines: {error.msg} near {near!r}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    for number, value in enumerate(values[0] if text.lstrip().startswith("[") else values, start=1):
-        yield f"{file}, question {number}", value
 
 
 def _listed(value: Any) -> Any:

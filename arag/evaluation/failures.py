@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,7 +75,7 @@ ONE_SHOT = Taxonomy(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failure:
     """A wrong answer and its cause, if one is known, by the record, a judge or a person."""
 
@@ -85,6 +85,11 @@ class Failure:
     cause: str = ""
     decided_by: str = ""
     why: str = ""
+
+    def decide(self, cause: str, decided_by: str, why: str) -> None:
+        """Note its cause, if there is one."""
+        if cause:
+            self.cause, self.decided_by, self.why = cause, decided_by, why
 
     def describe(self) -> dict[str, str]:
         """Return it as a row of the CSV: the decision, then what the record shows."""
@@ -121,7 +126,8 @@ def find_failures(method: str, iterative: bool | None, records: Sequence[Record]
     failures = []
     for record in filter(_is_wrong, records):
         cause, why = _decide(method, taxonomy, record, index)
-        failures.append(Failure(method, taxonomy, record, cause, "record" if cause else "", why))
+        failures.append(Failure(method, taxonomy, record))
+        failures[-1].decide(cause, "record", why)
     return failures
 
 
@@ -158,7 +164,7 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
 
 
-def diagnose(failure: Failure, session: Session) -> Failure:
+def diagnose(failure: Failure, session: Session) -> None:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
     one_of_them: Any = Literal[tuple(causes)]
@@ -170,9 +176,8 @@ def diagnose(failure: Failure, session: Session) -> Failure:
         f'{{"reason": "in one sentence", "cause": {one_of}}}'
     )
     diagnosis: Any = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
-    if diagnosis is None:
-        return failure
-    return replace(failure, cause=diagnosis.cause, decided_by="judge", why=diagnosis.reason)
+    if diagnosis is not None:
+        failure.decide(diagnosis.cause, "judge", diagnosis.reason)
 
 
 def _show(failure: Failure, index: Index) -> Iterator[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypedDict
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, StrictBool
 
 from arag.errors import without_credentials
 from arag.evaluation.cache import BudgetError
-from arag.evaluation.method import Lab, Session
+from arag.evaluation.method import Session
 from arag.graph.prompts import as_data
 from arag.models.prices import cost
 
@@ -32,8 +30,6 @@ class Judgement(TypedDict):
     """Whether it is correct; None if the judge gave no usable verdict: then it is unjudged, not wrong."""
     reason: str
     """The judge's reason, or why there is no verdict."""
-    model: str
-    """The judge."""
     cost: float | None
     """US dollars; None if the price is unknown."""
 
@@ -45,29 +41,20 @@ class Verdict(BaseModel):
     correct: StrictBool
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A model that judges answers, with its cache and its name for the records."""
-
-    model: BaseChatModel
-    name: str
-
-    def judge(self, lab: Lab, question: str, gold: str, prediction: str) -> Judgement:
-        """Judge a predicted answer by the gold answer."""
-        session, verdict = Session(lab, self.model), None
-        reason = "three replies of the judge were no verdict"
-        predicted = as_data("answer", prediction or "(empty)")
-        try:
-            verdict = session.ask(
-                _JUDGE, f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}", Verdict
-            )
-        except BudgetError:
-            raise
-        except Exception as error:  # noqa: BLE001 - an answer is kept without a verdict; the next run judges it
-            reason = f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
-        return Judgement(
-            correct=verdict.correct if verdict else None,
-            reason=verdict.reason if verdict else reason,
-            model=self.name,
-            cost=cost(session.calls),
+def judge(session: Session, question: str, gold: str, prediction: str) -> Judgement:
+    """Judge a predicted answer by the gold answer; the judge is the session's model."""
+    predicted = as_data("answer", prediction or "(empty)")
+    verdict, reason = None, "three replies of the judge were no verdict"
+    try:
+        verdict = session.ask(
+            _JUDGE, f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}", Verdict
         )
+    except BudgetError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an answer is kept without a verdict; the next run judges it
+        reason = f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
+    return Judgement(
+        correct=verdict.correct if verdict else None,
+        reason=verdict.reason if verdict else reason,
+        cost=cost(session.calls),
+    )

@@ -7,9 +7,12 @@ disk, so a method needs no code of its own to go on after a kill: it is run agai
 
 from __future__ import annotations
 
+import heapq
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -21,8 +24,10 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag.evaluation.cache import Store, is_replayed
+from arag.errors import without_credentials
+from arag.evaluation.cache import Store, stored_seconds
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
+from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
@@ -33,6 +38,7 @@ from arag.retrieval.tools import Presentation
 from arag.retrieval.types import Chunk, Hit
 
 MAX_ATTEMPTS = 3
+_LONG_PAUSE_SECONDS = 10.0  # it is announced
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -99,6 +105,7 @@ class Lab:
         index: The index.
         model: The model, with its cache.
         store: What was computed for the index before.
+        judge: The model that judges answers, with its cache, if there is one.
         top_k: Chunks per search (the paper's k).
         presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
@@ -110,6 +117,7 @@ class Lab:
     index: Index
     model: BaseChatModel
     store: Store
+    judge: BaseChatModel | None = None
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
@@ -152,7 +160,7 @@ class Session:
         trace: The retrievals, in order.
         notes: What was found and decided, in order.
         messages: The conversation, where there is one to show.
-        replayed: Whether a reply came from the cache: then the time says nothing.
+        adjustment: Seconds to add to those of the clock: of replies from the cache, less those of pauses.
         unusable: How many replies did not fit the form that was asked for.
     """
 
@@ -162,17 +170,38 @@ class Session:
     trace: list[ToolRecord] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     messages: list[AnyMessage] = field(default_factory=list)
-    replayed: bool = False
+    adjustment: float = 0.0
     unusable: int = 0
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
-        began = time.perf_counter()
-        reply = (self.model or self.lab.model).invoke(list(messages), **options)
-        seconds = time.perf_counter() - began
-        self.replayed |= is_replayed(reply)
-        self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": seconds})
+        model = self.model or self.lab.model
+        reply = self.patiently(lambda: model.invoke(list(messages), **options))
+        self.adjustment += stored_seconds([reply])
+        self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
+
+    def patiently(self, work: Callable[[], Result]) -> Result:
+        """Do work that calls the model; while its server is busy, do it again after pauses, which count as no seconds.
+
+        Args:
+            work: The work. Done again, it gets the replies to its finished calls from the cache.
+        """
+        tries, waited = 0, 0.0
+        while True:
+            began = time.perf_counter()
+            try:
+                return work()
+            except Exception as error:
+                pause = find_pause(error, tries)
+                if pause is None or waited + pause > MAX_WAIT_SECONDS:
+                    raise
+                reason = without_credentials(f"{type(error).__name__}: {error}")
+            if pause >= _LONG_PAUSE_SECONDS:
+                self.lab.announce(f"The model is asked again in {pause:.0f} s: {reason}")
+            time.sleep(pause)
+            tries, waited = tries + 1, waited + pause
+            self.adjustment -= time.perf_counter() - began
 
     @overload
     def ask(self, system: str, user: Turns, form: None = None, **options: Any) -> str: ...
@@ -250,25 +279,24 @@ class Session:
             items: The items.
             title: What is done, for the progress of long work.
         """
-        done = count(1)
+        done, began = count(1), time.perf_counter()
 
-        def work_on(item: Item) -> tuple[Session, Result]:
-            session = Session(self.lab, self.model)
+        def work_on(item: Item) -> tuple[Session, Result, float]:
+            session, began = Session(self.lab, self.model), time.perf_counter()
             result = work(session, item)
             if title:
                 self.lab.progress(title, next(done), len(items))
-            return session, result
+            return session, result, time.perf_counter() - began + session.adjustment
 
-        with ThreadPoolExecutor(self.lab.at_once) as pool:
-            try:
-                finished = list(pool.map(work_on, items))
-            finally:
-                pool.shutdown(cancel_futures=True)  # after an error, no more calls are made
-        for session, _ in finished:
+        with threads(self.lab.at_once) as pool:
+            finished = list(pool.map(work_on, items))
+        ends = [0.0] * self.lab.at_once  # of each thread's work, if there were no pauses and no replies from the cache
+        for session, _, seconds in finished:
+            heapq.heapreplace(ends, ends[0] + seconds)
             self.calls += [{**call, "step": number} for number, call in enumerate(session.calls, len(self.calls) + 1)]
-            self.replayed |= session.replayed
             self.unusable += session.unusable
-        return [result for _, result in finished]
+        self.adjustment += max(ends) - (time.perf_counter() - began)
+        return [result for _, result, _ in finished]
 
     def retrieved(
         self,
@@ -332,3 +360,13 @@ class Session:
         passages = "\n\n".join(f"[{chunk_id}]\n{text}" for chunk_id, text in texts.items())
         reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
         return Answer(read_answer(reply), [chunk_id for chunk_id in texts if f"[{chunk_id}]" in reply])
+
+
+@contextmanager
+def threads(at_once: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield threads that begin no more work after an error; after Ctrl-C nobody waits for the work under way."""
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=not isinstance(sys.exc_info()[1], KeyboardInterrupt), cancel_futures=True)

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RECORDS = "records"
 _RUN_FILE = "run.json"
+_LOCK_FILE = "run.lock"
 
 
 class MethodFacts(BaseModel):
@@ -57,8 +58,8 @@ class Plan(BaseModel):
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    contents: dict[str, Any] | None = None
-    """What identifies the index; None until it is made."""
+    contents: dict[str, Any] = {}
+    """What identifies the index."""
     methods: dict[str, MethodFacts] = {}
     """The methods that the run was started with so far."""
     asked: int = 0
@@ -86,28 +87,19 @@ def open_run(folder: Path, plan: Plan) -> None:
     Raises:
         InputError: The folder holds records of another plan.
     """
-    _write_plan(folder, lambda: _merge_plan(folder, plan))
-
-
-def _merge_plan(folder: Path, plan: Plan) -> Plan:
-    if not (folder / _RUN_FILE).exists():
-        return plan
-    known = load_plan(folder)
-    before, now = _comparable(known), _comparable(plan)
-    differing = [name for name in before if name in now and before[name] != now[name]]
-    if differing and not any((folder / RECORDS).glob("*.jsonl")):
-        return plan
-    if differing:
-        message = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
-        raise InputError(f"{folder} holds another run ({message}): give another folder with --out")
-    return known.model_copy(
-        update={
-            "judge": known.judge or plan.judge,
-            "contents": known.contents or plan.contents,
-            "methods": plan.methods | known.methods,
-            "asked": max(known.asked, plan.asked),
-        }
-    )
+    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / _LOCK_FILE):
+        known = load_plan(folder) if (folder / _RUN_FILE).exists() else plan
+        before, now = _comparable(known), _comparable(plan)
+        differing = [name for name in before if name in now and before[name] != now[name]]
+        if not differing:
+            methods, asked = plan.methods | known.methods, max(known.asked, plan.asked)
+            added = {"judge": known.judge or plan.judge, "methods": methods, "asked": asked}
+            plan = known.model_copy(update=added)
+        elif any((folder / RECORDS).glob("*.jsonl")):
+            message = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
+            raise InputError(f"{folder} holds another run ({message}): give another folder with --out")
+        _write_plan(folder, plan)
 
 
 def _comparable(plan: Plan) -> dict[str, Any]:
@@ -118,24 +110,16 @@ def _comparable(plan: Plan) -> dict[str, Any]:
 
 def add_preparation(folder: Path, method: str, calls: Sequence[ModelCall]) -> None:
     """Add to the plan of a run what a method's work before the first question takes."""
-
-    def add() -> Plan:
+    with FileLock(folder / _LOCK_FILE):
         plan = load_plan(folder)
         plan.methods[method].preparation = total(calls)
         plan.methods[method].preparation_cost = cost(calls)
-        return plan
-
-    _write_plan(folder, add)
+        _write_plan(folder, plan)
 
 
-def _write_plan(folder: Path, make: Callable[[], Plan]) -> None:
-    """Make the plan of a run and write it, while no other process does."""
-    file = folder / _RUN_FILE
-    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):
-        text = make().model_dump_json(indent=2)
-        with written_whole(file) as out:
-            out.write(f"{text}\n".encode())
+def _write_plan(folder: Path, plan: Plan) -> None:
+    with written_whole(folder / _RUN_FILE) as out:
+        out.write(f"{plan.model_dump_json(indent=2)}\n".encode())
 
 
 def load_plan(folder: Path) -> Plan:

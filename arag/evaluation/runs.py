@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, TypeGuard
 
@@ -17,10 +16,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError, without_credentials
-from arag.evaluation.cache import BudgetError, is_replayed
+from arag.evaluation.cache import BudgetError
 from arag.evaluation.datasets import Question, Source
-from arag.evaluation.judge import Judge, Judgement
-from arag.evaluation.method import Answer, Lab, Method, Note, Session
+from arag.evaluation.judge import Judgement, judge
+from arag.evaluation.method import Answer, Lab, Method, Note, Session, threads
 from arag.evaluation.plan import RECORDS
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
@@ -50,8 +49,8 @@ class Record(TypedDict):
     error: str | None
     """Why there is no prediction; the next run tries again."""
     traceback: str | None
-    seconds: float | None
-    """None if replies came from the cache."""
+    seconds: float
+    """Those of the calls and the work; without pauses while the model's server was busy."""
     steps: int
     retrieved_tokens: int
     """Tokens of all that the retrievals returned."""
@@ -149,28 +148,24 @@ def answer_questions(
     prepared: Any,
     questions: Sequence[Question],
     file: RecordFile,
-    judge: Judge | None = None,
     on_record: Callable[[Record], None] = lambda _: None,
 ) -> None:
     """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
-    A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
-    run.
+    A question that fails gets a record with its error, and the next run asks it again.
 
     Raises:
-        InputError: Questions fail one after another.
+        InputError: Ten questions in a row have failed.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
     """
     with FileLock(file.file.with_suffix(".lock"), timeout=0):  # raises a Timeout if another process is writing there
         file.drop_half_line()
-        records, judged = file.read(), judge is not None
-        pool = ThreadPoolExecutor(lab.at_once)
-        work = [
-            pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id), judge)
-            for question in list_open(questions, records, judged=judged)
-        ]
-        failures = 0
-        try:
+        records, judged, failures = file.read(), lab.judge is not None, 0
+        with threads(lab.at_once) as pool:
+            work = [
+                pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id))
+                for question in list_open(questions, records, judged=judged)
+            ]
             for done in as_completed(work):
                 record = done.result()
                 file.append(record)
@@ -179,9 +174,6 @@ def answer_questions(
                 if failures == MAX_FAILURES:
                     reason = record["error"] or (record["judgement"] and record["judgement"]["reason"])
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
-        finally:
-            # After Ctrl-C nobody waits for the questions under way: their finished calls are kept.
-            pool.shutdown(wait=not isinstance(sys.exc_info()[1], KeyboardInterrupt), cancel_futures=True)
 
 
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
@@ -201,9 +193,7 @@ def _has_verdict(record: Record) -> bool:
     return record["judgement"] is not None and record["judgement"]["correct"] is not None
 
 
-def _answer_and_judge(
-    method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
-) -> Record:
+def _answer_and_judge(method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
     if not _is_answered(record, question):
         session, began = Session(lab), time.perf_counter()
@@ -214,8 +204,9 @@ def _answer_and_judge(
             raise
         except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
             record = make_record(question, session, "", time.perf_counter() - began, error)
-    if judge is not None and record["error"] is None:
-        record = {**record, "judgement": judge.judge(lab, record["question"], record["answer"], record["prediction"])}
+    if lab.judge is not None and record["error"] is None:
+        judgement = judge(Session(lab, lab.judge), question.text, question.answer, record["prediction"])
+        record = {**record, "judgement": judgement}
     return record
 
 
@@ -230,7 +221,6 @@ def make_record(
     citations = parse_citations(" ".join([text, *(f"[{chunk_id}]" for chunk_id in answer.cited)]), index, seen, read)
     gold: list[Source] = [*(question.gold_pages or question.gold_documents)]
     messages: list[AnyMessage] = session.messages or [HumanMessage(question.text), *([AIMessage(text)] if text else [])]
-    replayed = session.replayed or any(isinstance(m, AIMessage) and is_replayed(m) for m in messages)
     return Record(
         question_id=question.id,
         question=question.text,
@@ -243,7 +233,7 @@ def make_record(
         stop_reason=None if error else answer.stop_reason,
         error=without_credentials(f"{type(error).__name__}: {error}") if error else None,
         traceback=without_credentials("".join(traceback.format_exception(error))) if error else None,
-        seconds=None if replayed else seconds,
+        seconds=seconds + session.adjustment,
         steps=sum(not call["forced"] for call in session.calls),
         retrieved_tokens=sum(entry["retrieved_tokens"] for entry in session.trace),
         evidence_tokens=sum(entry["evidence_tokens"] for entry in session.trace),

@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage
-from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 _WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for it
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
 
-# Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
-described = with_config(ConfigDict(use_attribute_docstrings=True))
 
-
-@described
 class ModelCall(TypedDict):
     """One model call; the provider reports the tokens, which are zero if it reports none."""
 
@@ -44,7 +39,6 @@ class ModelCall(TypedDict):
     """Tokens of the reply that are reasoning."""
 
 
-@described
 class Usage(TypedDict):
     """The sums over a question's model calls."""
 

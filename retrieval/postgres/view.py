@@ -85,9 +85,9 @@ class PostgresView(KeywordTables):
             return self.load_matrix().nearest(vector, count)
         proposed, generation = self._pool.run(lambda session: self._propose(session, vector, count))
         self._check_age(generation)
-        # Ties come in the order of the chunks' ids.
-        rows = [(number, [place], unpack(blob, self.settings)) for _, number, place, blob in sorted(proposed)]
-        return SentenceMatrix.build(rows, self.settings.dimension).nearest(vector, count)
+        proposed.sort()  # ties come in the order of the chunks' ids
+        vectors = unpack(b"".join(row[3] for row in proposed), self.settings)
+        return SentenceMatrix.of([row[1:3] for row in proposed], vectors).nearest(vector, count)
 
     def load_matrix(self) -> SentenceMatrix:
         """Return all vectors in one matrix, read at the first use."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import json
 import math
 import shlex
 import threading
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from itertools import accumulate
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords
-from arag.retrieval.storage import ChunkVectors, KeywordRanking, SentenceMatch, View, batches
+from arag.retrieval.storage import KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
 from arag.retrieval.store.derived import graph_folder, keyword_file
@@ -125,7 +126,7 @@ class FolderView(Database, View):
                 return self.nearest(vector, count)
             inside = [place for place in places if self._allowed is None or place[0] in self._allowed]
             if len(inside) >= count:
-                return SentenceMatrix.build(self._read_places(inside), self.settings.dimension).nearest(vector, count)
+                return self._read_places(inside).nearest(vector, count)
             wanted *= 4
         return self._compare_all(vector, count)  # what is nearest lies outside
 
@@ -152,16 +153,21 @@ class FolderView(Database, View):
         settings = self.settings
         return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.dimension, settings.sentences)
 
-    def _read_places(self, places: Iterable[tuple[int, int]]) -> Iterator[ChunkVectors]:
-        """Yield the vectors of sentences, given by their chunks' numbers and their positions, by chunk id."""
-        positions: dict[int, set[int]] = {}
-        for number, position in places:
-            positions.setdefault(number, set()).add(position)
-        select = f"SELECT id, number, vectors FROM {self.chunks_table} JOIN vectors USING (number)"
-        for _, number, blob in sorted(self.query_among(select, "chunks.number", positions)):
-            vectors = self._parse_vectors(number, blob)
-            some = sorted(positions[number].intersection(range(len(vectors))))
-            yield number, some, vectors[some].astype(np.float32)
+    def _read_places(self, places: Sequence[tuple[int, int]]) -> SentenceMatrix:
+        """Read the vectors of sentences, given by their chunks' numbers and their positions, by chunk id."""
+        dimension = self.settings.dimension
+        size = dimension * np.dtype(np.float16).itemsize
+        rows = self.query(
+            "SELECT id, number, position, substr(vectors, 1 + position * ?, ?) FROM "
+            "(SELECT json_extract(value, '$[0]') AS number, json_extract(value, '$[1]') AS position FROM json_each(?)) "
+            f"JOIN {self.chunks_table} USING (number) JOIN vectors USING (number)",
+            size,
+            size,
+            json.dumps(places),
+        )
+        rows = sorted(row for row in rows if len(row[3]) == size)
+        vectors = np.frombuffer(b"".join(row[3] for row in rows), np.float16).reshape(-1, dimension)
+        return SentenceMatrix.of([row[1:3] for row in rows], vectors.astype(np.float32))
 
     def _compare_all(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Compare a vector with all sentences, those of some chunks at a time."""

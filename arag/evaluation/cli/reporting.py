@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.running import load_patient, preparing, show_written, write_report
+from arag.evaluation.cli.running import load_without_retries, preparing, show_written, write_report
 from arag.options import IndexOption, JsonOption
 from arag.terminal import FAILED, out, print_json
 
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="One or more run folders.")],
     target: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where to write it; needed for several runs. Default: the run folder."
-        ),
+        Path | None, typer.Option("--out", metavar="DIR", help="Where to write it. Default: the folder of the run.")
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="The method to compare the others of one run with.")
@@ -50,7 +46,7 @@ def failures(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
     index: IndexOption,
     judge: Annotated[
-        str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
+        str | None, typer.Option(help="provider:model that diagnoses what the records do not show.")
     ] = None,
 ) -> None:
     """Find why methods that search answer wrongly (paper, Figure 5), and write it to DIR/failures.csv.
@@ -70,24 +66,21 @@ def failures(
     with open_index(index) as searched:
         for name, records in load_records(folder).items():
             wrong += find_failures(name, plan.methods[name].iterative, list(records.values()), searched)
-        for place, failure in enumerate(wrong):
-            row = known.get((failure.method, failure.record["question_id"]))
-            if row and row["cause"]:
-                decided, why = row.get("decided_by") or "", row.get("why") or ""
-                wrong[place] = replace(failure, cause=row["cause"], decided_by=decided, why=why)
+        for failure in wrong:
+            if row := known.get((failure.method, failure.record["question_id"])):
+                failure.decide(row["cause"], row.get("decided_by") or "", row.get("why") or "")
         if judge is not None:
             store = Store(folder)
-            model = load_patient(judge).model_copy(update={"cache": CallCache(store)})
+            model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, progress=show))
-                wrong = session.side_by_side(
-                    lambda own, failure: failure if failure.cause else diagnose(failure, own), wrong, "Diagnoses"
-                )
+                undecided = [failure for failure in wrong if not failure.cause]
+                session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
     write_failures(wrong, folder)
     counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
         out.print(f"{name}: {cause}: {count:,}")
-    left = sum(1 for failure in wrong if not failure.cause)
+    left = sum(not failure.cause for failure in wrong)
     todo = "; fill in `cause` there and run this again" if left else ""
     out.print(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
     show_written(write_report([folder], folder))

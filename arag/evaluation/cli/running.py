@@ -31,32 +31,22 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from arag.evaluation.datasets import Question
-    from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab, Method
     from arag.evaluation.runs import Record
 
 _MAX_PROBLEMS = 3  # that are shown
-_RETRIES = 12  # of a model's client, over about a minute: rate limits are usual in experiments
 
 
 def run(
-    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
+    questions: Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold answers.")],
     index: IndexOption,
     method: Annotated[
-        list[str],
-        typer.Option("--method", help="A method, table1, ablation, or a module with METHODS; repeatable."),
+        list[str], typer.Option(help="A method, table1, ablation, or a module with METHODS; repeatable.")
     ],
     model: ModelOption = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="provider:model of a judge, for LLM-Acc. Default: none.")] = None,
     reasoning_effort: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reasoning-effort",
-            metavar="EFFORT",
-            help="low, medium, high, or what else the model accepts; several make a run for each.",
-        ),
+        list[str] | None, typer.Option(metavar="EFFORT", help="low, medium, ...; several make a run for each.")
     ] = None,
     model_option: ModelOptionsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")] = None,
@@ -66,18 +56,10 @@ def run(
         Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
     ] = "compact",
     max_steps: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--max-steps",
-            min=1,
-            help=f"A-RAG's steps at most, {DEFAULT_MAX_STEPS} by default; several make a run for each.",
-        ),
+        list[int] | None, typer.Option(min=1, help="A-RAG's steps at most, 15 by default; several make a run for each.")
     ] = None,
     max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="Begin no model call once this many US dollars are spent, earlier runs in the same folder included."
-        ),
+        float | None, typer.Option(help="Begin no call once this many US dollars are spent, by earlier runs as well.")
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -103,7 +85,6 @@ def run(
     from arag.evaluation.cache import CallCache, Store, store_folder
     from arag.evaluation.corpora import describe_contents, locate_gold, make_index
     from arag.evaluation.datasets import load_questions, name_dataset
-    from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab
     from arag.evaluation.plan import Plan, describe_method, open_run
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
@@ -115,13 +96,18 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_patient(judge) if judge else None
+    judge_model = load_without_retries(judge) if judge else None
     target = folder or Path("runs") / name_dataset(questions)
-    plans, models = {}, {}
-    for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
-        options = ({"reasoning_effort": effort} if effort else {}) | read_model_options(model_option)
-        models[target / name] = load_patient(model, **options)
-        plans[target / name] = Plan(
+    variants: dict[Path, tuple[int, dict[str, Any]]] = {}
+    for name, (steps, effort) in _list_variants(max_steps or [], reasoning_effort or []).items():
+        effort_option = {"reasoning_effort": effort} if effort else {}
+        variants[target / name] = steps, effort_option | read_model_options(model_option)
+    models = {place: load_without_retries(model, **options) for place, (_, options) in variants.items()}
+    for line in make_index(every, index):
+        err.print(line)
+    contents = describe_contents(index)
+    for place, (steps, options) in variants.items():
+        plan = Plan(
             questions=str(questions.resolve()),
             index=str(index.location.resolve() if isinstance(index.location, Path) else index.location),
             model=model,
@@ -130,61 +116,54 @@ def run(
             top_k=top_k,
             presentation=presentation,
             max_steps=steps,
+            contents=contents,
             methods={each.name: describe_method(each) for each in methods},
             asked=len(every[:limit]),
         )
-    for line in make_index(every, index):
-        err.print(line)
-    contents = describe_contents(index)
-    for place, plan in plans.items():  # which refuses another index, too
-        open_run(place, plan.model_copy(update={"contents": contents}))
+        open_run(place, plan)
     ledger, kept, summaries = Store(target), Store(store_folder(index.location)), []
     with open_index(index) as searched:
         asked = locate_gold(every[:limit], searched)
         gold = [document for question in asked for document in question.gold_documents]
         if gold and not any(map(searched.document, gold)):
             warn(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
-        for place, plan in plans.items():
+        for place, (steps, _) in variants.items():
             cache = CallCache(Store(place), ledger, max_cost)
             lab = Lab(
                 searched,
                 models[place].model_copy(update={"cache": cache}),
                 kept,
+                judge=judge_model.model_copy(update={"cache": cache}) if judge_model else None,
                 top_k=top_k,
                 presentation=presentation,
-                max_steps=plan.max_steps,
+                max_steps=steps,
                 at_once=concurrency,
                 announce=err.print,
             )
             preparing_model = models[place].model_copy(update={"cache": CallCache(kept, ledger, max_cost)})
-            judging = Judge(judge_model.model_copy(update={"cache": cache}), judge or "") if judge_model else None
             for each in methods:
-                summaries.append(_run(each, lab, preparing_model, asked, place, judging))
+                summaries.append(_run(each, lab, preparing_model, asked, place))
                 if not as_json:
-                    summary = summaries[-1]
-                    answered = f" {summary['answered']:,} of {len(asked):,} answered, {_describe(summary)}"
-                    out.print(styled((each.name, "bold"), answered))
+                    out.print(styled((each.name, "bold"), f" {_describe(summaries[-1])}"))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     try:
-        files = write_report(list(plans), target, pages=False)
+        files = write_report(list(variants), target, pages=False)
     except InputError as error:
         warn(f"No report: {error}")
         files = []
     if not as_json:
         show_written(files)
-    if any(summary["error"] or not summary["complete"] for summary in summaries):
+    if not all(summary["complete"] for summary in summaries):
         raise typer.Exit(FAILED)
 
 
-def _run(
-    method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path, judge: Judge | None
-) -> dict[str, Any]:
+def _run(method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path) -> dict[str, Any]:
     """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
     from arag.evaluation.plan import add_preparation
     from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
-    file, judged = record_file(folder, method.name), judge is not None
+    file, judged = record_file(folder, method.name), lab.judge is not None
     error: Exception | None = None
     try:
         if list_open(questions, file.read(), judged=judged):
@@ -192,38 +171,35 @@ def _run(
                 prepared, calls = prepare(method, lab, model)
                 add_preparation(folder, method.name, calls)
             with _answering(method.name, questions, file.read()) as show:
-                answer_questions(method, lab, prepared, questions, file, judge, show)
+                answer_questions(method, lab, prepared, questions, file, show)
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
     records = file.read()
     _show_problems(questions, records, error)
-    complete = not list_open(questions, records, judged=judged)
+    complete = error is None and not list_open(questions, records, judged=judged)
     summary = {"folder": str(folder), "method": method.name, **_summarise(questions, records)}
     return {**summary, "complete": complete, "error": error and str(error)}
 
 
-def load_patient(name: str, **options: Any) -> BaseChatModel:
-    """Return a model whose client waits out rate limits, if it can retry."""
+def load_without_retries(name: str, **options: Any) -> BaseChatModel:
+    """Return a model whose client does not wait out rate limits: sessions do, and count no pauses as seconds."""
     from arag.models.chat import load_model
 
     model = load_model(name, **options)
     can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
-    return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
+    return load_model(name, **options, max_retries=0) if can_retry else model
 
 
-def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:
-    """Return the runs for step limits and efforts: the folder's name, the steps and the effort of each.
+def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+    """Return the steps and the effort of each run, by the name of its folder.
 
     With several of both, steps vary with the model's own effort, and efforts with the default of steps.
     """
-    if len(steps) > 1 and len(efforts) > 1:
-        return [*_list_variants(steps, []), *_list_variants([], efforts)]
-    most, effort = next(iter(steps), DEFAULT_MAX_STEPS), next(iter(efforts), None)
-    if len(steps) > 1:
-        return [(f"max-steps-{each}", each, effort) for each in steps]
-    if len(efforts) > 1:
-        return [(f"effort-{each}", most, each) for each in efforts]
-    return [("", most, effort)]
+    most = steps[0] if len(steps) == 1 else DEFAULT_MAX_STEPS
+    effort = efforts[0] if len(efforts) == 1 else None
+    variants = {f"max-steps-{each}": (each, effort) for each in steps if len(steps) > 1}
+    variants |= {f"effort-{each}": (most, each) for each in efforts if len(efforts) > 1}
+    return variants or {"": (most, effort)}
 
 
 def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
@@ -271,15 +247,13 @@ def _answering(
     name: str, questions: Sequence[Question], records: dict[str, Record]
 ) -> Iterator[Callable[[Record], None]]:
     """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
-    columns = MofNCompleteColumn(), TextColumn("{task.fields[figures]}", markup=False)
-    with progress(*columns, transient=False) as bar:
+    with progress(TextColumn("{task.fields[figures]}", markup=False), transient=False) as bar:
         task = bar.add_task(name, total=len(questions), figures="")
 
         def show(record: Record) -> None:
             records[record["question_id"]] = record
-            if not bar.disable:
-                summary = _summarise(questions, records)
-                bar.update(task, completed=summary["answered"], figures=_describe(summary))
+            summary = _summarise(questions, records)
+            bar.update(task, completed=summary["answered"], figures=_describe(summary))
 
         yield show
 
@@ -290,17 +264,16 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
     Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
     """
     asked = [records[question.id] for question in questions if question.id in records]
-    answered = [record for record in asked if record["error"] is None]
-    judgements = [record["judgement"] for record in answered if record["judgement"] is not None]
+    failed = sum(record["error"] is not None for record in asked)
+    judgements = [judgement for record in asked if (judgement := record["judgement"])]
     verdicts = [judgement["correct"] for judgement in judgements if judgement["correct"] is not None]
-    failed = len(asked) - len(answered)
     prices = [record["cost"] for record in asked] + [judgement["cost"] for judgement in judgements]
     return {
         "questions": len(questions),
-        "answered": len(answered),
+        "answered": len(asked) - failed,
         "failed": failed,
         "judged": len(verdicts),
-        "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
+        "contain": sum(record["contain"] for record in asked) / len(asked) if failed < len(asked) else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
         "cost": None if None in prices else sum(price or 0 for price in prices),
     }
@@ -309,22 +282,26 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
 def _describe(summary: Mapping[str, Any]) -> str:
     accuracies = {"LLM-Acc": summary["correct"], "Contain-Acc": summary["contain"]}
     parts = [f"{name} {share:.1%}" for name, share in accuracies.items() if share is not None]
-    return ", ".join([*parts, "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"])
+    price = "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"
+    return ", ".join([f"{summary['answered']:,} of {summary['questions']:,} answered", *parts, price])
 
 
 def _show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
     """Print which questions have no answer or no verdict, and why, and what ended the run, if anything did."""
     asked = [records[question.id] for question in questions if question.id in records]
-    judged = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]
-    lines = [f"Failed: {record['question_id']}: {record['error']}" for record in asked if record["error"]]
-    lines += [f"Unjudged: {name}: {of['reason']}" for name, of in judged if of and of["correct"] is None]
+    lines = []
+    for record in asked:
+        judgement = record["judgement"]
+        if record["error"]:
+            lines.append(f"Failed: {record['question_id']}: {record['error']}")
+        elif judgement and judgement["correct"] is None:
+            lines.append(f"Unjudged: {record['question_id']}: {judgement['reason']}")
     for line in lines[:_MAX_PROBLEMS]:
         warn(line)
     if len(lines) > _MAX_PROBLEMS:
         warn(f"{len(lines) - _MAX_PROBLEMS:,} more such questions are in the records.")
     if error is not None:
-        missing = len(questions) - len(asked)
-        warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")
+        warn(f"The run ended, with {len(questions) - len(asked):,} questions not begun: {error}")
         if not isinstance(error, ARAGError | Timeout):  # whose message names the lock that another process has
             err.print("".join(traceback.format_exception(error)).rstrip())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.paper_tools import ChunkRead
@@ -23,7 +24,8 @@ class GraphMethod(Method):
 
     def answer(self, question: str, session: Session, prepared: Any) -> Answer:
         """Run the graph."""
-        state = prepared.invoke({"messages": [("user", question)]})
+        state = session.patiently(lambda: prepared.invoke({"messages": [("user", question)]}))
+        session.adjustment += stored_seconds(state["messages"])
         session.calls += state.get("model_calls", [])
         session.trace += state.get("trace", [])
         session.messages = state["messages"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from arag.errors import InputError
-from arag.evaluation.datasets import load_questions, name_dataset
+from arag.evaluation.datasets import name_dataset
 from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
 from arag.evaluation.runs import RecordFile
@@ -61,7 +61,7 @@ class Run:
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
-        plan, contents = self.plan, self.plan.contents or {}
+        plan, contents = self.plan, self.plan.contents
         settings = {
             "Model": ", ".join(self.models) or plan.model,
             "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()),
@@ -85,41 +85,36 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
         `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. What is unknown is NaN; failed
-        questions are wrong, and have no figures. Methods are in the paper's order, questions in that of their file.
+        questions are wrong. Methods are in the paper's order.
 
     Raises:
         InputError: A folder holds no run, or no records.
     """
-    folders = list({folder.resolve(): folder for folder in folders}.values())
-    plans = [load_plan(folder) for folder in folders]
-    rows = [row for number, folder in enumerate(folders) for row in _read_rows(folder, number, plans[number])]
+    runs, rows = [], []
+    for folder in {folder.resolve(): folder for folder in folders}.values():
+        plan = load_plan(folder)
+        own = list(_read_rows(folder, plan))
+        if not own:
+            raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
+        runs.append(Run(str(folder), folder, plan, sorted({name for row in own for name in row["models"]})))
+        rows += own
     frame = pd.DataFrame(rows)
-    models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
-    runs = list(map(Run, map(str, folders), folders, plans, models))
     subjects = [run.subject for run in runs]
     for run, subject in zip(runs, subjects, strict=True):
         run.name = subject if subjects.count(subject) == 1 else f"{subject}, {run.folder}"
-    frame["run"] = frame["run"].map({number: run.name for number, run in enumerate(runs)})
+    frame["run"] = frame["run"].map({str(run.folder): run.name for run in runs})
 
-    is_failed = frame["error"].notna()
     is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
     frame[["correct", *_SCORES]] = frame[["correct", *_SCORES]].astype(float)
-    frame.loc[is_failed, _SCORES] = 0.0
-    frame.loc[is_failed & is_judged, "correct"] = 0.0
-    figures = [*_FIGURES, *_TOKENS, "model_calls", "unusable", "cost"]
-    frame[figures] = frame[figures].astype(float).mask(is_failed)
+    frame.loc[frame["error"].notna() & is_judged, "correct"] = 0.0
     frame["cause"] = frame["cause"].where(frame["correct"].fillna(frame["contain"]) == 0)
-
     order = {title: place for place, title in enumerate(paper_results()["method"].unique())}
     frame["place"] = frame["title"].map(order).fillna(len(order))
-    numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
-    frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
-    frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return runs, frame
+    return runs, frame.sort_values("place", kind="stable").reset_index(drop=True)
 
 
-def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:
-    """Yield a row for each question and method of a run."""
+def _read_rows(folder: Path, plan: Plan) -> Iterable[dict[str, Any]]:
+    """Return a row for each question and method of a run."""
     rows, failures = {}, read_failures(folder)
     for file in sorted((folder / RECORDS).glob("*.jsonl")):
         for record in RecordFile(file).each():
@@ -129,29 +124,19 @@ def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]
             key = file.stem, record["question_id"]
             failure = failures.get(key)
             rows[key] = {
-                "run": number,
+                "run": str(folder),
                 "method": file.stem,
                 "title": plan.methods[file.stem].title,
-                **{name: record.get(name) for name in (*_TEXTS, *_SCORES, *_GOLD, *_FIGURES)},
+                **{name: record[name] for name in (*_TEXTS, *_SCORES, *_GOLD, *_FIGURES)},  # type: ignore[literal-required]
                 **{name: sum(call[name] for call in calls) if is_reported else None for name in _TOKENS},  # type: ignore[literal-required]
                 "correct": judgement and judgement["correct"],
                 "model_calls": len(calls),
-                "unusable": record.get("unusable", 0) / len(calls) if calls else None,
+                "unusable": record["unusable"] / len(calls) if calls else None,
                 "cost": cost(calls),
                 "models": {call["model"] for call in calls if call["model"]},
                 "cause": failure and (failure["cause"] or "undecided"),
             }
-    if not rows:
-        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-    yield from rows.values()
-
-
-def _list_questions(plan: Plan) -> list[str]:
-    """Return the ids of a run's questions in the order of their file, if it is still there."""
-    try:
-        return [question.id for question in load_questions(Path(plan.questions))]
-    except InputError:
-        return []
+    return rows.values()
 
 
 # --- the paper ---
@@ -168,9 +153,3 @@ def find_dataset(questions: str) -> str | None:
     file = PurePath(questions)
     words = re.split(r"[^a-z0-9]+", f"{file.stem} {file.parent.name}".lower())
     return next((_PAPERS_DATASETS[word] for word in words if word in _PAPERS_DATASETS), None)
-
-
-def find_model(models: Sequence[str]) -> str | None:
-    """Return the paper's model that all of these are, as their providers report them, or None."""
-    names = {re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model.lower()) for model in models}
-    return next((model for model in paper_results()["model"].unique() if names == {model.lower()}), None)

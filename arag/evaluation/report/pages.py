@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -15,9 +16,18 @@ from arag.errors import InputError
 from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
-from arag.evaluation.report.tables import INTERVALS, csv_rows, headline, overview_tables, run_tables
+from arag.evaluation.report.tables import (
+    COST,
+    EFFORT,
+    INTERVALS,
+    Interval,
+    csv_rows,
+    headline,
+    overview_tables,
+    run_tables,
+    show,
+)
 from arag.evaluation.runs import record_file
-from arag.models.prices import format_dollars
 from arag.page import render, trace_page
 from arag.retrieval.text import count
 from arag.terminal import progress
@@ -91,22 +101,21 @@ def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
+    """Return which methods have answers that are missing, failed or unjudged."""
     lines = []
     for run in runs:
-        some = frame[frame["run"] == run.name]
-        where = f"{run.name}: " if len(runs) > 1 else ""
-        counts = some.groupby("title", sort=False)["error"].agg(["size", "count"])
-        counts["missing"] = max(run.plan.asked, counts["size"].max()) - counts["size"]
-        for column, text in (
-            ("missing", "Not asked yet: {}. Run it again to go on."),
-            ("count", "Failed, and counted as wrong: {}. The next run tries them again."),
-        ):
-            of_each = [f"{title} {number:,}" for title, number in counts[column].items() if number]
-            if of_each:
-                lines.append(f"{where}{text.format(', '.join(of_each))}")
-        if some["correct"].notna().any() and (unjudged := int(some["correct"].isna().sum())):
-            lines.append(f"{where}Answers without a verdict, which LLM-Acc leaves out: {unjudged:,}.")
-    return lines
+        by_method = frame[frame["run"] == run.name].groupby("title", sort=False)
+        asked = max(run.plan.asked, by_method.size().max())
+        for title, some in by_method:
+            verdicts = some["correct"].count()
+            counts = {
+                "not asked yet": asked - len(some),
+                "failed, and counted as wrong": some["error"].count(),
+                "without a verdict, and left out of LLM-Acc": len(some) - verdicts if verdicts else 0,
+            }
+            if gaps := [f"{number:,} {what}" for what, number in counts.items() if number]:
+                lines.append(f"{title}{f' on {run.name}' if len(runs) > 1 else ''}: {'; '.join(gaps)}.")
+    return [*lines, "The next run goes on with these questions."] if lines else []
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
@@ -115,22 +124,19 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
             yield _Figure("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame)))
         yield from _draw_causes(runs[0], frame)
-    for title, label, course in _list_courses(runs):
-        some = frame[frame["run"].isin([run for _, run in course])]
-        yield _Figure(title, INTERVALS, plots.course(some, course, headline(some), label))
+    yield from _draw_courses(runs, frame)
 
 
-def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Yield runs that differ in nothing but steps or effort: a title, what varies, and its values with the runs."""
-    rows = [(r.name, r.subject, r.plan.max_steps, r.plan.model_options.get("reasoning_effort")) for r in runs]
-    table = pd.DataFrame(rows, columns=["run", "subject", "steps", "effort"])
-    table["effort"] = pd.Categorical(table["effort"], _EFFORTS, ordered=True)
-    for label, varied, fixed in (("maximum steps", "steps", "effort"), ("reasoning effort", "effort", "steps")):
-        for (subject, _), some in table.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
-            course = some.dropna(subset=varied).drop_duplicates(varied, keep="last").sort_values(varied)
-            if len(course) > 1:
-                values = map(str, course[varied])
-                yield f"Over {varied}: {subject}", label, list(zip(values, course["run"], strict=True))
+def _draw_courses(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
+    """Draw accuracy over steps or effort (paper, Figure 4), of runs that differ in nothing else."""
+    rows = [(run.subject, run.plan.max_steps, run.plan.model_options.get("reasoning_effort")) for run in runs]
+    settings = pd.DataFrame(rows, [run.name for run in runs], ["subject", "maximum steps", "reasoning effort"])
+    settings["reasoning effort"] = pd.Categorical(settings["reasoning effort"], _EFFORTS, ordered=True)
+    joined = frame.join(settings, on="run")
+    for varied, fixed in permutations(["maximum steps", "reasoning effort"]):
+        for (subject, _), some in joined.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
+            if len(some[varied].dropna().unique()) > 1:
+                yield _Figure(f"Over {varied}: {subject}", INTERVALS, plots.course(some, varied, headline(some)))
 
 
 def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:
@@ -154,11 +160,10 @@ def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:
 
 def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the questions with the results of all methods: their rows, a CSS class, a sign, and the run's page."""
-    ordered = frame.sort_values(["number", "question_id"], kind="stable")
-    verdicts = ordered[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
-    ordered["kind"] = verdicts.mask(ordered["error"].notna(), "failed")
+    verdicts = frame[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
+    shown = frame.assign(kind=verdicts.mask(frame["error"].notna(), "failed"))
     questions = []
-    for number, (_, some) in enumerate(ordered.groupby("question_id", sort=False), 1):
+    for number, (_, some) in enumerate(shown.groupby("question_id", sort=False), 1):
         rows = {row["title"]: row for row in some.to_dict("records")}
         results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
         for result in results:
@@ -166,8 +171,8 @@ def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
             result["page"] = f"{number}/{quote(result['method'])}.html" if "method" in result else ""
         kinds = {result["kind"] for result in results}
         question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
-        shown = {"number": number, "results": results, "are_same": len(kinds) == 1, "is_solved": "right" in kinds}
-        questions.append(question | shown)
+        marks = {"are_same": len(kinds) == 1, "is_solved": "right" in kinds}
+        questions.append({**question, **marks, "number": number, "results": results})
     return questions
 
 
@@ -186,16 +191,6 @@ def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str,
 
 def _figures(row: dict[str, Any]) -> list[str]:
     """Return a record's figures as texts."""
-    known = {name: value for name, value in row.items() if not isinstance(value, list | dict) and not pd.isna(value)}
-    forms: dict[str, Callable[[Any], str]] = {
-        "steps": lambda steps: count(int(steps), "step"),
-        "retrieved_tokens": "{:,.0f} tokens retrieved".format,
-        "evidence_tokens": "{:,.0f} of them evidence".format,
-        "seconds": "{:.1f} s".format,
-        "cost": format_dollars,
-        "gold_seen": "gold seen {:.0%}".format,
-        "gold_read": "gold read {:.0%}".format,
-        "stop_reason": lambda reason: reason.replace("_", " "),
-        "cause": "wrong: {}".format,
-    }
-    return [form(known[name]) for name, form in forms.items() if name in known]
+    shown = [(m.title, show(m, Interval(*[row[m.name]] * 3))) for m in (*EFFORT, COST) if not pd.isna(row[m.name])]
+    words = [("Ended", str(row["stop_reason"]).replace("_", " ")), ("Wrong", row["cause"])]
+    return [f"{title}: {text}" for title, text in [*shown, *words] if not pd.isna(text)]

@@ -40,12 +40,9 @@ def plane(frame: pd.DataFrame, measure: Measure) -> Markup:
 
     def paint(axes: Axes) -> None:
         for number, (title, some) in enumerate(frame.groupby("title", sort=False)):
-            tokens = interval(RETRIEVED, some)
-            means, errors = _percent([interval(measure, some)])
-            across = [[tokens.mean - tokens.low], [tokens.high - tokens.mean]]
-            axes.errorbar(
-                tokens.mean, means, xerr=across, yerr=errors, fmt="os^Dv"[number % 5], label=title, clip_on=False
-            )
+            tokens, across = _points([interval(RETRIEVED, some)])
+            means, errors = _points([interval(measure, some)], 100)
+            axes.errorbar(tokens, means, errors, across, fmt="os^Dv"[number % 5], label=title, clip_on=False)
         label = f"{measure.title}, percent"
         axes.set(xlabel="retrieved tokens a question", ylabel=label, xlim=(0, None), ylim=(0, 101))
 
@@ -64,24 +61,22 @@ def stacks(counts: pd.DataFrame, label: str) -> Markup:
     return _draw(1.4 + 0.42 * len(counts), paint)
 
 
-def course(frame: pd.DataFrame, settings: Sequence[tuple[str, str]], measure: Measure, label: str) -> Markup:
-    """Draw the accuracy of each method over a setting: steps, or the effort of reasoning (paper, Figure 4).
-
-    `settings` are its values in order, each with its run's name; `label` is its name.
-    """
+def course(frame: pd.DataFrame, setting: str, measure: Measure) -> Markup:
+    """Draw the accuracy of each method over a setting, a column of the frame (paper, Figure 4)."""
 
     def paint(axes: Axes) -> None:
         for title, some in frame.groupby("title", sort=False):
-            means, errors = _percent([interval(measure, some[some["run"] == run]) for _, run in settings])
-            axes.errorbar([value for value, _ in settings], means, yerr=errors, fmt="o-", capsize=3, label=title)
-        axes.set(ylabel=f"{measure.title}, percent", xlabel=label, ylim=(0, 101))
+            intervals = {str(value): interval(measure, rows) for value, rows in some.groupby(setting, observed=True)}
+            means, errors = _points([*intervals.values()], 100)
+            axes.errorbar([*intervals], means, errors, fmt="o-", capsize=3, label=title)
+        axes.set(ylabel=f"{measure.title}, percent", xlabel=setting, ylim=(0, 101))
 
     return _draw(3.4, paint)
 
 
-def _percent(intervals: Sequence[Interval]) -> tuple[Any, Any]:
-    """Return means in percent, and how far the intervals reach below and above them."""
-    means, lows, highs = 100 * np.array(intervals).T
+def _points(intervals: Sequence[Interval], scale: float = 1) -> tuple[Any, Any]:
+    """Return means, and how far the intervals reach below and above them."""
+    means, lows, highs = scale * np.array(intervals).T
     return means, [means - lows, highs - means]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from arag.evaluation.report.frame import EXPERIMENT, Run, find_model, paper_results
+from arag.evaluation.report.frame import EXPERIMENT, Run, paper_results
 from arag.models.prices import format_dollars
 
 NONE = "–"
@@ -29,7 +29,7 @@ class Measure(NamedTuple):
 
     name: str
     title: str
-    unit: Literal["yes or no", "share", "number", "tokens", "seconds", "dollars"]
+    unit: Literal["yes or no", "share", "number", "tokens", "dollars"]
     skips_gaps: bool = False
 
 
@@ -48,7 +48,7 @@ EVIDENCE = Measure("evidence_tokens", "Evidence tokens", "tokens")
 CALLS = Measure("model_calls", "Model calls", "number")
 COST = Measure("cost", "Cost", "dollars")
 STEPS = Measure("steps", "Steps", "number")
-SECONDS = Measure("seconds", "Seconds", "seconds", skips_gaps=True)
+SECONDS = Measure("seconds", "Seconds", "number")
 ACCURACY = (
     LLM_ACC,
     CONTAIN_ACC,
@@ -57,9 +57,9 @@ ACCURACY = (
     Measure("f1", "F1 with aliases", "share"),
 )
 EFFORT = (
-    Measure("gold_seen", "Gold seen", "share", skips_gaps=True),
-    Measure("gold_read", "Gold read", "share", skips_gaps=True),
-    Measure("gold_cited", "Gold cited", "share", skips_gaps=True),
+    Measure("gold_seen", "Gold seen, %", "share", skips_gaps=True),
+    Measure("gold_read", "Gold read, %", "share", skips_gaps=True),
+    Measure("gold_cited", "Gold cited, %", "share", skips_gaps=True),
     *(RETRIEVED, EVIDENCE, STEPS, CALLS, SECONDS),
 )
 COSTS = (
@@ -67,7 +67,7 @@ COSTS = (
     Measure("cached_tokens", "Cached tokens", "tokens"),
     Measure("output_tokens", "Output tokens", "tokens"),
     Measure("reasoning_tokens", "Reasoning tokens", "tokens"),
-    Measure("unusable", "Unusable replies", "share", skips_gaps=True),
+    Measure("unusable", "Unusable replies, %", "share", skips_gaps=True),
     COST,
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
@@ -75,13 +75,12 @@ _FORMS: dict[str, Callable[[float], str]] = {
     "dollars": format_dollars,
     "tokens": "{:,.0f}".format,
     "number": "{:,.2f}".format,
-    "seconds": "{:,.2f}".format,
 }
-_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
+_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for."
 
 
 class Table(NamedTuple):
-    """A table: its rows have a method or a run in the first column, and texts in all others."""
+    """A table of texts, whose rows are named by their methods or runs."""
 
     title: str
     rows: pd.DataFrame
@@ -109,20 +108,13 @@ def paired(first: pd.Series, second: pd.Series) -> tuple[int, Interval, float]:
         The number of questions; the mean difference, second minus first; and the two-sided p-value of a paired
         permutation test.
     """
-    both = pd.concat([first, second], axis=1, join="inner").dropna().astype(float)
-    difference = both.iloc[:, 1] - both.iloc[:, 0]
-    mean = difference.mean() if len(both) else 0.0
-    if len(both) < 2 or (difference == 0).all():
-        return len(both), Interval(mean, mean, mean), 1.0
-    test = stats.permutation_test(
-        [both.iloc[:, 1], both.iloc[:, 0]],
-        lambda one, other, axis: np.mean(one - other, axis=axis),
-        vectorized=True,
-        permutation_type="samples",
-        n_resamples=9_999,
-        rng=0,
-    )
-    return len(both), Interval(mean, *_bootstrap(difference)), float(test.pvalue)
+    difference = (second - first).dropna()
+    mean = difference.mean() if len(difference) else 0.0
+    if len(difference) < 2 or not difference.any():
+        return len(difference), Interval(mean, mean, mean), 1.0
+    # Of one sample, the signs are permuted.
+    test = stats.permutation_test([difference], np.mean, permutation_type="samples", n_resamples=9_999, rng=0)
+    return len(difference), Interval(mean, *_bootstrap(difference)), float(test.pvalue)
 
 
 def _bootstrap(values: pd.Series) -> tuple[float, float]:
@@ -148,17 +140,14 @@ def headline(frame: pd.DataFrame) -> Measure:
 
 def means(frame: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
     """Return the means of measures, a row for each method; measures that no method has are left out."""
-    table = pd.DataFrame(
-        {"Method": title} | {measure.title: show(measure, interval(measure, some)) for measure in measures}
-        for title, some in frame.groupby("title", sort=False)
-    )
-    return table.loc[:, (table != NONE).any()]
+    by_method = frame.groupby("title", sort=False)
+    table = pd.DataFrame({m.title: by_method.apply(lambda some, m=m: show(m, interval(m, some))) for m in measures})
+    return table.loc[:, (table != NONE).any()].rename_axis("Method")
 
 
 def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> list[Table]:
     """Return the tables of one run, the most important first; others are compared with the baseline, or the first."""
     first = baseline or frame["method"].iloc[0]
-    stops = pd.crosstab(frame["title"], frame["stop_reason"])
     tables = [
         Table(
             "Summary",
@@ -174,13 +163,12 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
         Table("Evidence and effort", means(frame, EFFORT), ["Over answered questions. Gold: documents or pages."]),
         Table("Tokens and cost a question", means(frame, COSTS), [_REPORTED]),
         _preparations(run),
-        Table("Stop reasons", stops.rename_axis("Method").reset_index()),
+        Table("Stop reasons", pd.crosstab(frame["title"].rename("Method"), frame["stop_reason"])),
         _methods(run, frame),
     ]
     if run.dataset:
-        table = Table(f"Beside the paper: {run.dataset}", beside_paper(frame, run.dataset), [EXPERIMENT])
-        tables.insert(-1, table)
-    return [table for table in tables if len(table.rows.columns) > 1]
+        tables.insert(-1, Table(f"Beside the paper: {run.dataset}", _accuracy([run], frame), [EXPERIMENT]))
+    return [table for table in tables if not table.rows.empty]
 
 
 def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
@@ -194,58 +182,43 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
             mean, low, high = (f"{100 * value:+.1f}" for value in difference)
             row = {"Method": other["title"].iloc[0], "Measure": measure.title, "Questions": f"{questions:,}"}
             rows.append({**row, "Difference": f"{mean} [{low}, {high}]", "p": f"{p:.3f}" if p >= 0.001 else "< 0.001"})
-    return pd.DataFrame(rows)
-
-
-def beside_paper(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Return our accuracy beside the paper's for a dataset, with its methods first."""
-    ours, theirs = means(frame, (LLM_ACC, CONTAIN_ACC)).set_index("Method"), _paper_accuracy(dataset)
-    order = dict.fromkeys([*theirs.index, *ours.index])
-    return _with_gaps(pd.concat([ours.add_suffix(" (ours)"), theirs], axis=1).reindex(order))
-
-
-def _paper_accuracy(dataset: str | None) -> pd.DataFrame:
-    """Return the paper's accuracy for a dataset as texts: a row for each method, a column for a measure and a model."""
-    some = paper_results()[paper_results()["dataset"] == dataset]
-    table = some.pivot_table(list(_COLUMNS), "method", "model", sort=False).map("{:.1f}".format, na_action="ignore")
-    table.columns = [f"{_COLUMNS[column].title} (paper, {model})" for column, model in table.columns]
-    return table
+    return pd.DataFrame(rows).set_index("Method") if rows else pd.DataFrame()
 
 
 def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
     """Return the tables of several runs (paper, Table 1): methods by dataset and model, their efforts and settings."""
-    accuracy: dict[str, pd.Series] = {}
-    efforts = []
-    for run in runs:
-        some = frame[frame["run"] == run.name]
-        efforts.append(means(some, (COST, STEPS, RETRIEVED, EVIDENCE, SECONDS)).assign(Run=run.name))
-        ours = means(some, (LLM_ACC, CONTAIN_ACC)).set_index("Method")
-        theirs, model = _paper_accuracy(run.dataset), find_model(run.models)
-        for measure in (LLM_ACC, CONTAIN_ACC):
-            if measure.title in ours:
-                accuracy[f"{run.name}: {measure.title}"] = ours[measure.title]
-                if (column := f"{measure.title} (paper, {model})") in theirs:
-                    accuracy[f"{run.dataset}: {column}"] = theirs[column]
-    settings = [{"Run": run.name, **run.describe(), "Folder": str(run.folder)} for run in runs]
-    rows = pd.DataFrame(accuracy)
-    known = dict.fromkeys([*paper_results()["method"], *frame["title"]])
-    tables = [
-        Table("Accuracy", _with_gaps(rows.reindex([title for title in known if title in rows.index])), [INTERVALS]),
-        Table("Cost and effort of a question", pd.concat(efforts).set_index("Run").reset_index().fillna(NONE)),
-        Table("Runs", pd.DataFrame(settings).fillna(NONE)),
+    efforts = {name: means(some, (COST, *EFFORT)) for name, some in frame.groupby("run", sort=False)}
+    settings = {run.name: {**run.describe(), "Folder": str(run.folder)} for run in runs}
+    return [
+        Table("Accuracy", _accuracy(runs, frame), [INTERVALS]),
+        Table("Cost and effort of a question", pd.concat(efforts, names=["Run"]).reset_index("Method").fillna(NONE)),
+        Table("Runs", _rows(settings).rename_axis("Run")),
     ]
-    return [table for table in tables if len(table.rows.columns) > 1]
 
 
-def _with_gaps(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with its index as the first column, and a sign in its gaps."""
-    return table.astype(object).fillna(NONE).rename_axis("Method").reset_index()
+def _accuracy(runs: Sequence[Run], frame: pd.DataFrame) -> pd.DataFrame:
+    """Return our accuracy beside the paper's on the same datasets: a row for each method, the paper's first."""
+    parts = {}
+    for run in runs:
+        parts[run.name] = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC))
+        if run.dataset:
+            some = paper_results()[paper_results()["dataset"] == run.dataset]
+            theirs = some.pivot_table(list(_COLUMNS), "method", "model", sort=False).map("{:.1f}".format)
+            theirs.columns = [f"{_COLUMNS[column].title} (paper, {model})" for column, model in theirs.columns]
+            parts[run.dataset] = theirs
+    table = pd.concat(parts, axis=1)
+    table.columns = [f"{name}: {title}" for name, title in table.columns]
+    titles = dict.fromkeys([*paper_results()["method"], *frame["title"]])
+    return table.reindex([title for title in titles if title in table.index]).fillna(NONE).rename_axis("Method")
+
+
+def _rows(rows: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(rows, orient="index").fillna(NONE).rename_axis("Method")
 
 
 def _preparations(run: Run) -> Table:
-    rows = [
-        {
-            "Method": facts.title,
+    rows = {
+        facts.title: {
             "Model calls": f"{work['model_calls']:,}",
             "Input tokens": f"{work['input_tokens']:,}",
             "Output tokens": f"{work['output_tokens']:,}",
@@ -253,18 +226,17 @@ def _preparations(run: Run) -> Table:
         }
         for facts in run.plan.methods.values()
         if (work := facts.preparation) and work["model_calls"]
-    ]
+    }
     note = "What the work before the first question costs in all, whether or not this run has paid for it."
-    return Table("Index-time work", pd.DataFrame(rows), [note])
+    return Table("Index-time work", _rows(rows), [note])
 
 
 def _methods(run: Run, frame: pd.DataFrame) -> Table:
     """Return what the methods do, with the marks of the paper's Table 4."""
     marks = {True: "✓", False: "✗", None: NONE}
     methods = [run.plan.methods[method] for method in frame["method"].unique()]
-    rows = [
-        {
-            "Method": facts.title,
+    rows = {
+        facts.title: {
             "What it does": facts.description,
             "Settings": ", ".join(f"{name} {value}" for name, value in facts.settings.items()) or NONE,
             "Autonomous strategy": marks[facts.autonomous],
@@ -272,10 +244,10 @@ def _methods(run: Run, frame: pd.DataFrame) -> Table:
             "Interleaved tool use": marks[facts.interleaved],
         }
         for facts in methods
-    ]
+    }
     notes = ["The last three columns are those of the paper's Table 4; the marks are our reading of each method."]
     notes += [f"{facts.title}: {facts.differs}" for facts in methods if facts.differs]
-    return Table("Methods", pd.DataFrame(rows), notes)
+    return Table("Methods", _rows(rows), notes)
 
 
 def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:

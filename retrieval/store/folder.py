@@ -28,11 +28,6 @@ class FolderStore:
         self.location = folder  # for messages
         self._folder = folder.absolute()  # in case the process changes its working directory
 
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
-        # Not Path.exists, which raises an error for a name that is too long.
-        return any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
-
     def settings(self) -> Settings:
         with closing(self.open()) as view:
             return view.settings
@@ -49,7 +44,7 @@ class FolderStore:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
             hint = f": make one with `arag ingest PATH... --index {self.location}`"
-            if os.path.exists(self._folder / DRAFT_FILE):  # noqa: PTH110 - see `exists`
+            if (self._folder / DRAFT_FILE).exists():
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
             raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
         except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
@@ -69,7 +64,9 @@ class FolderStore:
         """Open the next publication for writing, with the lock of the only writer; see `IndexStore.draft`."""
         from arag.retrieval.store.draft import FolderDraft
 
-        begun = None if self.exists() else begin()  # before there is a folder
+        # Path.exists raises an error for a name that is too long.
+        is_begun = any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
+        begun = None if is_begun else begin()  # before there is a folder
         self._make()
         with self._lock():
             with name_write_failures(self._folder):

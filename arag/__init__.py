@@ -31,25 +31,21 @@ if TYPE_CHECKING:
     from arag.retrieval.tools import make_tools as make_tools
 
 # Names are imported on first use, which keeps `import arag` fast.
-_HOMES = {
-    "ARAGAgent": "arag.graph.graph",
-    "ARAGError": "arag.errors",
-    "Context": "arag.graph.context",
-    "Index": "arag.retrieval.index",
-    "Scope": "arag.retrieval.scope",
-    "aingest": "arag.ingest.pipeline",
-    "copy_index": "arag.ingest.copying",
-    "create_arag_agent": "arag.graph.graph",
-    "ingest": "arag.ingest.pipeline",
-    "load_embedder": "arag.models.embedders",
-    "load_model": "arag.models.chat",
-    "make_mcp_server": "arag.mcp",
-    "make_tools": "arag.retrieval.tools",
-    "open_index": "arag.retrieval.index",
-    "run_ingest": "arag.ingest.pipeline",
-    "serve_mcp": "arag.mcp",
-    "trace_page": "arag.page",
+_NAMES = {
+    "arag.errors": ["ARAGError"],
+    "arag.graph.context": ["Context"],
+    "arag.graph.graph": ["ARAGAgent", "create_arag_agent"],
+    "arag.ingest.copying": ["copy_index"],
+    "arag.ingest.pipeline": ["aingest", "ingest", "run_ingest"],
+    "arag.mcp": ["make_mcp_server", "serve_mcp"],
+    "arag.models.chat": ["load_model"],
+    "arag.models.embedders": ["load_embedder"],
+    "arag.page": ["trace_page"],
+    "arag.retrieval.index": ["Index", "open_index"],
+    "arag.retrieval.scope": ["Scope"],
+    "arag.retrieval.tools": ["make_tools"],
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_HOMES)
 
 # The first import of a package binds its name here, later ones do not: `arag.ingest` then is the function.

@@ -49,9 +49,6 @@ class Child:
     def __init__(self, module: str, *, memory_bytes: int | None = None) -> None:
         self._module = module
         self._memory_bytes = memory_bytes or 0
-        self._memory_limit = (
-            f"it may use {memory_bytes / 1e6:,.0f} MB of memory" if memory_bytes else "no memory is left"
-        )
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -75,17 +72,15 @@ class Child:
             process = self._start()
             try:
                 _send(self._connection, request)
-                kind, result = _receive(self._connection)
+                has_failed, result = _receive(self._connection)
             except (EOFError, OSError):  # it has ended
                 code = process.wait()
                 self._end()
-                raise ChildError(self._describe_end(code, seconds)) from None
+                raise ChildError(self._describe_end(code)) from None
             except BaseException:  # such as Ctrl-C: the answer would be taken for that of the next call
                 self._end()
                 raise
-        if kind == "MemoryError":
-            raise ChildError(self._memory_limit)
-        if kind:
+        if has_failed:
             raise RaisedInChildError(result)
         return result
 
@@ -127,13 +122,12 @@ class Child:
             process.kill()
             process.wait()
 
-    def _describe_end(self, code: int, seconds: float) -> str:
-        if code == -signal.SIGALRM:
-            return f"it took longer than {seconds:g} seconds"
-        if code == -signal.SIGPROF:
-            return "it took more processor time than it may use"
+    def _describe_end(self, code: int) -> str:
+        if code in {-signal.SIGALRM, -signal.SIGPROF}:
+            return "it took longer than it may"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"its process crashed ({how})" + (f"; {self._memory_limit}" if self._memory_bytes else "")
+        limit = f"; it may use {self._memory_bytes / 1e6:,.0f} MB of memory" if self._memory_bytes else ""
+        return f"its process crashed ({how}){limit}"
 
 
 def serve(module: str, memory_bytes: int, connection: Connection) -> None:
@@ -148,9 +142,11 @@ def serve(module: str, memory_bytes: int, connection: Connection) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)  # also ends this process if it hangs and the other has died
         try:
             functions = {function.__name__: function for function in import_module(module).SERVED}
-            reply = _pack(["", functions[name](*arguments)])
+            reply = _pack([False, functions[name](*arguments)])
+        except MemoryError:
+            os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does it; the next call starts with empty memory
         except BaseException as error:  # noqa: BLE001 - panics of Rust are not derived from Exception
-            reply = _pack([type(error).__name__, str(error)])
+            reply = _pack([True, str(error)])
         signal.setitimer(signal.ITIMER_REAL, 0)
         _send(connection, reply)
 

@@ -19,8 +19,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
-from arag.errors import ARAGError, InputError, ModelError
-from arag.models.chat import is_from_model
+from arag.errors import ARAGError, InputError
+from arag.models.chat import naming_failures
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
@@ -104,12 +104,8 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
     @tool
     async def ask(question: Annotated[str, "The question, with all that is needed to understand it."]) -> str:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
-        try:
+        with naming_failures("the model"):
             state = await agent.ainvoke({"messages": [HumanMessage(mend_characters(question))]})
-        except Exception as error:
-            if not is_from_model(error):
-                raise
-            raise ModelError(f"the model failed: {error}") from error
         forced = "" if state["stop_reason"] == "answered" else f"\n\nThe answer was forced: {state['stop_reason']}."
         sources = [
             f"\n[{citation['chunk_id']}] {citation['document']['title'] if citation['document'] else ''}"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arag.errors import InputError
+from arag.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
-    from arag.retrieval.scope import Scope
     from arag.retrieval.storage import IndexStore
 
 
@@ -40,12 +40,12 @@ else:
     ]
 
 ModelOption = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--model",
         "-m",
-        help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or extractive, the built-in "
-        "model. Default: $ARAG_MODEL, then extractive.",
+        envvar=MODEL_VARIABLE,
+        help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or the built-in one.",
     ),
 ]
 ModelOptionsOption = Annotated[
@@ -74,11 +74,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 def read_model_options(pairs: Sequence[str] | None) -> dict[str, Any]:
     """Return the options of the model's class; an API key is refused, which the list of processes would show."""
-    if any("api_key" in pair.partition("=")[0] for pair in pairs or ()):
-        raise InputError(
-            "--model-option: others could see an API key on the command line; set an environment variable instead"
-        )
-    return read_pairs("--model-option", pairs or (), "temperature=0")
+    options = read_pairs("--model-option", pairs or (), "temperature=0")
+    if any("api_key" in name for name in options):
+        raise InputError("--model-option: others could see an API key there; set an environment variable instead")
+    return options
 
 
 def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any]:
@@ -95,10 +94,10 @@ def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any
     return values
 
 
-def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | None:
-    """Return the scope that --where and --documents give, or None if neither is given; else raise an InputError."""
-    if where is None and not documents:
-        return None
+@contextmanager
+def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+    """Open an index, limited to what --where and --documents allow."""
+    from arag.retrieval.index import open_index
     from arag.retrieval.scope import Scope
 
     conditions = None
@@ -107,14 +106,8 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
             conditions = json.loads(where)
         if not isinstance(conditions, dict):
             raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
-    return Scope(where=conditions, documents=documents or None)
-
-
-@contextmanager
-def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
-    """Open an index, limited to what --where and --documents allow."""
-    from arag.retrieval.index import open_index
-
-    scope = read_scope(where, documents)
     with open_index(index) as opened:
-        yield opened if scope is None else opened.limited_to(scope)
+        if where is None and not documents:
+            yield opened
+        else:
+            yield opened.limited_to(Scope(where=conditions, documents=documents or None))

@@ -22,7 +22,7 @@ from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total, total_retrieval
-from arag.retrieval.render import name_place
+from arag.retrieval.render import name_pages
 from arag.retrieval.text import count, shorten
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
@@ -119,7 +119,10 @@ def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
 
 def _read_step(reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
     """Return what a step shows: the reply, its figures, and its calls with their results."""
-    thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
+    try:
+        thoughts = [str(block.get("reasoning") or "") for block in reply.content_blocks if block["type"] == "reasoning"]
+    except (KeyError, TypeError, ValueError, AttributeError):  # LangChain cannot read all that it stores
+        thoughts = []
     return {
         "text": reply.text.strip(),
         "reasoning": "\n\n".join(thoughts).strip(),
@@ -175,7 +178,7 @@ _TEMPLATES = Environment(
 )
 _TEMPLATES.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": shorten}
 _TEMPLATES.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
-_TEMPLATES.filters |= {"pages": partial(name_place, None, None)}
+_TEMPLATES.filters |= {"pages": name_pages}
 _TEMPLATES.tests["web_address"] = is_web_address
 
 

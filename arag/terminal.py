@@ -81,7 +81,7 @@ def print_json(value: Any) -> None:
     print(_OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], text))  # noqa: T201 - a console would wrap it
 
 
-def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = False) -> Progress:
+def progress(*columns: ProgressColumn, transient: bool = True) -> Progress:
     """Return progress bars for stderr; `transient` ones vanish in the end. They need a terminal."""
     return Progress(
         TextColumn("{task.description}", markup=False),
@@ -92,5 +92,5 @@ def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = Fa
         TimeRemainingColumn(),
         console=err,
         transient=transient,
-        disable=hidden or not err.is_terminal,
+        disable=not err.is_terminal,
     )

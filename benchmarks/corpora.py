@@ -1,9 +1,9 @@
 """Ingests real corpora and measures what the searches find and what the extractive model answers.
 
-    python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--work DIR]
+    python benchmarks/corpora.py --data DIR [--work DIR]
 
-Each folder in DIR holds `corpus.jsonl`, or a folder `corpus`, and, where there are questions, `questions.json`. With
-`supporting` (ids of the gold documents) the share of gold documents among the top 5 of each search is measured.
+DIR, or each folder in it, holds `corpus.jsonl`, or a folder `corpus`, and, where there are questions, `questions.json`.
+With `supporting` (ids of the gold documents) the share of gold documents among the top 5 of each search is measured.
 """
 
 from __future__ import annotations
@@ -97,16 +97,14 @@ def measure_answers(index: Index, questions: Sequence[dict[str, Any]], table: Ta
 
 
 def main() -> None:
-    """Measure the corpora that the command line names, or all."""
+    """Measure the corpora of a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--corpus", action="append")
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
-    corpora = find_corpora(options.data)
     with tempfile.TemporaryDirectory() as scratch:
-        for name in options.corpus or corpora:
-            measure(corpora[name], (options.work or Path(scratch)) / name)
+        for name, corpus in find_corpora(options.data).items():
+            measure(corpus, (options.work or Path(scratch)) / name)
 
 
 if __name__ == "__main__":

@@ -148,14 +148,10 @@ def _make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
     sentences = [Sentence(end - 1 - len(text), end - 1, embedded) for text, end in zip(texts, ends, strict=True)]
     whole = " ".join(texts)
     tokens = len(whole) // 4
-    return Chunk(f"d{number}:0", f"d{number}", 0, name(2 * number), whole, tuple(sentences), tokens, whole=True)
+    return Chunk(f"d{number}:0", f"d{number}", 0, name(2 * number), whole, tuple(sentences), tokens, parts=1)
 
 
 def write_chunks(file: Path, chunks: Iterable[tuple[str, str]]) -> None:
     """Write chunks, id and text, as the authors' code reads them."""
-    with file.open("w", encoding="utf-8") as out:
-        separator = "[\n"
-        for chunk_id, text in chunks:
-            out.write(separator + json.dumps({"id": chunk_id, "text": text}, ensure_ascii=False))
-            separator = ",\n"
-        out.write("\n]\n")
+    records = [{"id": chunk_id, "text": text} for chunk_id, text in chunks]
+    file.write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")

@@ -1,26 +1,23 @@
 """Replays recorded tool calls against the present tools, without a model: how much text they show, and its worth.
 
-    python benchmarks/replay.py record RUN [RUN ...] --to FILE [--questions FILE]
+    python benchmarks/replay.py record RUN [RUN ...] --to FILE
     python benchmarks/replay.py FILE --index DIR [--json OUT]
     python benchmarks/replay.py compare A.json B.json
     python benchmarks/replay.py --data DIR [--work DIR]
 
-`record` takes the calls from folders of `arag eval run`; the gold documents too, or else those of another questions
-file. A replay makes each question's calls in their order, with the conversation so far, as an agent would: whatever the
-tools then show, the calls stay the same. With `--data`, the files in `recorded` are replayed whose corpora are there; a
-corpus is as in `corpora.py`, and its index is kept in `--work`.
+`record` takes the calls and the gold documents from folders of `arag eval run`. A replay makes each question's calls in
+their order, with the conversation so far, as an agent would: whatever the tools then show, the calls stay the same.
+With `--data`, the files in `recorded` are replayed whose corpora are there; a corpus is as in `corpora.py`, and its
+index is kept in `--work`.
 
 - A unit of gold is a document or, where pages are known, a page. It is shown when a chunk of it is.
 - A call shows nothing new if all of its chunks were shown before, and none is shown in full for the first time.
-- A call's gold was in reach if the call before it, a search, finds all the gold that it newly shows in 20 results.
-- The text before a result's first chunk counts as rank 0.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -36,7 +33,7 @@ from langchain_core.tools import BaseTool
 from rich.console import Console
 from rich.table import Table
 
-from arag.evaluation.datasets import Source, load_questions
+from arag.evaluation.datasets import Source
 from arag.evaluation.plan import load_plan
 from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
@@ -44,10 +41,8 @@ from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import find_artifacts, make_tools
-from arag.retrieval.types import Hit
 
 RECORDED = Path(__file__).parent / "recorded"
-REACH = 20
 _NO_ARTIFACT: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "evidence_tokens": 0}  # of a result that is an error
 
 
@@ -57,8 +52,6 @@ class Replay:
 
     id: str
     counts: Counter[str] = field(default_factory=Counter)
-    ranks: dict[str, Counter[str]] = field(default_factory=dict)
-    """Hits, tokens and newly shown gold at each rank of each tool's results."""
     gold_shown: float | None = None
     calls_until_all: int | None = None
     """Calls until all gold is shown."""
@@ -66,19 +59,17 @@ class Replay:
     """Whether the gold that holds the answer is shown; all gold if none of it holds the answer word for word."""
 
 
-def record_calls(runs: Sequence[Path], questions: Path | None = None) -> Iterator[dict[str, Any]]:
+def record_calls(runs: Sequence[Path]) -> Iterator[dict[str, Any]]:
     """Yield the calls and the gold of each question that A-RAG answered in runs."""
-    by_id = {question.id: question for question in load_questions(questions)} if questions else {}
     for run in runs:
         for record in load_records(run).get("arag", {}).values():
             if record["error"] is None:
-                question = by_id.get(record["question_id"])
                 yield {
                     "corpus": Path(load_plan(run).index).name,
                     "id": record["question_id"],
                     "question": record["question"],
                     "answers": [record["answer"], *record["aliases"]],
-                    "gold": [*(question.gold_pages or question.gold_documents)] if question else find_gold(record),
+                    "gold": find_gold(record),
                     "calls": [{"tool": entry["tool"], "args": entry["arguments"]} for entry in record["trace"]],
                 }
 
@@ -114,7 +105,7 @@ def _replay_question(
     shown: set[str] = set()
     seen: set[Source] = set()  # of the gold
     for number, recorded_call in enumerate(recorded["calls"], start=1):
-        name, before = recorded_call["tool"], messages[-1]
+        name = recorded_call["tool"]
         call = ToolCall(name=name, args=recorded_call["args"], id=str(number), type="tool_call")
         answer = _call(tools, call, messages)
         messages += [AIMessage("", tool_calls=[call]), answer]
@@ -128,17 +119,11 @@ def _replay_question(
                 "evidence tokens": artifact["evidence_tokens"],
                 "tokens of results": tokens,
                 "calls that show nothing new": int(not artifact["new_chunks"] and shown.issuperset(chunk_ids)),
-                "calls whose new gold was in reach": int(bool(gained) and gained <= _find_reach(index, before)),
                 f"{name}: calls": 1,
                 f"{name}: errors": is_error,
                 f"{name}: tokens of results": tokens,
             }
         )
-        for rank, (chunk_id, text) in enumerate(split_blocks(answer.text, chunk_ids)):
-            new = (find_sources(index, [chunk_id]) & gained) - seen
-            seen |= new
-            counts = result.ranks.setdefault(f"{name} {rank:02}", Counter())
-            counts.update({"hits": 1, "tokens": count_tokens(text), "new gold": len(new)})
         shown.update(chunk_ids)
         seen |= gained
         if gained and seen == gold:
@@ -158,40 +143,14 @@ def _call(tools: Mapping[str, BaseTool], call: ToolCall, messages: Sequence[AnyM
     return answer
 
 
-def split_blocks(text: str, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Split a tool's result at the lines that begin with the id of a chunk shown.
-
-    Returns:
-        The text before the first of them, with an empty id; then the chunks' ids and texts, best first.
-    """
-    if not chunk_ids:
-        return [("", text)]
-    before, *parts = re.split(rf"(?m)^(?=\[({'|'.join(map(re.escape, chunk_ids))})\])", text)
-    return [("", before), *zip(parts[::2], parts[1::2], strict=True)]
-
-
-def _find_reach(index: Index, before: AnyMessage) -> set[Source]:
-    """Return what the search whose result a message is would find with more results; nothing for other messages."""
-    hits: list[Hit] = []
-    for artifact in find_artifacts([before]):  # none of an error
-        if before.name == "keyword_search":
-            hits += index.keyword_search(artifact["query"], REACH).hits
-        elif before.name == "semantic_search":
-            hits += [hit for query in artifact["query"] for hit in index.semantic_search(query, REACH).hits]
-    return find_sources(index, [hit.chunk_id for hit in hits])
-
-
 # --- figures ---
 
 
 def summarise(replays: Sequence[Replay]) -> dict[str, Any]:
     """Return the figures of a replay as plain values, by their names in the table."""
     total: Counter[str] = Counter()
-    ranks: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in replays:
         total.update(one.counts)
-        for place, counts in one.ranks.items():
-            ranks[place].update(counts)
     golden = [one for one in replays if one.gold_shown is not None]
     complete = [one.calls_until_all for one in golden if one.calls_until_all is not None]
     figures: dict[str, float | None] = {"questions": len(replays)}
@@ -207,7 +166,7 @@ def summarise(replays: Sequence[Replay]) -> dict[str, Any]:
         **{name: total[name] for name in total if ":" not in name},
         **{name: total[name] for name in sorted(total) if ":" in name},
     }
-    return {"figures": figures, "ranks": dict(sorted(ranks.items())), "questions": [vars(one) for one in replays]}
+    return {"figures": figures, "questions": [vars(one) for one in replays]}
 
 
 def show(summaries: Mapping[str, Mapping[str, Any]]) -> None:
@@ -219,15 +178,9 @@ def show(summaries: Mapping[str, Mapping[str, Any]]) -> None:
         if len(values) == 2:
             values.append(None if None in values else values[1] - values[0])
         table.add_row(name, *map(_write, values))
-    kinds = ("hits", "tokens", "new gold")
-    ranks = Table("tool and rank", *(f"{kind}\n{name}" for kind in kinds for name in summaries))
-    for place in sorted({place for summary in summaries.values() for place in summary["ranks"]}):
-        counts = [summary["ranks"].get(place, {}) for summary in summaries.values()]
-        ranks.add_row(place, *(_write(count.get(kind)) for kind in kinds for count in counts))
-    for each in (table, ranks):
-        for column in each.columns[1:]:
-            column.justify = "right"
-        Console(width=120).print(each)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    Console(width=120).print(table)
 
 
 def _write(value: float | None) -> str:
@@ -263,9 +216,8 @@ def main() -> None:
     if command == "record":
         parser.add_argument("runs", nargs="+", type=Path)
         parser.add_argument("--to", type=Path, required=True)
-        parser.add_argument("--questions", type=Path, help="take the gold from here")
         options = parser.parse_args(sys.argv[2:])
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs, options.questions)]
+        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs)]
         options.to.write_text("".join(lines), encoding="utf-8")
         print(f"{len(lines)} questions: {options.to}")
     elif command == "compare":

@@ -47,7 +47,7 @@ from arag.graph.state import (
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
+from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_held
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
@@ -278,7 +278,7 @@ class _Loop:
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
         run = find_run(split_turn(messages)[1])
-        read = union(state.get("read_chunks"), find_read_chunks(messages, index))
+        read = union(state.get("read_chunks"), find_held(messages, index).chunks)
         answer = reply.text.strip()
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {

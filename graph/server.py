@@ -28,7 +28,7 @@ from starlette.websockets import WebSocketClose
 from arag.errors import InputError
 from arag.graph.context import make_loader
 from arag.graph.graph import build_graph
-from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
+from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.scope import Scope
 

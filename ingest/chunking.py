@@ -39,7 +39,7 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) 
             text=text,
             sentences=_make_findable(sentences),
             tokens=count([text])[0],
-            whole=len(parts) == 1,
+            parts=len(parts),
             pages=pages,
         )
         for ordinal, (chunk_id, text, sentences, pages) in enumerate(parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from arag.retrieval.text import fold
-from arag.retrieval.types import Table
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 SEPARATOR = " > "
@@ -57,13 +56,13 @@ class Outline:
         """Go on outside of tables."""
         self._header = ""
 
-    def enter_row(self, row: str, following: str) -> Table:
-        """Go on to a row with a line after it, and return its table, with its header unless the row has it."""
+    def enter_row(self, row: str, following: str) -> str:
+        """Go on to a row with a line after it, and return its table's header unless the row has it."""
         cells = _split(row)
         if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
             self._header = fold(row).strip("| ")
-            return Table("", "")
-        return Table("", "" if _names_cells(_split(self._header), row) else self._header)
+            return ""
+        return "" if _names_cells(_split(self._header), row) else self._header
 
 
 def is_heading_line(line: str) -> bool:

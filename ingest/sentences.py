@@ -77,7 +77,7 @@ class _Block:
 
 
 def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
-    """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
+    """Find the sentences of a text, with the headings that they stand under and the headers of their tables.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
     between sentences. The title is a heading if the text begins with it.
@@ -91,11 +91,11 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
             heading = outline.enter(block.level, line) if block.level else outline.path
             sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
         else:
-            table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
+            header = outline.enter_row(line, text[following.start : following.end]) if block.is_row else ""
             if not block.is_row and len(line) > _MAX_HEADING:
                 outline.leave_table()
             sentences += (
-                Sentence(start, end, any(map(str.isalnum, text[start:end])), heading, table)
+                Sentence(start, end, any(map(str.isalnum, text[start:end])), heading, header)
                 for start, end, heading in _split_block(text, block, outline)
             )
     return sentences

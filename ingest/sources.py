@@ -185,7 +185,7 @@ class SourceReader:
 
     def _read_file(self, file: _File) -> Iterator[Document | Problem]:
         ending, before = file.path.suffix.lower(), self.bytes
-        holds_records = ending in RECORD_READERS and ending not in self._readers.own
+        holds_records = ending in RECORD_READERS and not self._readers.knows(file.path)
         read = RECORD_READERS[ending] if holds_records else self._read_whole
         try:
             for item, end in read(file.path, file.id):

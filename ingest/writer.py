@@ -30,7 +30,7 @@ from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors, batches
-from arag.retrieval.tokens import TokenCounter, load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import count_batch, name_tokenizer, warn_of_estimates
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 
@@ -84,7 +84,6 @@ class IndexWriter:
         draft: Draft,
         settings: Settings,
         embedder: Embedder,
-        counter: TokenCounter,
         location: Path | str,
         meter: Meter,
     ) -> None:
@@ -94,7 +93,6 @@ class IndexWriter:
         self.written: set[str] = set()
         self.problems: dict[str, Problem] = {}
         self._embedder = embedder
-        self._counter = counter
         self._location = location
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
@@ -181,8 +179,7 @@ class IndexWriter:
 
     def _cut(self, document: Document, fingerprint: str) -> None:
         """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
-        count = self._counter.count_batch
-        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
+        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count_batch)
         metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
         record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
         sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
@@ -267,7 +264,7 @@ def open_writer(
         InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)
-    counter = load_token_counter()
+    tokenizer = name_tokenizer()
 
     def begin() -> Settings:
         nonlocal chosen
@@ -275,16 +272,16 @@ def open_writer(
         meter.report("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
         meter.report("embedding")
-        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
+        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer)
 
     with store.draft(begin) as draft:
-        if not draft.settings.documents or draft.settings.tokenizer != counter.name:
+        if not draft.settings.documents or draft.settings.tokenizer != tokenizer:
             warn_of_estimates()
-        settings = replace(draft.settings, tokenizer=counter.name)
+        settings = replace(draft.settings, tokenizer=tokenizer)
         if chunk_tokens is not None:
             settings = replace(settings, chunk_tokens=chunk_tokens)
         checked = choose_embedder(chosen, settings.embedder, store.location)
-        with closing(IndexWriter(draft, settings, checked, counter, store.location, meter)) as writer:
+        with closing(IndexWriter(draft, settings, checked, store.location, meter)) as writer:
             try:
                 yield writer
             except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise, zip_longest
 
-from arag.retrieval.text import CUT, bare_title, fold, is_title, lower, searchable, words
+from arag.retrieval.text import CUT, bare_title, fold, is_title, lower, searchable, without_title, words
 from arag.retrieval.types import Chunk, Excerpt, ShownSentence
 
 # Cosine similarities. A gap is how much less similar something is than the best.
@@ -55,14 +55,11 @@ def for_keywords(
     apart_words: Sequence[str] = (),
     *,
     is_best: bool = False,
-) -> tuple[Excerpt, int]:
+) -> Excerpt:
     """Choose the sentences with the most keywords until each keyword has one; then up to three in all.
 
     Words of keywords that the chunk holds only apart from each other have a sentence, too. If the chunk is one of the
     best, more is shown of a long document, around the first sentence. `holding` is how many chunks hold each keyword.
-
-    Returns:
-        The excerpt, and how many further sentences hold a keyword.
     """
     matches = _find_keywords(chunk, keywords, apart_words)
     title = bare_title(chunk.title)
@@ -89,19 +86,14 @@ def for_keywords(
     if is_best:
         shown |= _expand(chunk, anchors[:1], window=True)
     offsets = {p: min(matches[p].items(), key=lambda match: holding.get(match[0], 0))[1] for p in matched}
-    return _make_excerpt(chunk, shown, matched, offsets=offsets), len(matches.keys() - shown)
+    return _make_excerpt(chunk, shown, matched, offsets=offsets)
 
 
-def for_query(
-    chunk: Chunk, similarities: Mapping[int, float], query: str, *, is_best: bool = False
-) -> tuple[Excerpt, int]:
+def for_query(chunk: Chunk, similarities: Mapping[int, float], query: str, *, is_best: bool = False) -> Excerpt:
     """Choose the two sentences nearest to a query, and rows of tables whose labels are in it.
 
     If the chunk is one of the best, a short document is shown whole, and more of a long one around each sentence. The
     similarities are those of the sentences that were found, by position.
-
-    Returns:
-        The excerpt, and how many further sentences were found.
     """
     rated = _rate(chunk, similarities, query)
     first = max(similarities, key=lambda p: (similarities[p], -p))
@@ -113,8 +105,7 @@ def for_query(
     long = [p for p in shown if len(chunk.sentence_text(p)) > _MAX_SENTENCE_CHARACTERS]
     places = {p: find_rarest(_sentence(chunk, p), query) for p in long}
     offsets = {p: place.start() for p, place in places.items() if place is not None}
-    excerpt = _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
-    return excerpt, len(similarities.keys() - shown)
+    return _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
 
 
 def for_opening(chunk: Chunk) -> Excerpt:
@@ -192,9 +183,7 @@ def _lacks_subject(chunk: Chunk, position: int) -> bool:
 
 def _is_short(chunk: Chunk) -> bool:
     """Return whether a chunk is a whole, short document; its title, which is shown anyway, does not count."""
-    first, _, rest = chunk.text.partition("\n")
-    body = rest if is_title(first, chunk.title) else chunk.text
-    return chunk.whole and len(body.strip()) <= _MAX_SHORT_CHARACTERS
+    return chunk.whole and len(without_title(chunk.text, chunk.title)) <= _MAX_SHORT_CHARACTERS
 
 
 # --- what matches ---
@@ -282,8 +271,7 @@ def _row_label(text: str) -> str:
 
 def _find_header(chunk: Chunk, row: int) -> int:
     """Return the position of the header of a row's table, or the row's own if the chunk does not hold it."""
-    table = chunk.sentences[row].table
-    header = table.header if table is not None else ""
+    header = chunk.sentences[row].header
     above = range(row, -1, -1) if header else ()
     return next((p for p in above if _sentence(chunk, p).strip("| ") == header), row)
 
@@ -350,8 +338,7 @@ def _make_excerpt(
 def _find_place(chunk: Chunk, position: int) -> tuple[str, ...]:
     """Return the headings that a sentence stands under, and the header of its table if the chunk does not hold it."""
     sentence = chunk.sentences[position]
-    is_cut = sentence.table is not None and _find_header(chunk, position) == position
-    header = sentence.table.header if sentence.table is not None and is_cut else ""
+    header = sentence.header if _find_header(chunk, position) == position else ""
     return tuple(filter(None, [*sentence.heading.split(" > ")[-_MAX_HEADINGS:], header]))
 
 

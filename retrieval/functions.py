@@ -1,4 +1,7 @@
-"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of what they find."""
+"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of what they find.
+
+Nothing here imports LangChain or LangGraph, which take a second: commands that search start at once.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
-from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
+from arag.retrieval.render import render_chunks, render_keywords, render_semantic
 from arag.retrieval.text import is_latin
-from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.types import Chunk, Excerpt, KeywordResults, ReadResults, SemanticResults
 
 MAX_QUERIES = 10  # of one call
+NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
+_OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
 _CANDIDATES = 20  # chunks from which those that are shown are chosen
 _MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
 _MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
@@ -31,11 +36,10 @@ class Retrieved:
     """What a tool found, and the text that the model is shown of it."""
 
     text: str
-    query: Any
-    results: dict[str, Any]
-    """The typed results as plain values."""
-    chunk_ids: Sequence[str]
+    chunk_ids: Sequence[str] = ()
     """Chunks shown."""
+    results: Mapping[str, Any] = field(default_factory=dict)
+    """The typed results as plain values."""
     new_chunks: Sequence[Chunk] = ()
     """Those of them whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -45,50 +49,37 @@ class Retrieved:
 
 
 def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
-    """Search for keywords, and for other spellings of the same letters that the corpus has."""
+    """Search for keywords, each of which has its best chunk shown before any has a second."""
     index = _limit(index, within)
     results = index.keyword_search(keywords, _CANDIDATES, by_coverage=True)
-    reports = results.keywords
-    spellings = {r.keyword: r.closest[0].text for r in reports if r.closest and r.closest[0].respelled}
-    if spellings:
-        results = index.keyword_search([*keywords, *spellings.values()], _CANDIDATES, by_coverage=True)
-    asked = [report.keyword for report in reports]
-    needed, further, common = arrange_keywords(results, asked, top_k)
-    reports = tuple(replace(report, searched_as=spellings.get(report.keyword)) for report in reports)
-    results = replace(results, keywords=reports, hits=(*needed, *further, *common))
+    needed, further, common = arrange_keywords(results, top_k)
     shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
-    return _show_hits(index, keywords, results, shown, render_keywords(results, shown))
+    return _list_hits(index, results, [shown], render_keywords(results, shown))
 
 
 def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
     """Search for sentences close in meaning to each query; later ones do not repeat what earlier ones show."""
     index, several = _limit(index, within), len(queries) > 1
     tokens = _MAX_SENTENCE_TOKENS // 2 if several else _MAX_SENTENCE_TOKENS
+    is_english = index.embedder.name == DEFAULT_EMBEDDER
     texts: list[str] = []
     parts: list[Shown] = []
-    is_english = index.embedder.name == DEFAULT_EMBEDDER
     for query in queries:
-        if is_english and not is_latin(query):
-            texts.append(f"{query}: " * several + OTHER_SCRIPT)
-            continue
-        hits = index.semantic_search(query, top_k, titles_first=True).hits
-        shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
-        held = held.add(shown.hits)
-        texts.append(f"{query}: " * several + render_semantic(shown))
-        parts.append(shown)
-    shown = Shown(
-        [hit for part in parts for hit in part.hits],
-        [chunk_id for part in parts for chunk_id in part.above],
-        {chunk_id: ids for part in parts for chunk_id, ids in part.same.items()},
-        [hit for part in parts for hit in part.brief],
-    )
-    return _show_hits(index, queries, SemanticResults("; ".join(queries), ()), shown, "\n\n".join(texts))
+        text = _OTHER_SCRIPT
+        if not is_english or is_latin(query):
+            hits = index.semantic_search(query, top_k, titles_first=True).hits
+            shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
+            held = held.add(shown.hits)
+            parts.append(shown)
+            text = render_semantic(shown)
+        texts.append(f"{query}: {text}" if several else text)
+    return _list_hits(index, SemanticResults("; ".join(queries), ()), parts, "\n\n".join(texts))
 
 
 def read_chunks(index: Index, chunk_ids: Sequence[str], held: Held, *, about: str = "") -> Retrieved:
     """Read one chunk in full; of several, or for something, the passages that are about it."""
     if not chunk_ids:
-        raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
+        raise InputError(NO_CHUNK_ID)
     results = index.read(chunk_ids)
     unread = [chunk for chunk in results.chunks if chunk.id not in held.chunks]
     if len(unread) > 1 and not about.strip():
@@ -99,7 +90,7 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], held: Held, *, about: st
         rated = {part: index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
     except ModelError:  # reading must not depend on it
         long, rated = [], {}
-    return show_chunks(results, chunk_ids, held, for_read(long, rated, held.sentences))
+    return show_chunks(results, held, for_read(long, rated, held.sentences))
 
 
 def _limit(index: Index, within: str) -> Index:
@@ -116,44 +107,38 @@ def _limit(index: Index, within: str) -> Index:
     return index.limited_to(documents)
 
 
-def show_chunks(
-    results: ReadResults, query: Any, held: Held, excerpts: Mapping[str, Excerpt] | None = None
-) -> Retrieved:
+def show_chunks(results: ReadResults, held: Held, excerpts: Mapping[str, Excerpt]) -> Retrieved:
     """Show chunks, except those that were read before; of some, excerpts are shown instead of their full texts."""
-    excerpts = excerpts or {}
     new = [chunk for chunk in results.chunks if chunk.id not in held.chunks and chunk.id not in excerpts]
-    # The texts are in the message already: the artifact only says what they are.
-    plain = {chunk_id: asdict(excerpt) for chunk_id, excerpt in excerpts.items()}
-    chunks = [
-        {"chunk_id": c.id, "document_id": c.document_id, "tokens": c.tokens, "excerpt": plain.get(c.id)}
-        for c in results.chunks
-    ]
     shown = "\n".join(sentence.text for excerpt in excerpts.values() for sentence in excerpt.sentences)
     return Retrieved(
         render_chunks(results, held.chunks, excerpts),
-        query,
-        {"chunks": chunks, "unknown": results.unknown},
         [chunk.id for chunk in results.chunks if chunk.id not in excerpts or excerpts[chunk.id].sentences],
+        {"unknown": results.unknown},  # the texts are in the message already
         new,
         {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
         [*(chunk.text for chunk in new), shown],
     )
 
 
-def _show_hits(
-    index: Index, query: Any, results: KeywordResults | SemanticResults, shown: Shown, text: str
-) -> Retrieved:
-    same = (chunk_id for ids in shown.same.values() for chunk_id in ids)
-    hits: tuple[Hit, ...] = (*shown.hits, *shown.brief)
-    ids = list(dict.fromkeys([*(hit.chunk_id for hit in hits), *same, *shown.above]))
-    whole = [hit.chunk_id for hit in shown.hits if hit.excerpt.whole]
-    new = index.read(whole).chunks if whole else ()
-    plain, sentences = asdict(replace(results, hits=hits)), Held().add(shown.hits).sentences
-    return Retrieved(text, query, plain, ids, new, sentences, [excerpt_text(hits)])
+def _list_hits(index: Index, results: KeywordResults | SemanticResults, parts: Sequence[Shown], text: str) -> Retrieved:
+    """Say what of a search is in a text: for each query, a part."""
+    full = [hit for part in parts for hit in part.hits]
+    hits = (*full, *(hit for part in parts for hit in part.brief))
+    others = [chunk_id for part in parts for ids in (*part.same.values(), part.above) for chunk_id in ids]
+    whole = [hit.chunk_id for hit in full if hit.excerpt.whole]
+    return Retrieved(
+        text,
+        list(dict.fromkeys([*(hit.chunk_id for hit in hits), *others])),
+        asdict(replace(results, hits=hits)),
+        index.read(whole).chunks if whole else (),
+        Held().add(full).sentences,
+        [excerpt_text(hits)],
+    )
 
 
 def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
     """Show the full texts of a search's chunks, too."""
-    full = show_chunks(index.read(retrieved.chunk_ids), retrieved.query, held)
-    text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
+    full = show_chunks(index.read(retrieved.chunk_ids), held, {})
+    text = f"{retrieved.text}\n\nFull texts:\n\n{full.text}"
     return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from arag.retrieval import search
 from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
 from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View, batches
-from arag.retrieval.text import fold, searchable
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 MAX_ADJACENT = 2
 _PAGE = 500  # documents or chunks that are read at a time
-_MAX_TRIES = 5  # of a search while a writer publishes; publications are seconds apart
 
 T = TypeVar("T")
 _Limit: TypeAlias = Scope | frozenset[str]
@@ -77,7 +75,7 @@ class Index:
         path: Where the index is: a folder, or an address without a password.
 
     Example:
-        >>> from arag import Scope, open_index
+        >>> from arag import open_index
         >>> with open_index("my-index") as corpus:
         ...     corpus.keyword_search("Vellin Light").hits[0].chunk_id
         'places/vellin-light.md:0'
@@ -86,12 +84,6 @@ class Index:
         >>> results = index.read(["places/vellin-light.md:0", "no-such-chunk"])
         >>> [chunk.title for chunk in results.chunks], list(results.unknown)
         (['Vellin Light'], ['no-such-chunk'])
-        >>> index.limited_to(Scope(documents=["ships/*"])).keyword_search("Vellin Light").total
-        0
-        >>> index.document("notice-1763-ropewalk").metadata
-        {'year': 1763}
-        >>> index.as_retriever(k=2).invoke("When was the Vellin Light first lit?")[0].id
-        'places/vellin-light.md:0'
     """
 
     def __init__(self, publications: _Publications, parent: Index | None = None, limit: _Limit | None = None) -> None:
@@ -99,7 +91,6 @@ class Index:
         self._publications = publications
         self._parent = parent  # this index is a part of it
         self._limit = limit
-        self._limited: WeakValueDictionary[_Limit, Index] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -107,10 +98,6 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Return the index itself: copies of a tool share its open files."""
-        return self
 
     def __repr__(self) -> str:
         if self._parent is not None:
@@ -134,12 +121,7 @@ class Index:
         """
         if isinstance(limit, str):
             raise InputError(f"{limit!r} is a string: give a scope, or a list of documents' ids")
-        key = limit if isinstance(limit, Scope) else frozenset(limit)
-        with self._lock:
-            limited = self._limited.get(key)
-            if limited is None:
-                limited = self._limited[key] = Index(self._publications, self, key)
-            return limited
+        return Index(self._publications, self, limit if isinstance(limit, Scope) else frozenset(limit))
 
     @property
     def embedder(self) -> Embedder:
@@ -161,7 +143,8 @@ class Index:
             by_coverage: Rank as the tools do, by how many of the keywords a chunk holds and how rare they are
                 (BM25's term weight; repetitions add little), and return each keyword's best chunk too, so that there
                 may be more than `top_k`. Occurrences inside longer words do not count for a keyword that occurs as a
-                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few.
+                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few;
+                other spellings of the same letters that the corpus has are looked for, too.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -171,7 +154,7 @@ class Index:
             InputError: No keyword is given, or `top_k` is below 1.
         """
         _check_top_k(top_k)
-        wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
+        wanted = search.distinct([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
         return self._search(lambda view: search.keyword_search(view, wanted, top_k, by_coverage=by_coverage))
@@ -287,7 +270,7 @@ class Index:
 
         Args:
             search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
-                looks for the words of the query exactly, without common English ones; words in double quotes are one
+                looks for the words of the query, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
             k: How many chunks to return, at least 1.
         """
@@ -302,7 +285,7 @@ class Index:
         is_english = settings["embedder"] == DEFAULT_EMBEDDER
         others = self._search(lambda view: view.count_other_scripts()) if is_english else 0
         size = 0 if self._parent else self._publications.store.size()
-        return IndexInfo(path=str(self.path), distance="cosine", bytes=size, other_scripts=others, **settings)
+        return IndexInfo(path=str(self.path), bytes=size, other_scripts=others, **settings)
 
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():
@@ -318,14 +301,13 @@ class Index:
 
     def _search(self, run: Callable[[View], T]) -> T:
         """Search what was published last; if that fails and something newer was published meanwhile, search that."""
-        for _ in range(_MAX_TRIES - 1):
+        while True:
             publication = self._publications.newest()
             try:
                 return run(self._view(publication))
             except (IndexFormatError, StorageError):
                 if self._publications.newest() is publication:
                     raise
-        return run(self._view(self._publications.newest()))
 
     def _view(self, publication: _Publication) -> View:
         """Return the view of a publication, or the part of it that this index is limited to."""
@@ -382,8 +364,7 @@ def _list_allowed(view: View, limit: _Limit) -> list[str]:
     """Return the ids of a view's documents that a limit allows."""
     if not isinstance(limit, Scope):
         return list(view.fingerprints(limit))
-    allows = limit.compile()
-    return [record.id for record in view.documents() if allows(record.id, json.loads(record.metadata))]
+    return [record.id for record in view.documents() if limit.allows(record.id, json.loads(record.metadata))]
 
 
 def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
@@ -402,12 +383,3 @@ def _describe_document(record: DocumentRecord) -> DocumentInfo:
 def _check_top_k(top_k: int) -> None:
     if top_k < 1:
         raise InputError(f"top_k is {top_k}: it must be at least 1")
-
-
-def _drop_repetitions(texts: Iterable[str]) -> list[str]:
-    """Fold white space, and drop blank texts and repetitions, ignoring case."""
-    kept: dict[str, str] = {}
-    for text in map(fold, texts):
-        if text:
-            kept.setdefault(searchable(text), text)
-    return list(kept.values())

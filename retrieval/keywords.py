@@ -14,7 +14,7 @@ import mmap
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice, repeat
 from pathlib import Path
@@ -91,7 +91,7 @@ class KeywordTexts:
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
         """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         self._check_size()
-        longest, *others = sorted(map(_needle, texts), key=len, reverse=True)
+        longest, *others = sorted(map(_encode, texts), key=len, reverse=True)
         rows = (
             row
             for row in self._rows_with(longest)
@@ -104,7 +104,7 @@ class KeywordTexts:
         self._check_size()
         literal = re.escape(word)  # first: `re` then jumps from one occurrence to the next
         whole = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
-        texts = (self._bytes[self._begins[row] : self._ends[row]] for row in self._rows_with(_needle(word)))
+        texts = (self._bytes[self._begins[row] : self._ends[row]] for row in self._rows_with(_encode(word)))
         return any(whole.search(text.tobytes().decode(errors="replace")) for text in texts)
 
     def _rows_with(self, needle: bytes) -> Iterator[int]:
@@ -122,34 +122,32 @@ class KeywordTexts:
     def counts(self, keyword: str) -> Integers:
         """Count a keyword's occurrences, which do not overlap, in every chunk: shape (chunks,), by chunk id."""
         self._check_size()
-        counts = map(self._text.count, repeat(_needle(keyword)), self._begins, self._ends)
+        counts = map(self._text.count, repeat(_encode(keyword)), self._begins, self._ends)
         return np.fromiter(counts, np.int64, len(self._numbers))
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
         """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
         chunks = len(self._numbers)
         counts = {keyword: self.counts(keyword) for keyword in keywords}
-        occurrences = Occurrences(counts, np.ones(chunks, np.int64), self._numbers, np.arange(chunks))
+        words = {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords} if by_coverage else {}
+        occurrences = Occurrences(counts, words, np.ones(chunks, np.int64), self._numbers, np.arange(chunks))
+        return rank_chunks(occurrences, top_k, chunks)
 
-        def count_words(keyword: str, rows: Integers) -> Integers:
-            return self._count_words(keyword, rows, counts[keyword][rows])
-
-        return rank_chunks(occurrences, top_k, chunks, count_words if by_coverage else None)
-
-    def _count_words(self, keyword: str, rows: Integers, occurrences: Integers) -> Integers:
-        """Count a keyword in chunks that hold it, where it is not a part of a longer word; a plural still counts."""
-        text = searchable(keyword)
+    def _count_words(self, keyword: str, counts: Integers) -> Integers:
+        """Count a keyword where it is not a part of a longer word; a plural still counts."""
+        text, rows = searchable(keyword), np.flatnonzero(counts)
         starts, ends = (c.isalnum() and ord(c) < SPACED_SCRIPTS for c in (text[0], text[-1]))
         if not (starts or ends) or len(rows) > MAX_CHECKED_CHUNKS:
-            return occurrences
-        literal = re.escape(_needle(keyword))  # first, again
+            return counts
+        literal = re.escape(_encode(keyword))  # first, again
         # The letters are ASCII's and those of two bytes in UTF-8: Latin, Greek, Cyrillic, Hebrew, Arabic...
         before = rb"(?<![0-9a-z]" + literal + rb")(?<![\xc3-\xdf][\x80-\xbf]" + literal + rb")" if starts else b""
         after = rb"(?:e?s)?(?![0-9a-z\xc3-\xdf])" if ends else b""
         word = re.compile(literal + before + after)
         data = self._bytes.data
-        found = (len(word.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist())
-        return np.fromiter(found, np.int64, len(rows))
+        words = np.zeros_like(counts)
+        words[rows] = [len(word.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist()]
+        return words
 
     def _check_size(self) -> None:
         """Refuse to read past the end of a file that somebody has truncated: the system would kill the process."""
@@ -161,34 +159,32 @@ class Occurrences(NamedTuple):
     """How often chunks hold keywords. Chunks with the same counts may be counted together, as a group."""
 
     counts: Mapping[str, Integers]  # of each keyword, shape (groups,)
+    words: Mapping[str, Integers]  # likewise, but for what is a part of longer words; empty if that does not matter
     sizes: Integers  # how many chunks each group has, shape (groups,)
     numbers: Integers  # of the first chunks of each group, all in the order of their ids
     groups: Integers  # of these chunks, likewise
 
 
-def rank_chunks(
-    occurrences: Occurrences, top_k: int, chunks: int, count_words: Callable[[str, Integers], Integers] | None = None
-) -> KeywordRanking:
-    """Rank chunks by Score(c, K), or by coverage.
+def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRanking:
+    """Rank chunks by coverage if words were counted, else by Score(c, K).
 
     A keyword adds to the coverage BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length): more
-    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too. For the coverage,
-    `count_words` counts a keyword in some groups, without what is a part of longer words.
+    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too.
     """
-    by_keyword, sizes, numbers, groups = occurrences
-    scores: NDArray[Any] = np.zeros(len(sizes), np.int64 if count_words is None else np.float64)
+    by_keyword, words, sizes, numbers, groups = occurrences
+    scores: NDArray[Any] = np.zeros(len(sizes), np.float64 if words else np.int64)
     holding: dict[str, int] = {}
     as_word: dict[str, int] = {}
     candidates: list[NDArray[np.bool_]] = []  # for each keyword's best chunk
     for keyword, counts in by_keyword.items():
         rows = np.flatnonzero(counts)
         holding[keyword] = int(sizes[rows].sum())
-        if count_words is None:
+        if not words:
             scores += counts * len(fold(keyword))
         elif len(rows):
-            words = count_words(keyword, rows)
-            as_word[keyword] = int(sizes[rows[words > 0]].sum())
-            used = words if as_word[keyword] else counts[rows]
+            whole = words[keyword][rows]
+            as_word[keyword] = int(sizes[rows[whole > 0]].sum())
+            used = whole if as_word[keyword] else counts[rows]
             scores[rows] += np.log1p(chunks / (as_word[keyword] or holding[keyword])) * used / (used + 0.5)
             has_keyword = np.zeros(len(scores), dtype=np.bool_)
             has_keyword[rows[used > 0]] = True
@@ -231,13 +227,6 @@ def _best(rows: Integers, scores: NDArray[Any], top_k: int) -> Integers:
         threshold = np.partition(scores[rows], -top_k)[-top_k]
         rows = rows[scores[rows] >= threshold]
     return rows[np.lexsort((rows, -scores[rows]))][:top_k]
-
-
-def _needle(keyword: str) -> bytes:
-    needle = _encode(keyword)
-    if not needle:
-        raise ValueError("a blank keyword matches nowhere")
-    return needle
 
 
 def _encode(text: str) -> bytes:

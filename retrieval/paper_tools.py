@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from arag.errors import InputError
-from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS, tools
-from arag.retrieval.functions import Retrieved, show_chunks
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
+from arag.retrieval.functions import NO_CHUNK_ID, Retrieved, show_chunks
 from arag.retrieval.present import Held
 from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
+from arag.retrieval.tools import Keywords, RetrievalArguments, RetrievalTool, Texts
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
@@ -27,25 +28,21 @@ TopK: TypeAlias = Annotated[
 ]
 
 
-class _KeywordArguments(tools.RetrievalArguments):
-    keywords: tools.Keywords = Field(
-        description="Keywords of one to three words each.", validation_alias=AliasChoices("keywords", "keyword")
-    )
+class _KeywordArguments(RetrievalArguments):
+    keywords: Keywords = Field(description="Keywords of one to three words each.")
     top_k: TopK = Field(default_factory=int)
 
 
-class _SemanticArguments(tools.RetrievalArguments):
+class _SemanticArguments(RetrievalArguments):
     query: str = Field(description="What to look for, in natural language.")
     top_k: TopK = Field(default_factory=int)
 
 
-class _ReadArguments(tools.RetrievalArguments):
-    chunk_ids: tools.Texts = Field(
-        description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
-    )
+class _ReadArguments(RetrievalArguments):
+    chunk_ids: Texts = Field(description="Ids of the chunks to read.")
 
 
-class KeywordSearch(tools.RetrievalTool):
+class KeywordSearch(RetrievalTool):
     """keyword_search: chunks by Score(c, K), with the sentences that hold a keyword (Equation 2)."""
 
     name: str = "keyword_search"
@@ -60,26 +57,27 @@ class KeywordSearch(tools.RetrievalTool):
         results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
         needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
         return _show_sentences(
-            self, keywords, results, held, lambda _, __, text: any(needle in searchable(text) for needle in needles)
+            self, results, held, lambda _, __, text: any(needle in searchable(text) for needle in needles)
         )
 
 
-class SemanticSearch(tools.SemanticSearch):
+class SemanticSearch(RetrievalTool):
     """semantic_search: chunks by their best sentence, with the sentences that were found (Equation 3)."""
 
+    name: str = "semantic_search"
     description: str = (
         "Find the chunks with the sentences closest in meaning to a query. Returns the best chunks with their ids and "
         "closest sentences."
     )
     args_schema: ArgsSchema | None = _SemanticArguments
 
-    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:  # type: ignore[override] # other arguments
+    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:
         """Search."""
         results = self.index.semantic_search(query, _bound(top_k or self.top_k))
-        return _show_sentences(self, query, results, held, lambda hit, position, _: position in hit.matches)
+        return _show_sentences(self, results, held, lambda hit, position, _: position in hit.matches)
 
 
-class ChunkRead(tools.RetrievalTool):
+class ChunkRead(RetrievalTool):
     """chunk_read: full texts; a notice in place of one that was read before."""
 
     name: str = "chunk_read"
@@ -89,16 +87,15 @@ class ChunkRead(tools.RetrievalTool):
     def retrieve(self, chunk_ids: list[str], held: Held) -> Retrieved:
         """Read."""
         if not chunk_ids:
-            raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
-        return show_chunks(self.index.read(chunk_ids), chunk_ids, held)
+            raise InputError(NO_CHUNK_ID)
+        return show_chunks(self.index.read(chunk_ids), held, {})
 
 
-TOOLS: tuple[type[tools.RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
+TOOLS: tuple[type[RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
 
 
 def _show_sentences(
-    tool: tools.RetrievalTool,
-    query: Any,
+    tool: RetrievalTool,
     results: KeywordResults | SemanticResults,
     held: Held,
     matches: Callable[[Hit, int, str], bool],
@@ -113,7 +110,7 @@ def _show_sentences(
             texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
     blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
-    return tool.show(Retrieved(text, query, asdict(results), ids, evidence=["\n".join(texts.values())]), held)
+    return tool.show(Retrieved(text, ids, asdict(results), evidence=["\n".join(texts.values())]), held)
 
 
 def _bound(top_k: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arag.retrieval.excerpts import BRIEF_GAP, DETAILED_GAP, cut_around, find_rarest, is_row_of
-from arag.retrieval.text import bare_title, fold, is_title, words
+from arag.retrieval.text import bare_title, is_title, searchable, words
 from arag.retrieval.tokens import estimate_tokens
 from arag.retrieval.types import Excerpt, Hit, KeywordResults
 
@@ -45,39 +45,38 @@ def uncut_positions(excerpt: Excerpt) -> list[int]:
     return [sentence.position for sentence in excerpt.sentences if not sentence.cut]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shown:
     """What is shown of a search's hits."""
 
-    hits: Sequence[Hit]  # those whose sentences are shown, with these sentences only
-    above: Sequence[str] = ()  # ids of hits that the conversation holds already
-    same: Mapping[str, Sequence[str]] = field(default_factory=dict)  # ids of hits with the text of another, by its id
-    brief: Sequence[Hit] = ()  # further hits, with a part of one sentence
+    hits: list[Hit] = field(default_factory=list)  # those whose sentences are shown, with these sentences only
+    above: list[str] = field(default_factory=list)  # ids of hits that the conversation holds already
+    same: dict[str, list[str]] = field(default_factory=dict)  # ids of hits with the text of another, by its id
+    brief: list[Hit] = field(default_factory=list)  # further hits, with a part of one sentence
 
 
-def arrange_keywords(
-    results: KeywordResults, asked: Collection[str], top_k: int
-) -> tuple[list[Hit], list[Hit], list[Hit]]:
+def arrange_keywords(results: KeywordResults, top_k: int) -> tuple[list[Hit], list[Hit], list[Hit]]:
     """Choose `top_k` hits, or more, so that each keyword has its best chunk before any has a second.
 
     A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
-    If another keyword is less common, of the chunks with nothing but a common one only the best is kept. The results
-    are those for the keywords that were asked for and other spellings of them, by coverage.
+    If another keyword is less common, of the chunks with nothing but a common one only the best is kept.
 
     Returns:
         The best chunk of each keyword, further chunks, and best chunks of common keywords that hold none of the others.
     """
     hits, reports = results.hits, results.keywords
+    chunks = {report.keyword: report.chunks for report in reports}
+    chunks |= {report.searched_as: report.closest[0].chunks for report in reports if report.searched_as}
     needed: list[Hit] = []
-    for report in sorted(reports, key=lambda report: report.chunks):
-        holding = [hit for hit in hits if report.keyword in hit.keywords]
-        holding.sort(key=lambda hit: (not _is_about(hit, report.keyword), not _has_row(hit, report.keyword)))
-        if holding and (_is_about(holding[0], report.keyword) or not any(hit in needed for hit in holding)):
+    for keyword in sorted(chunks, key=lambda keyword: chunks[keyword]):
+        holding = [hit for hit in hits if keyword in hit.keywords]
+        holding.sort(key=lambda hit: (not _is_about(hit, keyword), not _has_row(hit, keyword)))
+        if holding and (_is_about(holding[0], keyword) or not any(hit in needed for hit in holding)):
             needed += [hit for hit in holding[:1] if hit not in needed]
     needed.sort(key=hits.index)
-    common = {r.keyword for r in reports if r.keyword in asked and (r.as_word or r.chunks) >= COMMON_KEYWORD_CHUNKS}
+    common = {report.keyword for report in reports if (report.as_word or report.chunks) >= COMMON_KEYWORD_CHUNKS}
     passing: list[Hit] = []
-    if len(asked) > 1 and not all(_has_only(hit, common) for hit in needed):
+    if len(reports) > 1 and not all(_has_only(hit, common) for hit in needed):
         passing = [hit for hit in hits if len(hit.keywords) == 1 and _has_only(hit, common)]
     further = [hit for hit in hits if hit not in needed and hit not in passing]
     room = max(0, top_k - len(needed))
@@ -106,35 +105,33 @@ def choose_shown(
         query: What the hits are near to; empty for a search by keywords.
         is_one_of_several: Whether the query is one of several: fewer hits are then shown in brief.
     """
-    shown: list[Hit] = []
-    above: list[str] = []
-    brief: list[Hit] = []
-    same: dict[str, list[str]] = {}
+    shown = Shown()
     by_text: dict[str, str] = {}
     used = 0
     best = max((hit.score for hit in hits), default=0.0)
     for hit in (*hits, *common):
         new = _drop_held(hit, held)
-        text = _comparable(new.excerpt)
+        text = searchable("\n".join(part for s in new.excerpt.sentences for part in (*s.under, s.text)))
         if hit.chunk_id in held.chunks or (hit.excerpt.sentences and not new.excerpt.sentences):
-            above.append(hit.chunk_id)
+            shown.above.append(hit.chunk_id)
         elif not hit.excerpt.sentences:  # a keyword in what is no sentence
-            brief.append(hit)
+            shown.brief.append(hit)
         elif text in by_text:
-            same.setdefault(by_text[text], []).append(hit.chunk_id)
-        elif query and len(shown) >= always and hit.score < best - DETAILED_GAP:
+            shown.same.setdefault(by_text[text], []).append(hit.chunk_id)
+        elif query and len(shown.hits) >= always and hit.score < best - DETAILED_GAP:
             if hit.score > best - BRIEF_GAP and not is_one_of_several:
-                brief.append(_shorten(new, query))
+                shown.brief.append(_shorten(new, query))
         else:
             cost = estimate_tokens(excerpt_text([new]))
-            if hit in common or (len(shown) >= always and used + cost > tokens):
-                brief.append(_shorten(new, query))
+            if hit in common or (len(shown.hits) >= always and used + cost > tokens):
+                shown.brief.append(_shorten(new, query))
                 continue
             used += cost
             by_text[text] = hit.chunk_id
-            shown.append(new)
-    most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
-    return Shown(shown, above, same, brief[:most] if query else brief)
+            shown.hits.append(new)
+    if query:
+        del shown.brief[MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS :]
+    return shown
 
 
 def excerpt_text(hits: Iterable[Hit]) -> str:
@@ -192,8 +189,3 @@ def _drop_held(hit: Hit, held: Held) -> Hit:
     begins = excerpt.begins and new[:1] == excerpt.sentences[:1]
     ends = excerpt.ends and new[-1:] == excerpt.sentences[-1:]
     return replace(hit, excerpt=replace(excerpt, sentences=new, begins=begins, ends=ends, whole=False))
-
-
-def _comparable(excerpt: Excerpt) -> str:
-    """Return what an excerpt shows apart from its title, for comparing it with others."""
-    return fold("\n".join(part for sentence in excerpt.sentences for part in (*sentence.under, sentence.text))).lower()

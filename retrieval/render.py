@@ -5,24 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title, name_words, words
-from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
+from arag.retrieval.text import CUT, count, fold, is_title, name_words, without_title, words
+from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
 
-NEAREST = "The nearest, by similarity:"
-NO_SENTENCES = "There are no sentences to search in."
-OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
-NO_CHUNK = "No chunk holds any of these keywords."
-NOTHING_NEW = "Nothing new was found."
-SHOWN_ABOVE = "Shown above: "
-IN_BRIEF = "In brief:"
-SAME_TEXT = "(the same text: "
-FULL_TEXTS = "Full texts:"
-READ_BEFORE = "Shown in full above."
-LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
-
+_LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
@@ -33,9 +21,9 @@ _ROUND = str.maketrans("[]", "()")
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
     """Write a keyword search's results: what each keyword hits, then what is shown of the hits."""
-    reports = "; ".join(map(_report, results.keywords))
+    reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
-        return f"{reports}.\n{NO_CHUNK}"
+        return f"{reports}.\nNo chunk holds any of these keywords."
     best = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
     number = f"The best {best} of {results.total:,} chunks" if best < results.total else "All"
     return _join(f"{reports}. {number}:", shown)
@@ -43,7 +31,9 @@ def render_keywords(results: KeywordResults, shown: Shown) -> str:
 
 def render_semantic(shown: Shown) -> str:
     """Write what is shown of a semantic search's hits."""
-    return _join(NEAREST, shown) if shown.hits or shown.above or shown.brief else NO_SENTENCES
+    if not shown.hits and not shown.above and not shown.brief:
+        return "There are no sentences to search in."
+    return _join("The nearest, by similarity:", shown)
 
 
 def _join(head: str, shown: Shown) -> str:
@@ -53,14 +43,14 @@ def _join(head: str, shown: Shown) -> str:
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
         block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(hit, named)}".rstrip()
         same = shown.same.get(hit.chunk_id)
-        blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
+        blocks.append(f"{block}\n(the same text: {_list(same)})" if same else block)
     if shown.above:
-        blocks.append(f"{SHOWN_ABOVE}{_list(shown.above)}")
+        blocks.append(f"Shown above: {_list(shown.above)}")
     if shown.brief:
         brief = [f"{mark(hit.chunk_id)} {_write_hit(hit, named)}" for hit in shown.brief]
-        blocks.append("\n".join([IN_BRIEF, *brief]))
+        blocks.append("\n".join(["In brief:", *brief]))
     if not shown.hits and not shown.brief:
-        blocks.append(NOTHING_NEW)
+        blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
@@ -73,32 +63,27 @@ def _write_hit(hit: Hit, named: set[str]) -> str:
     return _write(excerpt, titled=not is_said)
 
 
-def render_chunks(
-    results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt] = MappingProxyType({})
-) -> str:
+def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt]) -> str:
     """Write full chunks, or excerpts of them, a notice for those read already, and what is wrong with unknown ids."""
     blocks: list[str] = []
     left_out: list[str] = []
     for chunk in results.chunks:
         if chunk.id in read_chunks:
-            blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
+            blocks.append(f"{mark(chunk.id)} Shown in full above.")
         elif chunk.id not in excerpts:
-            place = name_place(chunk.ordinal + 1, results.parts.get(chunk.document_id), chunk.pages)
-            head = f"{mark(chunk.id)} {', '.join(filter(None, [_write_name(chunk.title), place]))}".strip()
-            blocks.append(f"{head}\n{_without_title(chunk)}")
+            part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
+            place = ", ".join(filter(None, [_write_name(chunk.title), part, name_pages(chunk.pages)]))
+            head = f"{mark(chunk.id)} {place}".strip()
+            blocks.append(f"{head}\n{without_title(chunk.text, chunk.title)}")
         elif excerpts[chunk.id].sentences:
             blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
         else:
             left_out.append(chunk.id)
     if left_out:
-        blocks.append(f"{_list(left_out)}: {LEFT_OUT}")
-    for number, (chunk_id, closest) in enumerate(results.unknown.items()):
-        block = f"[{chunk_id}] There is no chunk with this id."
-        if closest:
-            block += f" Ids look like {_list(closest)}; search results give them."
-        elif number == 0:  # the later ones have no examples in any case
-            block += " The index is empty."
-        blocks.append(block)
+        blocks.append(f"{_list(left_out)}: {_LEFT_OUT}")
+    for chunk_id, closest in results.unknown.items():
+        hint = f"Ids look like {_list(closest)}; search results give them." if closest else "The index is empty."
+        blocks.append(f"[{chunk_id}] There is no chunk with this id. {hint}")
     return "\n\n".join(blocks)
 
 
@@ -116,21 +101,22 @@ def _is_misleading(text: str) -> bool:
     return re.search(r"[\[\]\r\n]", _HARMLESS_BRACKETS.sub("", text)) is not None
 
 
-def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
-    """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it."""
-    place = [f"part {part} of {parts}"] if part and parts and parts > 1 else []
-    if pages:
-        place.append(f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}")
-    return ", ".join(place)
+def name_pages(pages: Sequence[int] | None) -> str:
+    """Return a chunk's pages as in "pages 16-23"; empty if its document has none."""
+    if not pages:
+        return ""
+    return f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}"
 
 
-def _report(report: KeywordReport) -> str:
-    if report.apart:
-        return f"{report.keyword}: only apart, in {_list(report.apart)}"
-    if report.named and not report.chunks:
-        return f"{report.keyword}: only in the name of {_list(report.named)}"
+def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
+    apart = [hit.chunk_id for hit in hits if report.keyword in hit.apart]
+    named = [hit.chunk_id for hit in hits if report.keyword in hit.named]
+    if apart:
+        return f"{report.keyword}: only apart, in {_list(apart)}"
+    if named and not report.chunks:
+        return f"{report.keyword}: only in the name of {_list(named)}"
     number = count(report.chunks, "chunk") if report.chunks else "none"
-    notes = [f"and in the name of {_list(report.named)}"] if report.named else []
+    notes = [f"and in the name of {_list(named)}"] if named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
@@ -188,9 +174,3 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
 def _tidy_row(text: str) -> str:
     """Join what belongs together in a table's row: currency, numbers and percent signs."""
     return _PERCENT.sub("", _CURRENCY.sub(" | $", text)) if " | " in text else text
-
-
-def _without_title(chunk: Chunk) -> str:
-    """Return a chunk's text without a first line that is the title, which is shown in front already."""
-    first, _, rest = chunk.text.strip().partition("\n")
-    return rest.strip() if rest.strip() and is_title(first, chunk.title) else chunk.text.strip()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, TypeAlias
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables.config import run_in_executor
 from pydantic import Field
 
 from arag.models.words import list_words
@@ -22,7 +21,7 @@ _MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
 
 
 class IndexRetriever(BaseRetriever):
-    """Finds chunks of an index; `Index.as_retriever` makes it. `invoke(query, k=...)` changes `k` for one call.
+    """Finds chunks of an index; `Index.as_retriever` makes it.
 
     Example:
         >>> retriever = index.as_retriever("keyword", k=1)
@@ -39,22 +38,14 @@ class IndexRetriever(BaseRetriever):
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it
-        k: int | None = None,
     ) -> list[Document]:
-        k = self.k if k is None else k
         if self.search == "semantic":
-            hits = self.index.semantic_search(query, k).hits
+            hits = self.index.semantic_search(query, self.k).hits
         else:
-            hits = self.index.keyword_search(_list_keywords(query), k, by_coverage=True).hits[:k]
+            hits = self.index.keyword_search(_list_keywords(query), self.k, by_coverage=True).hits[: self.k]
         chunks = {chunk.id: chunk for chunk in self.index.read([hit.chunk_id for hit in hits]).chunks}
         # A writer may have removed one meanwhile.
         return [self._make_document(chunks[hit.chunk_id], hit) for hit in hits if hit.chunk_id in chunks]
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
-        search = self._get_relevant_documents
-        return await run_in_executor(None, search, query, run_manager=run_manager.get_sync(), k=k)
 
     def _make_document(self, chunk: Chunk, hit: Hit) -> Document:
         info = self.index.document(chunk.document_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from arag.retrieval.excerpts import for_keywords, for_opening, for_query
 from arag.retrieval.spelling import FUNCTION_WORDS, find_closest, spell, telling_words
 from arag.retrieval.storage import RankedChunk, SentenceMatch, View
-from arag.retrieval.text import bare_title, is_east_asian, name_words, searchable, words
+from arag.retrieval.text import bare_title, fold, is_east_asian, name_words, searchable, words
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.retrieval.vectors import SentenceMatrix
 
@@ -34,7 +34,6 @@ _MAX_TITLED = 2
 _TITLED_GAP = 0.25  # of similarity, below the nearest chunk: a title may be a common word
 _MIN_TITLE_CHARACTERS = 3
 
-_MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_NAME_WORDS = 20
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
@@ -43,43 +42,53 @@ _MAX_AROUND_ID = 4  # pairs that are taken off one by one: an id may have the in
 
 
 def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
-    """Find the chunks that hold keywords."""
+    """Find the chunks that hold keywords; by coverage, also those with other spellings of the same letters."""
     ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
+    rare = [keyword for keyword in keywords if ranking.holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
+    closest = {keyword: find_closest(keyword, ranking.holding[keyword], view) for keyword in rare}
+    best = {keyword: terms[0] for keyword, terms in closest.items() if terms and by_coverage}
+    respelled = {keyword: term.text for keyword, term in best.items() if term.respelled}
+    searched = distinct([*keywords, *respelled.values()])
+    if len(searched) > len(keywords):
+        ranking = view.rank(searched, top_k, by_coverage=True)
     holding = ranking.holding
-    rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
-    closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
-    respelled = {keyword for keyword in rare if any(term.respelled for term in closest[keyword])}
     entries = {entry.number: entry for entry in ranking.chunks}
     chunks = view.numbered(entries)
     named: dict[int, list[str]] = {}
-    for keyword in keywords if by_coverage else ():
+    for keyword in searched if by_coverage else ():
         holders = {chunk.document_id for number, chunk in chunks.items() if keyword in entries[number].counts}
         if keyword not in respelled and holding[keyword] <= _MAX_BESIDE_NAMES:
             for number in _find_named(keyword, view, but=holders):
                 named.setdefault(number, []).append(keyword)
     in_names = {keyword for names in named.values() for keyword in names}
-    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled | in_names]
+    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled.keys() | in_names]
     apart = _find_apart(missing, view) if by_coverage else {}
     entries |= {number: RankedChunk(number, 0.0, {}) for number in (*apart, *named) if number not in entries}
     chunks |= view.numbered(entries.keys() - chunks.keys())
     hits: list[Hit] = []
     for number, entry in entries.items():
         chunk, pieces, names = chunks[number], apart.get(number, {}), tuple(named.get(number, ()))
-        counts = entry.counts or _count(keywords, chunk)
+        counts = entry.counts or _count(searched, chunk)
         piece_words = [word for keyword in pieces for word in pieces[keyword]]
         is_best = len(hits) < _MAX_DETAILED_HITS
-        excerpt, more = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
+        excerpt = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
         excerpt = excerpt if excerpt.sentences or not names else for_opening(chunk)
         why = counts, tuple(pieces), names
-        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, *why))
-    reports = []
-    for keyword in keywords:
-        chunks_apart = tuple(hit.chunk_id for hit in hits if keyword in hit.apart)
-        chunks_named = tuple(hit.chunk_id for hit in hits if keyword in hit.named)
-        known = holding[keyword], ranking.as_word.get(keyword), () if keyword in in_names else closest.get(keyword, ())
-        reports.append(KeywordReport(keyword, *known, apart=chunks_apart, named=chunks_named))
+        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, chunk.tokens, *why))
+    terms = {keyword: closest[keyword] for keyword in rare if keyword not in in_names}
+    as_word = ranking.as_word
+    reports = [KeywordReport(k, holding[k], as_word.get(k), terms.get(k, ()), respelled.get(k)) for k in keywords]
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
+
+
+def distinct(keywords: Iterable[str]) -> list[str]:
+    """Fold white space, and drop blank keywords and repetitions, ignoring case."""
+    kept: dict[str, str] = {}
+    for keyword in map(fold, keywords):
+        if keyword:
+            kept.setdefault(searchable(keyword), keyword)
+    return list(kept.values())
 
 
 def semantic_search(
@@ -106,9 +115,9 @@ def semantic_search(
     hits: list[Hit] = []
     for number in dict.fromkeys([*titled, *nearest[:top_k]]):
         chunk, matches = chunks[number], similarities[number]
-        excerpt, more = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
+        excerpt = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
         places = tuple(sorted(matches))
-        hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, more, chunk.tokens, matches=places))
+        hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, chunk.tokens, matches=places))
     return SemanticResults(query, tuple(hits))
 
 
@@ -135,11 +144,8 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
     for chunk in resolved.values():
         for each in view.neighbours(chunk, adjacent) if adjacent else [chunk]:
             chunks.setdefault(each.id, each)
-    unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
-    closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
-    entries = view.entries({chunk.document_id for chunk in chunks.values()})
-    parts = {document_id: entry.chunks for document_id, entry in entries.items()}
-    return ReadResults(tuple(chunks.values()), {**dict.fromkeys(unknown, ()), **closest}, parts)
+    unknown = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in chunk_ids if chunk_id not in resolved}
+    return ReadResults(tuple(chunks.values()), unknown)
 
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:

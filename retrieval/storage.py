@@ -300,7 +300,7 @@ class TableReader(ABC):
         except (ValueError, TypeError, LookupError) as error:
             raise self.damage(f"the chunk {chunk_id!r}: {error}") from error
         pages = None if first_page is None else (first_page, last_page)
-        return Chunk(chunk_id, document_id, ordinal, title, text, sentences, tokens, chunks == 1, pages)
+        return Chunk(chunk_id, document_id, ordinal, title, text, sentences, tokens, chunks, pages)
 
 
 class View(TableReader):

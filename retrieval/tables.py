@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arag.retrieval.text import plain, words
-from arag.retrieval.types import Chunk, Sentence, Table
+from arag.retrieval.types import Chunk, Sentence
 
 DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"  # as the fields of a DocumentRecord
 CHUNK_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, sentences"
@@ -25,13 +25,11 @@ def chunk_row(chunk: Chunk) -> tuple[str | int | None, ...]:
 
 
 def format_places(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as they are stored: JSON, with each heading and each table once."""
+    """Return sentences as they are stored: JSON, with each heading and each table, a list with its header, once."""
     headings = {heading: place for place, heading in enumerate(dict.fromkeys(s.heading for s in sentences))}
-    tables = {table: place for place, table in enumerate(dict.fromkeys(s.table for s in sentences if s.table))}
-    places = [
-        [s.start, s.end, int(s.embedded), headings[s.heading], tables[s.table] if s.table else -1] for s in sentences
-    ]
-    value = {"sentences": places, "headings": list(headings), "tables": [[t.name, t.header] for t in tables]}
+    headers = {header: place for place, header in enumerate(dict.fromkeys(s.header for s in sentences if s.header))}
+    places = [[s.start, s.end, int(s.embedded), headings[s.heading], headers.get(s.header, -1)] for s in sentences]
+    value = {"sentences": places, "headings": list(headings), "tables": [[header] for header in headers]}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -42,9 +40,9 @@ def parse_places(text: str) -> tuple[Sentence, ...]:
         ValueError, TypeError, LookupError: It is something else.
     """
     stored: Mapping[str, Any] = json.loads(text)
-    headings, tables = stored["headings"], [Table(name, header) for name, header in stored["tables"]]
+    headings, headers = stored["headings"], [header for *_, header in stored["tables"]]
     return tuple(
-        Sentence(start, end, bool(embedded), headings[heading], tables[table] if table >= 0 else None)
+        Sentence(start, end, bool(embedded), headings[heading], headers[table] if table >= 0 else "")
         for start, end, embedded, heading, table in stored["sentences"]
     )
 

@@ -79,6 +79,12 @@ def is_title(line: str, title: str) -> bool:
     return bool(name) and fold(line).strip("# ") == name
 
 
+def without_title(text: str, title: str) -> str:
+    """Return a text without a first line that is its title, and without white space around it."""
+    first, _, rest = text.strip().partition("\n")
+    return rest.strip() if rest.strip() and is_title(first, title) else text.strip()
+
+
 def bare_title(title: str) -> str:
     """Return a title in lower case, without quotation marks and without a note in brackets at its end."""
     return fold(_NOTE.sub("", title)).strip(_QUOTES).lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 import tiktoken
@@ -17,54 +17,46 @@ _CACHED_TEXTS = 16_384
 _MAX_CHARACTERS = 100_000  # of a text that tiktoken gets at once: it panics at a million spaces
 
 
-class TokenCounter:
-    """Counts tokens with `o200k_base`, or with `estimate` for the reason in `fault`.
-
-    `count` caches: a conversation's messages are counted again at every step of the loop. `count_batch` does not.
-    """
-
-    def __init__(self, name: str, count_batch: Callable[[Sequence[str]], list[int]], fault: str = "") -> None:
-        self.name = name
-        self.fault = fault
-        self.count_batch = count_batch
-        self.count: Callable[[str], int] = lru_cache(_CACHED_TEXTS)(lambda text: count_batch([text])[0])
+def name_tokenizer() -> str:
+    """Return what counts tokens in this process: `o200k_base`, or `estimate`."""
+    return ESTIMATE if isinstance(load_encoding(), str) else ENCODING
 
 
-@cache
-def load_token_counter() -> TokenCounter:
-    """Return the process's token counter; the vocabulary is loaded at the first call.
+def count_tokens(text: str) -> int:
+    """Count the tokens of a text; a conversation's messages are counted again at every step, so counts are cached."""
+    # Texts of LangChain's messages are of a subclass of str, which the cache would not match.
+    return _count_cached(str(text))
 
-    If the vocabulary is not cached (tiktoken's `TIKTOKEN_CACHE_DIR`) and cannot be downloaded within 15 seconds,
-    tokens are estimated.
-    """
-    encoding = _load_encoding()
+
+@lru_cache(_CACHED_TEXTS)
+def _count_cached(text: str) -> int:
+    return count_batch([text])[0]
+
+
+def count_batch(texts: Sequence[str]) -> list[int]:
+    """Count the tokens of each of some texts, without a cache."""
+    encoding = load_encoding()
     if isinstance(encoding, str):
-        return TokenCounter(ESTIMATE, lambda texts: [estimate_tokens(text) for text in texts], encoding)
+        return list(map(estimate_tokens, texts))
 
     def count(text: str) -> int:
         pieces = (text[start : start + _MAX_CHARACTERS] for start in range(0, len(text), _MAX_CHARACTERS))
         return sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
 
     # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
-    return TokenCounter(ENCODING, lambda texts: [count(text) for text in texts])
+    return list(map(count, texts))
 
 
 @cache
 def warn_of_estimates() -> None:
     """Warn, once in a process, if token counts that are stored or compared are estimates."""
-    fault = load_token_counter().fault
-    if fault:
+    fault = load_encoding()
+    if isinstance(fault, str):
         warnings.warn(
             f"the vocabulary of {ENCODING} could not be loaded ({fault}); token counts are estimates. "
             "Set TIKTOKEN_CACHE_DIR to a folder that holds it for exact counts.",
             stacklevel=2,
         )
-
-
-def count_tokens(text: str) -> int:
-    """Count the tokens of a text."""
-    # Texts of LangChain's messages are of a subclass of str, which the cache would not match.
-    return load_token_counter().count(str(text))
 
 
 def estimate_tokens(text: str) -> int:
@@ -75,8 +67,12 @@ def estimate_tokens(text: str) -> int:
     return max(1 if text else 0, round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
 
 
-def _load_encoding() -> tiktoken.Encoding | str:
-    """Load the vocabulary, or say why it cannot be loaded."""
+@cache
+def load_encoding() -> tiktoken.Encoding | str:
+    """Load the vocabulary at the first call, or say why it cannot be loaded; tokens are then estimated.
+
+    It is cached in tiktoken's `TIKTOKEN_CACHE_DIR`, or downloaded within 15 seconds.
+    """
     result: tiktoken.Encoding | str = f"no answer within {_LOAD_SECONDS:.0f} s"
 
     def load() -> None:

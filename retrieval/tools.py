@@ -10,12 +10,11 @@ from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langchain.tools import InjectedState
-from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.errors import InputError, list_faults
 from arag.models.replies import mend_characters
@@ -38,6 +37,7 @@ TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 Presentation: TypeAlias = Literal["compact", "paper"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 MAX_KEYWORDS = 50  # of one call
+_PLURALS = {"keyword": "keywords", "query": "queries", "chunk_id": "chunk_ids"}
 
 # How artifacts of these tools are recognised.
 _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int, "evidence_tokens": int}
@@ -71,7 +71,7 @@ Within: TypeAlias = Annotated[str, Field(description="Only documents with this i
 
 
 class RetrievalArguments(BaseModel):
-    """Arguments of a tool call; a null counts as an argument that was left out."""
+    """Arguments of a tool call; a null counts as an argument that was left out, and lists may have singular names."""
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -79,24 +79,25 @@ class RetrievalArguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, values: Any) -> Any:
-        return {n: v for n, v in values.items() if v is not None} if isinstance(values, dict) else values
+    def _tidy(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        names = {name: name if name in cls.model_fields else _PLURALS.get(name, name) for name in values}
+        return {names[name]: value for name, value in values.items() if value is not None}
 
 
 class _KeywordArguments(RetrievalArguments):
-    keywords: Keywords = Field(description="1 to 3 words each.", validation_alias=AliasChoices("keywords", "keyword"))
+    keywords: Keywords = Field(description="1 to 3 words each.")
     within: Within = Field(default_factory=str)
 
 
 class _SemanticArguments(RetrievalArguments):
-    queries: Queries = Field(
-        description="One short question or statement for each fact.", validation_alias=AliasChoices("queries", "query")
-    )
+    queries: Queries = Field(description="One short question or statement for each fact.")
     within: Within = Field(default_factory=str)
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(description="Chunk ids.", validation_alias=AliasChoices("chunk_ids", "chunk_id"))
+    chunk_ids: Texts = Field(description="Chunk ids.")
     about: str = Field(default_factory=str, description="What to look for; without it, one chunk in full.")
 
 
@@ -125,7 +126,7 @@ class RetrievalTool(BaseTool):
         ...     name: str = "corpus_size"
         ...     description: str = "Count the documents of the corpus."
         ...     def retrieve(self, held: Held) -> Retrieved:
-        ...         return Retrieved(f"{self.index.info().documents} documents", query="", results={}, chunk_ids=[])
+        ...         return Retrieved(f"{self.index.info().documents} documents")
         >>> make_tools(index, names=[CorpusSize])[0].invoke({})
         '25 documents'
     """
@@ -137,9 +138,6 @@ class RetrievalTool(BaseTool):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
     handle_validation_error: bool | str | Callable[[Any], str] | None = _explain
-
-    def load(self) -> None:
-        """Load what a call needs. The agent does so before it measures the call's time."""
 
     def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
         """Search, and return what the model is shown.
@@ -163,13 +161,14 @@ class RetrievalTool(BaseTool):
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
-            "query": shown.query,
+            "query": next(iter(arguments.values()), ""),
             "chunk_ids": list(shown.chunk_ids),
             "new_chunks": [chunk.id for chunk in shown.new_chunks],
             "retrieved_tokens": count_tokens(shown.text),
             "evidence_tokens": sum(map(count_tokens, shown.evidence)),
         }
-        _announce({"tool": self.name} | event)
+        with suppress(RuntimeError, KeyError):  # not in a graph
+            get_stream_writer()({"tool": self.name} | event)
         digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in shown.sentences}
         digests |= {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
         sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
@@ -194,10 +193,6 @@ class SemanticSearch(RetrievalTool):
     name: str = "semantic_search"
     description: str = "Find sentences by meaning, for facts whose wording you do not know."
     args_schema: ArgsSchema | None = _SemanticArguments
-
-    def load(self) -> None:
-        """Load the embedder."""
-        self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query."""
@@ -229,17 +224,12 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
     sentences: dict[str, set[int]] = {}
     for artifact in find_artifacts(messages):
         shown, digests = artifact.get("sentences", {}), artifact["digests"]
-        same = {i for i in (*artifact["new_chunks"], *shown) if digests.get(i) in {None, digest(i)}}
+        same = {i for i in (*artifact["new_chunks"], *shown) if digests.get(i) == digest(i)}
         chunks |= {chunk_id: None for chunk_id in artifact["new_chunks"] if chunk_id in same}
         for chunk_id in shown.keys() & same:
             sentences.setdefault(chunk_id, set()).update(shown[chunk_id])
     question = next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), "")
     return Held(list(chunks), sentences, question)
-
-
-def find_read_chunks(messages: Sequence[Any], index: Index) -> list[str]:
-    """Return the ids of the chunks whose full text is in a conversation, in order."""
-    return list(find_held(messages, index).chunks)
 
 
 def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -252,16 +242,6 @@ def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 def _digest(chunk: Chunk | None) -> str:
     return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
-
-
-def _announce(event: dict[str, Any]) -> None:
-    """Send what a tool found to whoever follows the run."""
-    dispatch_custom_event("retrieval", event)
-    try:
-        write = get_stream_writer()
-    except (RuntimeError, KeyError):  # not in a graph
-        return
-    write(event)
 
 
 # --- making them ---
@@ -279,8 +259,8 @@ def make_tools(
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
     `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
     texts, by id: a chunk that changes can be read again), `retrieved_tokens` (of the whole text), `evidence_tokens` (of
-    the documents' sentences in it), and `query`. Each call also reports this, without results and digests, as a custom
-    event named `retrieval` (`astream_events`, callbacks) and, in a graph, in the stream mode `custom`.
+    the documents' sentences in it), and `query`. In a graph, each call also reports this, without results and digests,
+    in the stream mode `custom`.
 
     They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned
@@ -313,10 +293,8 @@ def make_tools(
         raise InputError(f"presentation is {presentation!r}: valid are {', '.join(PRESENTATIONS)}")
     if not 1 <= top_k <= MAX_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
-    compact: tuple[type[RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
-    known: dict[Any, type[RetrievalTool]] = dict(
-        zip(TOOL_NAMES, compact if presentation == "compact" else paper_tools.TOOLS, strict=True)
-    )
+    own = (KeywordSearch, SemanticSearch, ChunkRead) if presentation == "compact" else paper_tools.TOOLS
+    known: dict[Any, type[RetrievalTool]] = dict(zip(TOOL_NAMES, own, strict=True))
     kinds = [known.get(name, name) for name in names if isinstance(name, str | type)]
     classes = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, RetrievalTool)]
     if not classes or len(set(classes)) != len(names):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
-from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_embedder
+from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_name
 from arag.retrieval.storage import IndexStore
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
         return embedder
-    return make_embedder(name, name.partition(":")[0], partial(_load, name, location))
+    return make_embedder(name, partial(_load, name, location))
 
 
 def check_embedder(store: IndexStore) -> None:
@@ -61,9 +61,9 @@ def _parse_allowed(stored: str, location: Path | str) -> ModelName | None:
     provider, colon, _ = stored.partition(":")
     if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
         return None
-    name = parse_embedder(stored)
+    name = parse_name(stored)
     variable = os.environ.get(EMBEDDER_VARIABLE)
-    is_named = variable and parse_embedder(variable) == name
+    is_named = variable and parse_name(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
         if name.provider == HUGGINGFACE:
             consequence = f"load the model in the folder {name.model}"

@@ -18,16 +18,6 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The table that a row stands in."""
-
-    name: str
-    """Its caption, or the name of its sheet; empty if it has none."""
-    header: str
-    """Its column names as one line; empty if it has none."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of a chunk, from character `start` of its text to before `end`."""
 
@@ -37,7 +27,8 @@ class Sentence:
     """Whether it has a vector; bare headings have none."""
     heading: str = ""
     """The headings that it stands under, outermost first, joined by " > "; empty if there are none."""
-    table: Table | None = None
+    header: str = ""
+    """For a row of a table, its column names as one line; empty if it has them itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +45,15 @@ class Chunk:
     text: str
     sentences: tuple[Sentence, ...]
     tokens: int
-    whole: bool
-    """Whether it is the document's whole text."""
+    parts: int
+    """How many chunks its document has."""
     pages: tuple[int, int] | None = None
     """First and last page, for documents that have pages."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the document's whole text."""
+        return self.parts == 1
 
     def sentence_text(self, position: int) -> str:
         """Return the text of the sentence at a position."""
@@ -113,8 +109,6 @@ class Hit:
     score: float
     """The paper's score, or the coverage; for a semantic search, the similarity of the best sentence."""
     excerpt: Excerpt
-    more: int
-    """How many further sentences matched and are not shown."""
     tokens: int
     """Tokens of the full chunk."""
     keyword_counts: dict[str, int] = field(default_factory=dict)
@@ -153,11 +147,7 @@ class KeywordReport:
     closest: tuple[Term, ...] = ()
     """Terms in the corpus that may be meant, if few or no chunks hold the keyword."""
     searched_as: str | None = None
-    """The spelling that the tool searched for instead, if it did."""
-    apart: tuple[str, ...] = ()
-    """Ids of the few chunks that hold all words of the keyword, but apart from each other."""
-    named: tuple[str, ...] = ()
-    """Ids of the first chunks of documents that have the keyword in their title or file name only."""
+    """Another spelling of the same letters that was looked for, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +177,6 @@ class ReadResults:
     """The chunks, in the order asked for, neighbours in text order around theirs; none twice."""
     unknown: dict[str, tuple[str, ...]]
     """Ids that the index does not hold, each with ids of its document, or with examples."""
-    parts: dict[str, int]
-    """For each document, how many chunks it has, to show "part 2 of 9"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +205,6 @@ class IndexInfo:
     """Tokens of all chunks."""
     embedder: str
     dimension: int
-    distance: str
     chunk_tokens: int
     """Size that chunks are cut to, in tokens."""
     tokenizer: str

@@ -25,7 +25,7 @@ from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 from scripted import DOCUMENTS
@@ -43,7 +43,7 @@ _OWN = Path(mkdtemp())
 # file that holds the vocabulary of o200k_base, and neither reads nor downloads one.
 (_OWN / "fb374d419588a4632f3f557e76b4b70aebbca790").mkdir()
 os.environ["TIKTOKEN_CACHE_DIR"] = str(_OWN)
-assert load_token_counter().name == ESTIMATE
+assert name_tokenizer() == ESTIMATE
 with warnings.catch_warnings(action="ignore"):
     warn_of_estimates()
 
@@ -168,16 +168,17 @@ def checkpointer(request, tmp_path):
             yield saver
 
 
-@pytest.fixture(scope="session")
-def exact_counter():
-    """The counter of a machine with tiktoken's vocabulary; this one holds only bytes and pairs of letters."""
+@pytest.fixture
+def count_exactly(monkeypatch):
+    """Counts tokens as on a machine with tiktoken's vocabulary; this one holds only bytes and pairs of letters."""
     pairs = map(bytes, product(ascii_lowercase.encode(), repeat=2))
     tokens = [*(bytes([byte]) for byte in range(256)), *pairs]
     ranks = {token: rank for rank, token in enumerate(tokens)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
-        patch.setattr(tiktoken.registry, "ENCODINGS", {})
-        return load_token_counter.__wrapped__()
+    monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
+    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
+    encoding = load_encoding.__wrapped__()
+    monkeypatch.setattr("arag.retrieval.tokens.load_encoding", lambda: encoding)
+    return count_batch
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 
 from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.store.derived import write_receipt
-from arag.retrieval.types import Chunk, Sentence, Table
+from arag.retrieval.types import Chunk, Sentence
 
 DIMENSION = 16
 
@@ -33,13 +33,13 @@ def document(document_id, *texts, title="", fingerprint="1", ids=None):
     chunks, vectors = [], []
     for ordinal, text in enumerate(texts):
         sentences, at = [], 0
-        inside = ("A > B", Table("t", "a | b")) if ordinal else ()
+        inside = ("A > B", "a | b") if ordinal else ()
         for line in text.split("\n"):
             sentences.append(Sentence(at, at + len(line), not line.startswith("#"), *inside))
             at += len(line) + 1
         chunk_id = ids[ordinal] if ids else f"{document_id}:{ordinal}"
-        whole, pages = len(texts) == 1, (ordinal, 9)
-        chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), whole, pages))
+        parts, pages = len(texts), (ordinal, 9)
+        chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), parts, pages))
         vectors.append(np.asarray([vector_of(t) for t in chunks[-1].embedded_texts()]).reshape(-1, DIMENSION))
     record = DocumentRecord(document_id, title, f"{document_id}.txt", "{}", fingerprint, len(texts))
     return EmbeddedDocument(record, chunks, vectors)

@@ -179,7 +179,8 @@ def test_a_question_that_fails_shows_in_the_exit_code_and_the_next_is_answered(p
     assert "\nIn 1783.\n" in out
 
 
-def test_a_list_of_documents_has_a_head_in_a_terminal(example_index):
+def test_a_list_of_documents_has_a_head_in_a_terminal_and_says_what_is_empty(arag, example_index):
     with in_terminal("list", "--index", example_index.path, "--documents", "places/skellavy.md") as terminal:
         pass
     assert [line.split()[0] for line in terminal.printed.splitlines()] == ["ID", "places/skellavy.md"]
+    assert "in the scope" in arag("list", "--index", example_index.path, "--documents", "cellars/*")[2]

@@ -124,11 +124,11 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
     ("arguments", "code", "message"),
     [
         (["eval", "run"], 2, "Missing option"),
-        (run_of(method="a-rag"), 1, "no method or module 'a-rag'; valid methods: "),
+        (run_of(method="a-rag"), 1, "no method 'a-rag' (No module named 'a-rag'); valid methods: "),
         (run_of(questions="none.jsonl"), 1, "No such file or directory: 'none.jsonl'"),
         (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
-        (run_of("--set", "arag.x=1"), 1, "arag has no setting 'x'; valid settings: it has none"),
+        (run_of("--set", "arag.x=1"), 1, "arag: x: Extra inputs are not permitted; valid settings: none"),
         (run_of("--set", "direct.x=1"), 1, "give METHOD.NAME=VALUE for one of the methods arag"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
     ],

@@ -195,7 +195,7 @@ def test_what_is_no_method_is_refused(tmp_path, monkeypatch):
     Path("no_methods_here.py").write_text("X = 1")
     with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):
         find_methods(["no_methods_here"])
-    with pytest.raises(InputError, match=r"linear-rag.threshold is 'many': Input should be a valid number"):
+    with pytest.raises(InputError, match=r"linear-rag: threshold: Input should be a valid number"):
         make_method(all_methods()["linear-rag"], {"threshold": "many"})
 
 

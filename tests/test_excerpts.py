@@ -230,17 +230,16 @@ KEYWORDS = ["ship", "Orlath", "i", "é", "北京", "words", "it\xa0was", "t was"
     st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=12).map("\n\n".join),
     st.lists(st.sampled_from(KEYWORDS), min_size=1, max_size=4, unique=True),
 )
-def test_every_keyword_is_shown_and_what_is_not_is_counted(text, keywords):
+def test_every_keyword_is_shown(text, keywords):
     document = Document("doc", "", text, "doc.txt")
     (chunk,) = chunk_document(document, chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts])
     sentences = [searchable(chunk.sentence_text(n)) for n in range(len(chunk.sentences))]
     keywords = [k for k in keywords if any(searchable(k) in sentence for sentence in sentences)]
-    excerpt, more = for_keywords(chunk, keywords, dict.fromkeys(keywords, 1))
+    excerpt = for_keywords(chunk, keywords, dict.fromkeys(keywords, 1))
     holding = {n for n, text in enumerate(sentences) if any(searchable(k) in text for k in keywords)}
     positions = [s.position for s in excerpt.sentences]
     matched = {s.position for s in excerpt.sentences if s.matched}
     assert positions == sorted(set(positions))
     assert matched <= holding
-    assert more == len(holding - set(positions))
     for keyword in keywords:
         assert any(searchable(keyword) in sentences[position] for position in matched)

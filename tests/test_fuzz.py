@@ -296,8 +296,8 @@ TEXTS = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", slow_except("one line", "headings", among=TEXTS))
-def test_long_texts_are_cut_in_time(name, exact_counter):
-    text, count = TEXTS[name], exact_counter.count_batch
+def test_long_texts_are_cut_in_time(name, count_exactly):
+    text, count = TEXTS[name], count_exactly
     chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
     assert "".join(chunk.text for chunk in chunks) == text
     assert len(chunks) <= count([text])[0] / 400 + 1

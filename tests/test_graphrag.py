@@ -11,34 +11,33 @@ import pytest
 
 from arag.evaluation.method import Session
 from arag.evaluation.methods import graphrag
-from arag.evaluation.methods.graphrag import GraphRAG, building
-from arag.evaluation.methods.graphrag.building import (
-    AGAIN,
-    ChunkEntity,
-    ChunkRelationship,
-    Extraction,
-    build_graph,
-    find_communities,
-    make_tables,
-    merge,
-)
-from arag.evaluation.methods.graphrag.knowledge import (
-    ENTITIES,
-    RELATIONSHIPS,
+from arag.evaluation.methods.graphrag import (
     REPORTS,
     SOURCES,
+    GraphRAG,
+    build_context,
+    building,
+    rank_chunks,
+    rank_communities,
+    rank_relationships,
+)
+from arag.evaluation.methods.graphrag.building import (
+    AGAIN,
+    ENTITIES,
+    RELATIONSHIPS,
+    ChunkEntity,
+    ChunkRelationship,
     Community,
+    Extraction,
     KnowledgeGraph,
     Relationship,
     Report,
-    build_context,
-    chunk_text,
+    build_graph,
     entity_row,
-    rank_chunks,
-    rank_relationships,
-    rank_reports,
+    find_communities,
+    make_tables,
+    merge,
     relationship_row,
-    report_text,
 )
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk
@@ -92,18 +91,17 @@ def _merged():
 def _graph(merged):
     """The ten entities, with reports on hand-made communities of four levels."""
     entities, relationships = merged
-    members = [
-        (0, 0, "ADA BEN CLEO DORA", 5.0),
-        (1, 0, "EMIL FAY", 9.0),
-        (2, 1, "ADA BEN CLEO", 7.0),
-        (3, 2, "ADA BEN", 7.0),
-        (4, 3, "ADA", 10.0),
-    ]
     graph = KnowledgeGraph(entities, relationships)
-    graph.reports = [
-        Report(Community(number, level, -1, tuple(titles.split())), titles, f"# {titles}", rating)
-        for number, level, titles, rating in members
-    ]
+    graph.reports = {
+        Community(level, tuple(titles.split())): Report(title=titles, summary="", rating=rating, findings=[])
+        for level, titles, rating in [
+            (0, "ADA BEN CLEO DORA", 5),
+            (0, "EMIL FAY", 9),
+            (1, "ADA BEN CLEO", 7),
+            (2, "ADA BEN", 7),
+            (3, "ADA", 10),
+        ]
+    }
     return graph
 
 
@@ -162,8 +160,8 @@ def test_degrees_and_ranks(merged):
 def test_communities_are_those_of_the_reference(number):
     case = GOLDEN["cases"][number]
     relationships = [Relationship(place, (), (), *edge) for place, edge in enumerate(case["edges"])]
-    found = [[each.level, each.number, each.parent, list(each.members)] for each in find_communities(relationships)]
-    assert found == case["expected"]
+    found = [[each.level, list(each.members)] for each in find_communities(relationships)]
+    assert found == [[level, members] for level, _, _, members in case["expected"]]
 
 
 def test_only_the_largest_component_has_communities(merged):
@@ -214,11 +212,12 @@ def test_relationships_between_selected_entities_come_first(graph):
 
 def test_reports_are_ranked_by_matches_then_rating(graph):
     def ranked(*titles):
-        return [report.community.number for report in rank_reports(graph, select(graph, *titles))]
+        return [" ".join(community.members) for community in rank_communities(graph, select(graph, *titles))]
 
-    assert ranked("ADA", "BEN") == [2, 3, 0]  # two matches each: 7, 7, 5
-    assert ranked("EMIL", "CLEO", "DORA") == [0, 1, 2]  # two matches; then 9, 7
-    assert ranked("ADA") == [2, 3, 0]  # not number 4, on level 3
+    by_rating = ["ADA BEN CLEO", "ADA BEN", "ADA BEN CLEO DORA"]  # 7, 7, 5
+    assert ranked("ADA", "BEN") == by_rating  # two matches each
+    assert ranked("EMIL", "CLEO", "DORA") == ["ADA BEN CLEO DORA", "EMIL FAY", "ADA BEN CLEO"]  # two matches; 9, 7
+    assert ranked("ADA") == by_rating  # not the community on level 3
     assert ranked("GUS", "IDA") == []
 
 
@@ -231,10 +230,14 @@ def test_chunks_are_ranked_by_entity_then_relationships(graph):
 
 
 CHUNKS = {
-    f"c{number}": Chunk(f"c{number}", "doc", number, "", text, (), count_tokens(text), whole=False)
+    f"c{number}": Chunk(f"c{number}", "doc", number, "", text, (), count_tokens(text), parts=5)
     for number, text in enumerate("中文的句子 and a longer chunk. " * length for length in (3, 1, 2, 1, 1, 1))
 }
 PLENTY = 100_000
+
+
+def chunk_text(chunk):
+    return f"[{chunk.id}]\n{chunk.text}\n\n"
 
 
 def context_of(graph, selected, max_tokens=PLENTY):
@@ -243,11 +246,11 @@ def context_of(graph, selected, max_tokens=PLENTY):
 
 def test_a_context_with_room_for_everything(graph):
     context = context_of(graph, select(graph, "ADA", "BEN", "IDA"))
-    assert [report.community.number for report in context.reports] == [2, 3, 0]
+    assert [community.level for community in context.communities] == [1, 2, 0]
     assert [entity.title for entity in context.entities] == ["ADA", "BEN", "IDA"]
     assert numbers(context.relationships) == [0, 9, 1, 2, 7, 6]
     assert [chunk.id for chunk in context.chunks] == ["c0", "c1", "c3", "c5", "c4"]
-    reports = "".join(map(report_text, context.reports))
+    reports = "".join(f"{graph.reports[community].text}\n\n" for community in context.communities)
     rows = "".join(map(entity_row, context.entities)), "".join(map(relationship_row, context.relationships))
     assert context.tables == f"{REPORTS}{reports}{ENTITIES}{rows[0]}{RELATIONSHIPS}{rows[1]}"
     assert context.sources == SOURCES + "".join(map(chunk_text, context.chunks))
@@ -263,7 +266,7 @@ def test_parts_have_15_35_and_50_percent_of_the_tokens_and_relationships_grow_by
         for_reports, for_chunks = int(0.15 * max_tokens), int(0.5 * max_tokens)
         left = max_tokens - for_reports - for_chunks
         for rows, all_rows, head, text, most in [
-            (context.reports, whole.reports, REPORTS, report_text, for_reports),
+            (context.communities, whole.communities, REPORTS, lambda it: f"{graph.reports[it].text}\n\n", for_reports),
             (context.chunks, whole.chunks, SOURCES, chunk_text, for_chunks),
             (context.entities, whole.entities, ENTITIES, entity_row, left),
         ]:
@@ -384,9 +387,9 @@ def test_every_call_of_the_preparation_in_order(lab_of):
     assert graph.entities[2].chunk_ids == ("harbour:0", "market:0")
     by_ends = {(each.source, each.target): (each.weight, each.description) for each in graph.relationships}
     assert by_ends["BEN", "CLEO"] == (10, "Ben knows Cleo.")
-    (only,) = graph.reports
-    assert only.text == "# BEN and CLEO and ADA and DORA\n\n4 people.\n\n## They meet.\n\nOften."
-    assert only.community.members == ("ADA", "BEN", "CLEO", "DORA")
+    ((community, report),) = graph.reports.items()
+    assert report.text == "# BEN and CLEO and ADA and DORA\n\n4 people.\n\n## They meet.\n\nOften."
+    assert community.members == ("ADA", "BEN", "CLEO", "DORA")
 
 
 def test_a_changed_chunk_does_not_change_reports_on_others(lab_of):

@@ -70,10 +70,10 @@ def test_edges_and_scores_are_those_of_the_authors_code(case):
 def test_a_synonym_takes_the_place_of_the_facts_in_its_direction():
     facts = collect([[("us", "is", "usa"), ("usa", "has", "us")]])
     synonyms = find_synonyms(facts.entities, unit([[1, 0], [1, 0.1]]))
-    assert [*synonyms] == [(1, 0)]  # "us" is too short to have one
-    assert make_edges(facts, synonyms)[:2].tolist() == [[0, 1, 2], [1, 0, pytest.approx(synonyms[1, 0])]]
+    assert [*synonyms] == [("usa", "us")]  # "us" is too short to have one
+    assert make_edges(facts, synonyms)[:2].tolist() == [[0, 1, 2], [1, 0, pytest.approx(synonyms["usa", "us"])]]
     synonyms = find_synonyms(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]))
-    assert {*synonyms} == {(0, 1), (1, 0)}  # a character is two letters
+    assert {*synonyms} == {("敦煌", "燉煌"), ("燉煌", "敦煌")}  # a character is two letters
 
 
 def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
@@ -99,7 +99,7 @@ def test_triples_that_are_none_are_left_out():
     assert triples == [("a", "r", "b"), ("a", "r", "b"), ("1815", "r", "b")]
     facts = collect([triples])
     assert facts.triples == [("a", "r", "b"), ("1815", "r", "b")]
-    assert facts.links == {(0, 1): 2, (1, 2): 1}
+    assert facts.links == {("a", "b"): 2, ("b", "a"): 2, ("1815", "b"): 1, ("b", "1815"): 1}
 
 
 # --- a model that reads the small corpus ---

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from platformdirs import user_cache_path
 
 from arag.models import onnx
 from arag.models.embedders import load_embedder
@@ -86,6 +87,7 @@ def test_the_model_is_exported_once_in_silence_and_anew_where_only_a_part_of_it_
 @pytest.fixture
 def hub(tmp_path):
     """A server that has the model in the ONNX format, as the model hub has it; and the files that it was asked for."""
+    weights, made = onnx.find_packaged_model(), user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2"
     onnx.load_onnx()
     commit, names, asked = "0" * 40, ["onnx/model.onnx", "tokenizer.json", "pytorch_model.bin", "evil.py"], []
     info = {"id": onnx.MODEL, "sha": commit, "siblings": [{"rfilename": name} for name in names]}
@@ -97,8 +99,8 @@ def hub(tmp_path):
         (tmp_path / "served" / name).write_text(text)
     folder = tmp_path / "served" / onnx.MODEL / "resolve" / commit
     (folder / "onnx").mkdir(parents=True)
-    for name in names[:2]:
-        shutil.copy(onnx._cache() / Path(name).name, folder / name)
+    shutil.copy(made / "model.onnx", folder / "onnx")
+    shutil.copy(weights / "tokenizer.json", folder)
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def end_headers(self):

@@ -32,7 +32,7 @@ class TestText:
         content = read("a.txt", text)
         assert (content.title, content.text) == (title, text.replace("\r\n", "\n"))
 
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
     @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.csv", "README"])
     def test_unicode_is_read(self, read, name, encoding):
         assert read(name, "Größe – 大".encode(encoding)).text == "Größe – 大"
@@ -314,7 +314,7 @@ class TestChildProcess:
 
     def test_a_file_that_takes_too_long_costs_only_itself(self, read, reason, monkeypatch):
         monkeypatch.setattr(formats, "_MAX_SECONDS", 0.1)
-        assert "it took more processor time than it may use" in reason("a.html", "<b>x</b>" * 500_000)
+        assert "it took longer than it may" in reason("a.html", "<b>x</b>" * 500_000)
         monkeypatch.undo()
         assert read("b.html", "After.").text == "After."
 

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from arag.retrieval.tokens import load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import load_encoding, warn_of_estimates
 from fakes import write_corpus
 
 
@@ -13,7 +13,7 @@ from fakes import write_corpus
 def test_counts_are_estimates_and_a_note_says_so_once_for_an_index(arag, tmp_path):
     def run(*arguments):
         """Run a command line as a process of its own does: it loads the vocabulary, and may warn."""
-        load_token_counter.cache_clear()
+        load_encoding.cache_clear()
         warn_of_estimates.cache_clear()
         return arag(*arguments)
 

@@ -177,7 +177,7 @@ def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
         "[rare:0] Rare: The gisvi grows here.\n\n"
         "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
     )
-    assert message.artifact["results"]["keywords"][0]["apart"] == ("twin:0",)
+    assert message.artifact["results"]["hits"][1]["apart"] == ("Admiral Tulsa",)
 
 
 def test_a_common_keyword_takes_no_room_from_the_others(make_index):

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
-from arag.cli.show import run_record
+from arag.cli.conversation import run_record
 from arag.errors import InputError
 from scripted import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
 

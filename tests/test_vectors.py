@@ -62,7 +62,7 @@ def make_index(folder, vectors, size=4):
     documents = []
     for n, rows in enumerate(chunks):
         sentences = tuple(Sentence(i, i + 1, embedded=i % 2 == 1) for i in range(2 * len(rows)))
-        chunk = Chunk(f"d{n:05}:0", f"d{n:05}", 0, "", "x" * 2 * len(rows), sentences, 1, whole=True)
+        chunk = Chunk(f"d{n:05}:0", f"d{n:05}", 0, "", "x" * 2 * len(rows), sentences, 1, parts=1)
         documents.append(EmbeddedDocument(DocumentRecord(f"d{n:05}", "", "", "{}", "", 1), [chunk], [rows]))
     with store.draft(lambda: Settings("Random:1", vectors.shape[1], 1_000, "")) as draft:
         draft.put(documents)

@@ -8,12 +8,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.retrieval.text import count
+from arag.retrieval.text import count, shorten
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from arag.retrieval.storage import IndexStore
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
-_MAX_SKIPPED = 10  # files named for each reason
+_MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
 
 
 # --- writing ---
@@ -66,10 +65,10 @@ def ingest(
     """
     from arag.ingest.pipeline import run_ingest
 
-    options: dict[str, Any] = {"embedder": embedder, "chunk_tokens": chunk_tokens, "prune": prune, "encoding": encoding}
-    options["readers"] = read_pairs("--as", read_as or (), ".log=.txt")
-    with _showing_progress(as_json) as shown:
-        summary = run_ingest(paths, index, **options, progress=shown)
+    readers = read_pairs("--as", read_as or (), ".log=.txt")
+    reading: Any = {"readers": readers, "encoding": encoding, "prune": prune}
+    with _showing_progress(as_json) as show:
+        summary = run_ingest(paths, index, embedder=embedder, chunk_tokens=chunk_tokens, **reading, progress=show)
     if as_json:
         print_json(asdict(summary))
     else:
@@ -86,8 +85,8 @@ def copy(
     """Copy an index to another place without embedding anything again; an interrupted copy is continued."""
     from arag.ingest.copying import copy_index
 
-    with _showing_progress(as_json) as shown:
-        summary = copy_index(source, target, progress=shown)
+    with _showing_progress(as_json) as show:
+        summary = copy_index(source, target, progress=show)
     if as_json:
         print_json(asdict(summary))
     else:
@@ -132,21 +131,19 @@ def verify(
 
 @contextmanager
 def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bool]:
-    """Give what shows the progress of an ingestion or a copy: bars on a terminal, else a line every few seconds."""
-    with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
-        yield False if as_json else show_progress(bars) if err.is_terminal else True
+    """Give what shows the progress of an ingestion or a copy: a bar on a terminal, else a line every few seconds."""
+    if as_json or not err.is_terminal:
+        yield not as_json
+        return
+    with progress(TextColumn("{task.fields[figures]}")) as bars:
+        task = bars.add_task("", total=None, figures="")
 
+        def show(now: Progress) -> None:
+            phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
+            figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
+            bars.update(task, description=phase, completed=now.done, total=now.total, figures=figures)
 
-def show_progress(bars: Bars) -> Callable[[Progress], None]:
-    """Return a function that moves a bar, which has a column for the field `figures`."""
-    task = bars.add_task("", total=None, figures="")
-
-    def show(now: Progress) -> None:
-        phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
-        figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
-        bars.update(task, description=phase, completed=now.done, total=now.total, figures=figures)
-
-    return show
+        yield show
 
 
 def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
@@ -168,9 +165,8 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
     for problem in summary.skipped:
         skipped.setdefault(problem.reason, []).append(problem.source)
     for reason, files in skipped.items():
-        more = f" and {len(files) - _MAX_SKIPPED:,} more, which --json names" if len(files) > _MAX_SKIPPED else ""
-        told = f" {reason} ({len(files):,}): {', '.join(files[:_MAX_SKIPPED])}{more}"
-        err.print(styled(("Skipped:", "yellow"), told))
+        names = shorten(", ".join(files), _MAX_NAMES)
+        err.print(styled(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}"))
     for problem in summary.problems:
         err.print(styled(("Left out:", "yellow"), f" {problem}"))
 
@@ -240,7 +236,7 @@ def search(
         if paper or as_json:
             results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
         if paper:
-            hits = Shown(results.hits)
+            hits = Shown([*results.hits])
             shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
         elif is_keyword:
             shown = search_keywords(opened, text, Held(), top_k=top_k).text
@@ -268,6 +264,6 @@ def read(
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render_chunks(results, ()))
+        out.print(render_chunks(results, (), {}))
     if results.unknown:
         raise typer.Exit(FAILED)

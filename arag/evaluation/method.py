@@ -33,7 +33,7 @@ from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import load_token_counter
+from arag.retrieval.tokens import count_batch
 from arag.retrieval.tools import Presentation
 from arag.retrieval.types import Chunk, Hit
 
@@ -261,7 +261,7 @@ class Session:
         by_key = [(user if isinstance(user, str) else tuple((m.type, m.text) for m in user), user) for user in users]
         different = dict(by_key)
         if title and different:
-            tokens = sum(load_token_counter().count_batch([f"{system}\n{key}" for key in different]))
+            tokens = sum(count_batch([f"{system}\n{key}" for key in different]))
             self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
         replies = self.side_by_side(
             lambda session, user: session.ask(system, user, form, **options), list(different.values()), title

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
-from arag.errors import ModelError
-from arag.models.names import connection_options, parse_name
-
-EXTRACTIVE = "extractive"
-MODEL_VARIABLE = "ARAG_MODEL"
+from arag.errors import ModelError, list_faults
+from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, connection_options, parse_name
 
 # OpenAI's client has no timeout by default, and counts no tokens of streams where a base URL is set.
 _LIMITS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}
@@ -64,17 +63,14 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     from pydantic import ValidationError
 
     name = parse_name(text)
-    has_key = any("api_key" in option or "headers" in option for option in options)
-    settings = connection_options(name, has_key=has_key) | options
+    settings = connection_options(name, options)
     for default, value in _DEFAULTS.get(name.provider, {}).items():
         if not any(default in option for option in options):  # `request_timeout` is a timeout, too
             settings[default] = value
     try:
         model = init_chat_model(name.model, model_provider=name.provider, **settings)
     except ValidationError as error:  # its message quotes the input, which may contain a key
-        problems = error.errors(include_input=False, include_url=False)
-        said = "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
-        raise ModelError(f"the model {name} cannot be created: {said}") from error
+        raise ModelError(f"the model {name} cannot be created: {list_faults(error)}") from error
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise ModelError(f"the model {name} cannot be created: {error}") from error
     # Some classes drop options that they do not know; others send them on and fail at the first request.
@@ -86,7 +82,17 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     return cast("BaseChatModel", model)
 
 
-def is_from_model(error: BaseException) -> bool:
-    """Return whether a chat model raised an error: its provider, the client or the network failed."""
-    modules = (frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__))
-    return BaseChatModel.__module__ in modules
+@contextmanager
+def naming_failures(model: str) -> Iterator[None]:
+    """Raise a ModelError for whatever a chat model raises: its provider, the client or the network failed.
+
+    Args:
+        model: What the message calls it, such as `the model openai:gpt-5-mini`.
+    """
+    try:
+        yield
+    except Exception as error:
+        modules = (frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__))
+        if BaseChatModel.__module__ not in modules:
+            raise
+        raise ModelError(f"{model} failed: {error}") from error

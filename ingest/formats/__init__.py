@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -14,8 +13,7 @@ from typing import Self, TypeAlias
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
-from arag.ingest.formats.office import OFFICE_ENDINGS
-from arag.ingest.formats.repeats import find_keepers, list_files
+from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
@@ -26,6 +24,7 @@ _CODE = (
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
+_OFFICE = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -33,10 +32,10 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html.read_html"),
     ".pdf": "pdf.read_pdf",
-    **dict.fromkeys(OFFICE_ENDINGS, "office.read_office"),
+    **dict.fromkeys(_OFFICE, "office.read_office"),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
-    ".ipynb": "notebook.read_notebook",
+    ".ipynb": "text.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
 
@@ -67,25 +66,24 @@ class Readers:
         except (LookupError, ValueError) as error:
             raise InputError(f"{error}; encodings are named as in Python: windows-1252, shift_jis, gb18030") from error
         self._encoding = encoding
-        self.own: dict[str, _AnyReader] = {}
+        self._readers = dict(READERS)
         for ending, reader in (own or {}).items():
             if not re.fullmatch(r"\.[^\s./\\]+", ending):
                 raise InputError(f"{ending!r} is not an ending: give one with its dot, such as .log")
             if isinstance(reader, str) and reader.lower() not in READERS:
                 raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.endings)}")
-            self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
+            self._readers[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
         self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
-        self._child_is_fresh = True
         self._keepers: dict[Path, dict[str, Path]] = {}  # by folder
 
     @property
     def endings(self) -> tuple[str, ...]:
         """All endings that can be read, without those of programs."""
-        return tuple(ending for ending, reader in {**READERS, **self.own}.items() if reader is not read_code)
+        return tuple(ending for ending, reader in self._readers.items() if reader is not read_code)
 
     def knows(self, path: PurePath) -> bool:
         """Return whether there is a reader for a file."""
-        return self._reader(path) is not None
+        return path.suffix.lower() in self._readers
 
     def read(self, path: Path) -> Content:
         """Return what a file holds, with clean characters and line ends.
@@ -99,7 +97,7 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        reader = self._reader(path)
+        reader = self._readers[path.suffix.lower()]
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         options = [self._encoding] if reader in _TEXTS else []
@@ -111,36 +109,29 @@ class Readers:
     def _without_repeats(self, content: Content, path: Path) -> Content:
         """Return a web page without what another page of its folder keeps for all."""
         if path.parent not in self._keepers:
-            files = list_files(path.parent)
-            pages = [file for file in files if self._reader(file) == READERS[".html"]]
-            self._keepers[path.parent] = find_keepers(
-                pages, lambda file: self._read_in_child("html.read_html", file, self._encoding)
+            files = path.parent.iterdir()
+            pages = [file for file in files if self._readers.get(file.suffix.lower()) == READERS[".html"]]
+            self._keepers[path.parent] = find_web_keepers(
+                pages, lambda page: self._read_in_child("html.read_html", page, self._encoding)
             )
         keepers = self._keepers[path.parent]
         blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
         return replace(content, text="\n\n".join(blocks) or content.text)
 
-    def _reader(self, path: PurePath) -> _AnyReader | None:
-        ending = path.suffix.lower()
-        return self.own.get(ending) or READERS.get(ending)
-
-    def _read_in_child(self, reader: str, path: Path, *options: str) -> Content:
+    def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         size = path.stat().st_size
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
-            absolute = os.path.abspath(path)  # noqa: PTH100
-            fields = self._child.call("read", reader, absolute, limit, *options, seconds=_HANG_SECONDS)
+            fields = self._child.call("read", reader, str(path.absolute()), limit, *options, seconds=_HANG_SECONDS)
+            return Content(**fields)
         except RaisedInChildError as error:
             raise FormatError(str(error)) from error
         except ChildError as error:
-            was_fresh, self._child_is_fresh = self._child_is_fresh, True
             self._child.close()  # the next call starts it again
-            if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
-                return self._read_in_child(reader, path, *options)
+            if again and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
+                return self._read_in_child(reader, path, *options, again=False)
             raise FormatError(f"cannot be read: {error}") from error
-        self._child_is_fresh = False
-        return Content(**fields)
 
     def close(self) -> None:
         """End the child process."""

@@ -37,18 +37,17 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     for line in chain(*pages):
         sizes[line.size] += len(line.text)
         fonts[line.font] += len(line.text)
-    body, font = max(sizes, key=lambda size: sizes[size]), max(fonts, key=lambda name: fonts[name])
+    body, font = sizes.most_common(1)[0][0], fonts.most_common(1)[0][0]
     blocks = [_join_titles(page, _LARGER * body) for page in pages]
-    titles = [[block for block in page if block.size >= _LARGER * body and _is_title(block.text)] for page in blocks]
-    pages_of = Counter(size for page in titles for size in {title.size for title in page})
-    for title in chain(*titles):
-        sizes[title.size] -= 2 * len(title.text)
+    pages_of: dict[float, set[int]] = {}
+    for number, page in enumerate(blocks):
+        for block in page:
+            if block.size >= _LARGER * body and _is_title(block.text):
+                sizes[block.size] -= 2 * len(block.text)
+                pages_of.setdefault(block.size, set()).add(number)
     # Text may have a larger size, too, and so may the cover of a document.
-    ranks = [
-        size
-        for size in sorted(pages_of, reverse=True)
-        if sizes[size] < 0 and (pages_of[size] > 1 or len(pages) <= _SHORT_DOCUMENT)
-    ]
+    least = 1 if len(pages) <= _SHORT_DOCUMENT else 2
+    ranks = sorted((size for size, some in pages_of.items() if len(some) >= least and sizes[size] < 0), reverse=True)
 
     def level(block: Line) -> int:
         number = _NUMBER.match(block.text)

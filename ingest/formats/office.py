@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from arag.ingest.formats.content import JSON, Content, FormatError, folded
-from arag.ingest.formats.tables import table_lines
+from lxml import etree
 
-_TEXTS, _SHEETS, _SLIDES = (".docx", ".docm"), (".xlsx", ".xlsm"), (".pptx", ".pptm")
-OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
+from arag.ingest.formats.content import JSON, Content, FormatError, folded
+from arag.ingest.formats.slides import read_slides
+from arag.ingest.formats.tables import read_sheets, table_lines
+
+_TEXTS = (".docx", ".docm")
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_READERS = {".xlsx": read_sheets, ".xlsm": read_sheets, ".pptx": read_slides, ".pptm": read_slides}
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
@@ -39,10 +43,12 @@ def read_office(path: Path) -> Content:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
-    if data.startswith(_OLE) and ending in {*_TEXTS, *_SHEETS, *_SLIDES}:
+    if data.startswith(_OLE) and ending in {*_TEXTS, *_READERS}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        content = _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
+        content = _read_sheets_or_slides(path, ending)
+        if not content.text:
+            content = _read_tree(data, ending)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
     return replace(content, metadata={**_properties(data), **content.metadata})
@@ -50,8 +56,6 @@ def read_office(path: Path) -> Content:
 
 def _properties(data: bytes) -> dict[str, JSON]:
     """Return who wrote a document and when it was changed last, as its properties say."""
-    from lxml import etree
-
     try:
         with ZipFile(BytesIO(data)) as archive:
             (name,) = {"docProps/core.xml", "meta.xml"} & set(archive.namelist())  # of Office, or of LibreOffice
@@ -64,20 +68,14 @@ def _properties(data: bytes) -> dict[str, JSON]:
     return {name: value for name, value in (("author", author), ("date", date)) if value}
 
 
-def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:
+def _read_sheets_or_slides(path: Path, ending: str) -> Content:
+    """Read a workbook or a presentation; of others, and of what the libraries refuse, there is no text."""
     try:
-        if ending in _SHEETS:
-            from arag.ingest.formats.sheets import read_sheets as read
-        elif ending in _SLIDES:
-            from arag.ingest.formats.slides import read_slides as read
-        else:
-            return None
-        content = read(path)
-    except (FormatError, ImportError, MemoryError):
+        return _READERS[ending](path) if ending in _READERS else Content("", "")
+    except (ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
-        return None
-    return content if content.text else None  # openpyxl sees no sheets in a strict workbook
+        return Content("", "")
 
 
 def _read_tree(data: bytes, ending: str) -> Content:
@@ -87,7 +85,6 @@ def _read_tree(data: bytes, ending: str) -> Content:
     if ending in _TEXTS:
         data = _prepare_word(data)
     config = xberg.ExtractionConfig(
-        output_format="plain",
         include_document_structure=True,
         mime_detection_policy="trust_extension",
         disable_ocr=True,
@@ -136,24 +133,18 @@ def _prepare_word(data: bytes) -> bytes:
 def _repeat_cells(document: bytes) -> bytes:
     if b"<w:vMerge" not in document:
         return document
-    from lxml import etree
-
-    try:
-        root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
-    except etree.XMLSyntaxError:  # the library says what is wrong, or reads it
-        return document
-    value = f"{{{root.nsmap.get('w')}}}val"
+    root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
     for table in root.iter("{*}tbl"):
         above: dict[int, etree._Element] = {}
         for row in table.iterfind("{*}tr"):
             column = 0
             for cell in row.iterfind("{*}tc"):
                 merge, span = cell.find("{*}tcPr/{*}vMerge"), cell.find("{*}tcPr/{*}gridSpan")
-                if merge is not None and merge.get(value) != "restart" and column in above:
+                if merge is not None and "restart" not in merge.values() and column in above:
                     merge.getparent().remove(merge)
                     cell[:] = [cell[0], *map(deepcopy, above[column][1:])]  # the first one has the properties
                 above[column] = cell
-                column += 1 if span is None else int(span.get(value, 1))
+                column += 1 if span is None else int(*span.values())
     repeated: bytes = etree.tostring(root)
     return repeated
 
@@ -170,7 +161,7 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
-            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in {*_SHEETS, ".xls", ".ods"}))
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in _SHEETS))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

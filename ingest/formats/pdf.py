@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
@@ -16,6 +15,7 @@ from pypdfium2 import raw
 
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, folded
 from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.repeats import find_keepers
 from arag.ingest.formats.tables import CELL_BORDER
 
 _PAGE_GAP = "\n\n"
@@ -51,9 +51,8 @@ def read_pdf(path: Path) -> Content:
             lines.append([])
             left_out.append(f"page {index + 1}: {error}")
     if not any(line.text for page in lines for line in page):
-        if left_out:
-            raise FormatError(f"broken PDF: no page can be read; {left_out[0]}")
-        raise FormatError("the PDF has no text; its pages are probably scanned images: run OCR on it first")
+        fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
+        raise FormatError(f"the PDF has no text; {fault}")
     title, author = (folded(document.get_metadata_value(name)) for name in ("Title", "Author"))
     date = _DATE.match(document.get_metadata_value("CreationDate"))
     metadata: dict[str, JSON] = {"author": author} if author.strip("()") not in {"", "anonymous"} else {}
@@ -75,8 +74,8 @@ def _page_lines(page: pypdfium2.PdfTextPage) -> list[Line]:
     parts: list[tuple[str, int, int]] = []
     at = 0
     for start, end, line in [*_rows(text, _pieces(page.raw, text, places)), (len(text), len(text), "")]:
-        others = ((match[0], at + match.start(), at + match.end()) for match in _LINE.finditer(text[at:start]))
-        parts += [*others, (line, start, end)]
+        parts += [(match[0], *match.span()) for match in _LINE.finditer(text, at, start)]
+        parts.append((line, start, end))
         at = end
     lines: list[Line] = []
     for part, start, end in parts[:-1]:
@@ -156,15 +155,12 @@ def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:
 
 def _without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """Leave out lines that stand at the top or the bottom of most pages, and page numbers, except the first."""
-    edges = [_edges(page, number) for number, page in enumerate(pages)]
-    counts = Counter(line for lines in edges for line in set(lines.values()))
-    repeated = {line for line, number in counts.items() if number > max(len(pages) / 2, 2)}
-    shown: set[str] = set()
-    kept: list[list[Line]] = []
-    for page, edge in zip(pages, edges, strict=True):
-        kept.append([line for n, line in enumerate(page) if edge.get(n) not in shown & repeated])
-        shown.update(edge.values())
-    return kept
+    edges = {number: _edges(page, number) for number, page in enumerate(pages)}
+    keepers = find_keepers({n: edge.values() for n, edge in edges.items()}, max(len(pages) // 2, 2) + 1)
+    return [
+        [line for place, line in enumerate(page) if keepers.get(edges[number].get(place, ""), number) == number]
+        for number, page in enumerate(pages)
+    ]
 
 
 def _edges(page: Sequence[Line], number: int) -> dict[int, str]:

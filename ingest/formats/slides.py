@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lxml import etree
-from pptx import Presentation
 
 from arag.ingest.formats.content import Content, folded
 from arag.ingest.formats.tables import table_lines
@@ -22,6 +21,8 @@ _GAP = "\n\n"
 
 def read_slides(path: Path) -> Content:
     """Read a presentation. A slide is a page: it begins with its title or its number, and ends with the notes."""
+    from pptx import Presentation
+
     title, pages = "", []
     for number, slide in enumerate(Presentation(str(path)).slides, 1):
         heading = " ".join(_placed(slide, _TITLES))

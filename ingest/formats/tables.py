@@ -1,18 +1,19 @@
-"""Rows of tables as lines that can be understood one by one: `Name: Ada | Year: 1843`."""
+"""Rows of tables as lines that can be understood one by one: `Name: Ada | Year: 1843`; csv files and workbooks."""
 
 from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, time, timedelta
 from io import StringIO
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, folded
-from arag.ingest.formats.encodings import decode_text
+from arag.ingest.formats.content import Content, FormatError, decode_text, folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 
@@ -37,7 +38,6 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     one by nature, as in a sheet.
     """
     lines: list[str] = []
-    characters = 0
     is_apart = False
     texts = ({column: text for column, cell in enumerate(row) if (text := folded(cell))} for row in rows)
     for has_text, table in groupby(texts, key=bool):
@@ -46,9 +46,6 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
             is_alone = CELL_BORDER not in line
             lines += ["", line] if lines and (is_apart or is_alone) else [line]
             is_apart = is_alone
-            characters += len(line)
-            if characters > MAX_CHARACTERS:
-                raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
     return lines
 
 
@@ -105,7 +102,11 @@ def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
     text = decode_text(path.read_bytes(), encoding)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _find_delimiter(text[:_SAMPLE_CHARACTERS])
-    return Content("", "\n".join(table_lines(_rows(text, delimiter), header=True)))
+    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        return Content("", "\n".join(table_lines(rows, header=True)))
+    except csv.Error as error:
+        raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error
 
 
 def _find_delimiter(sample: str) -> str:
@@ -113,18 +114,37 @@ def _find_delimiter(sample: str) -> str:
     lines = sample.splitlines(keepends=True)[:_SAMPLE_ROWS]
 
     def count_rows(delimiter: str) -> tuple[int, int]:
-        try:
-            sizes = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1)
-        except csv.Error:
-            return 0, 0
+        sizes = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1)
         return max(((rows, cells) for cells, rows in sizes.items()), default=(0, 0))
 
     return max(_DELIMITERS, key=count_rows)
 
 
-def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        yield from rows
-    except csv.Error as error:
-        raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error
+def read_sheets(path: Path) -> Content:
+    """Read a workbook of Excel: each sheet's name as a heading, and its rows with the values that were saved last."""
+    from openpyxl import load_workbook
+
+    lines: list[str] = []
+    with warnings.catch_warnings(action="ignore"):
+        for sheet in load_workbook(path, read_only=True, data_only=True).worksheets:
+            sheet.reset_dimensions()  # some programs write them too small
+            rows = table_lines(([_shown(cell) for cell in row] for row in sheet.iter_rows()), header=True)
+            lines += [f"# {sheet.title}", "", *rows, ""] if rows else []
+    return Content("", "\n".join(lines).strip())
+
+
+def _shown(cell: Any) -> str:
+    """Return a cell's value as a person sees it: 15.3%, 2024-03-31, TRUE."""
+    value = cell.value
+    if value is None or cell.data_type == "e":
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return f"{value * 100:.10g}%" if "%" in cell.number_format else f"{value:.15g}"
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds").removesuffix(":00").removesuffix(" 00:00")
+    return str(value).removesuffix(":00") if isinstance(value, time) else str(value)

@@ -1,14 +1,16 @@
-"""Plain text, programs, and Markdown with its front matter."""
+"""Plain text, programs, Markdown with its front matter, and notebooks."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, folded, has_mark
-from arag.ingest.formats.encodings import decode_text
+from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, folded, has_mark
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters
@@ -16,6 +18,7 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
@@ -95,3 +98,35 @@ for _type, _pattern in {
     "null": "~|null|",
 }.items():
     _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)
+
+
+def read_notebook(path: Path) -> Content:
+    """Read a Jupyter notebook: its texts, its code and what the code printed, without pictures.
+
+    Its title is the first heading of level 1.
+    """
+    try:
+        notebook = json.loads(decode(path.read_bytes()))
+        language = notebook["metadata"].get("language_info", {}).get("name", "")
+        text = "\n\n".join(block for cell in notebook["cells"] for block in _cell_blocks(cell, language) if block)
+    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
+    return Content(first_heading(text), text)
+
+
+def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
+    source = "".join(cell["source"]).strip()  # a string or a list of lines
+    if cell["cell_type"] != "code":
+        yield source
+        return
+    yield _fenced(source, language)
+    for output in cell["outputs"]:
+        if output["output_type"] == "error":
+            text = f"{output['ename']}: {output['evalue']}"
+        else:
+            text = "".join(output.get("text") or output.get("data", {}).get("text/plain", ""))
+        yield _fenced(_COLOURS.sub("", text).strip())
+
+
+def _fenced(text: str, language: str = "") -> str:
+    return f"```{language}\n{text}\n```" if text else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Integers, Occurrences, rank_chunks
+from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Occurrences, rank_chunks
 from arag.retrieval.postgres.schema import LONG_RUN, RUN, RUNS, Tables
 from arag.retrieval.storage import KeywordRanking, View, batches
 from arag.retrieval.text import searchable
@@ -37,9 +37,7 @@ class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        counted, words = self._count(keywords, top_k, checked=by_coverage)
-        count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
-        return rank_chunks(counted, top_k, self.settings.chunks, count_words)
+        return rank_chunks(self._count(keywords, top_k, checked=by_coverage), top_k, self.settings.chunks)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         conditions = self._list_conditions(texts)
@@ -104,7 +102,7 @@ class KeywordTables(Tables, View):
             }
         return [_condition(known.get(longest[needle]), needle) for needle in needles]
 
-    def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> tuple[Occurrences, dict[str, Integers]]:
+    def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> Occurrences:
         """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
         needles = list(map(searchable, keywords))
         conditions = self._list_conditions(keywords)
@@ -141,10 +139,10 @@ class KeywordTables(Tables, View):
         columns = np.array([row[:-2] for row in rows], dtype=np.int64).reshape(len(rows), len(names) + 1).T
         by_name = dict(zip(names, columns, strict=False))
         occurrences = {keyword: by_name[f"n{n}"] for n, keyword in enumerate(keywords)}
-        as_words = {keyword: by_name.get(f"w{n}", by_name[f"n{n}"]) for n, keyword in enumerate(keywords)}
+        as_words = {k: by_name.get(f"w{n}", occurrences[k]) for n, k in enumerate(keywords)} if checked else {}
         first = sorted((*pair, group) for group, row in enumerate(rows) for pair in zip(*row[-2:], strict=True))
         numbers, groups = (np.array([entry[place] for entry in first], dtype=np.int64) for place in (1, 2))
-        return Occurrences(occurrences, columns[-1], numbers, groups), as_words
+        return Occurrences(occurrences, as_words, columns[-1], numbers, groups)
 
 
 def _condition(runs: Iterable[str] | None, needle: str) -> Condition:

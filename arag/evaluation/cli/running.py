@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
 from arag.errors import ARAGError, InputError
 from arag.graph import DEFAULT_MAX_STEPS
+from arag.models.names import EXTRACTIVE
 from arag.options import (
     IndexOption,
     JsonOption,
@@ -43,7 +43,7 @@ def run(
     method: Annotated[
         list[str], typer.Option(help="A method, table1, ablation, or a module with METHODS; repeatable.")
     ],
-    model: ModelOption = None,
+    model: ModelOption = EXTRACTIVE,
     judge: Annotated[str | None, typer.Option(help="provider:model of a judge, for LLM-Acc. Default: none.")] = None,
     reasoning_effort: Annotated[
         list[str] | None, typer.Option(metavar="EFFORT", help="low, medium, ...; several make a run for each.")
@@ -87,13 +87,11 @@ def run(
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.method import Lab
     from arag.evaluation.plan import Plan, describe_method, open_run
-    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.retrieval.index import open_index
 
     # Almost everything that may be refused is refused before anything is written.
     methods = _make_methods(method, setting or ())
     every = load_questions(questions)
-    model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
     judge_model = load_without_retries(judge) if judge else None

@@ -9,7 +9,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from arag.errors import InputError
+from pydantic import ValidationError
+
+from arag.errors import InputError, list_faults
 
 if TYPE_CHECKING:
     from arag.evaluation.method import Method
@@ -53,17 +55,11 @@ def make_method(kind: type[Method], settings: Mapping[str, Any]) -> Method:
     Raises:
         InputError: A setting does not exist, or has a value that is not valid.
     """
-    from pydantic import ValidationError
-
     try:
         return kind(**settings)
     except ValidationError as error:
-        fault = error.errors()[0]
-        name = ".".join(map(str, fault["loc"]))
-        if fault["type"] == "extra_forbidden":
-            valid = ", ".join(kind.model_fields) or "it has none"
-            raise InputError(f"{kind.name} has no setting {name!r}; valid settings: {valid}") from None
-        raise InputError(f"{kind.name}.{name} is {fault['input']!r}: {fault['msg']}") from None
+        valid = ", ".join(kind.model_fields) or "none"
+        raise InputError(f"{kind.name}: {list_faults(error)}; valid settings: {valid}") from None
 
 
 def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
@@ -72,10 +68,8 @@ def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
         sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
     try:
         module = import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # the module imports another one
-            raise
-        raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}") from None
+    except ModuleNotFoundError as error:  # also of another one, which the module imports
+        raise InputError(f"there is no method {name!r} ({error}); valid methods: {', '.join(valid)}") from error
     methods: Sequence[type[Method]] = getattr(module, "METHODS", ())
     if not methods:
         raise InputError(f"the module {name} has no METHODS: a list of classes of arag.evaluation.method.Method")

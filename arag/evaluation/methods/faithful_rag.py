@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, read_json
+from arag.evaluation.methods.shared import Passages, Text, Texts, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.text import EAST_ASIAN
@@ -56,11 +56,11 @@ _ANSWER_FORM = """Reply with one JSON object and nothing else:
 
 
 class _Facts(BaseModel):
-    facts: list[str]
+    facts: Texts
 
 
 class _Reply(BaseModel):
-    answer: str
+    answer: Text
 
 
 def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) -> list[str]:
@@ -132,18 +132,19 @@ class FaithfulRAG(Method):
         task = "\n\n".join([_ANSWER, _FACTS_FIRST, _ANSWER_FORM] if sentences else [_ANSWER, _ANSWER_FORM])
         reply = session.ask(task, "\n\n".join(shown))
         try:
-            return Answer(read_json(reply, _Reply).answer.strip())
+            return Answer(read_json(reply, _Reply).answer)
         except ValidationError:
             return Answer(reply)
 
     def _recall(self, question: str, session: Session) -> list[str]:
         """Return what the model believes about the question, in atomic facts (self-fact mining)."""
-        needed = _read_facts(session.ask(_FACTS, f"Question: {question}", _Facts))
-        session.note("Facts that one must know", needed)
-        shown = as_data("facts", _list(needed) or "None.")
+        needed = session.ask(_FACTS, f"Question: {question}", _Facts) or _Facts(facts=[])
+        session.note("Facts that one must know", needed.facts)
+        shown = as_data("facts", _list(needed.facts) or "None.")
         background = session.ask(_BACKGROUND, f"Question: {question}\n\n{shown}")
         session.note("Background, by the model", [background or "none"])
-        statements = _read_facts(session.ask(_STATEMENTS, as_data("passage", background), _Facts)) if background else []
+        reply = session.ask(_STATEMENTS, as_data("passage", background), _Facts) if background else None
+        statements = reply.facts if reply else []
         session.note("Facts in it", statements)
         return statements
 
@@ -156,10 +157,6 @@ class FaithfulRAG(Method):
         nearest = choose_groups(embedder.embed_documents(statements) @ embedder.embed_documents(groups).T, groups)
         session.note("Sentences nearest to them", [f"{similarity:.3f} {text}" for text, similarity in nearest])
         return [text for text, _ in nearest]
-
-
-def _read_facts(reply: _Facts | None) -> list[str]:
-    return [fact.strip() for fact in reply.facts if fact.strip()] if reply else []
 
 
 def _list(texts: Iterable[str]) -> str:

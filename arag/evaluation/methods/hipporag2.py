@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -118,33 +119,29 @@ def normal_forms(triples: Iterable[Triple]) -> list[Triple]:
 
 
 class Facts(NamedTuple):
-    """What the triples of all chunks say; entities are their subjects and objects, and have numbers."""
+    """What the triples of all chunks say; entities are their subjects and objects."""
 
     triples: list[Triple]
     entities: list[str]
-    chunk_entities: list[list[int]]
+    chunk_entities: list[list[str]]
     chunk_counts: Mapping[str, int]
     """In how many chunks each entity is."""
-    links: Mapping[tuple[int, int], int]
-    """How often a triple links two different entities, the smaller number first."""
+    links: Mapping[tuple[str, str], int]
+    """How many triples link two different entities, in each direction."""
 
 
 def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
     """Return what the triples of chunks say."""
-    numbered: dict[str, int] = {}
-    links: Counter[tuple[int, int]] = Counter()
-    chunk_entities = []
-    for triples in chunks:
-        ends = [tuple(numbered.setdefault(end, len(numbered)) for end in (one, other)) for one, _, other in triples]
-        links.update((min(pair), max(pair)) for pair in ends if pair[0] != pair[1])
-        chunk_entities.append(list(dict.fromkeys(end for pair in ends for end in pair)))
-    distinct = list(dict.fromkeys(triple for triples in chunks for triple in triples))
-    entities = list(numbered)
-    chunk_counts = Counter(entities[number] for numbers in chunk_entities for number in numbers)
-    return Facts(distinct, entities, chunk_entities, chunk_counts, links)
+    chunk_entities = [list(dict.fromkeys(end for one, _, other in each for end in (one, other))) for each in chunks]
+    links: Counter[tuple[str, str]] = Counter()
+    for one, _, other in chain(*chunks):
+        if one != other:
+            links.update([(one, other), (other, one)])
+    chunk_counts = Counter(chain(*chunk_entities))
+    return Facts(list(dict.fromkeys(chain(*chunks))), list(chunk_counts), chunk_entities, chunk_counts, links)
 
 
-def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict[tuple[int, int], float]:
+def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict[tuple[str, str], float]:
     """Return the cosine similarity of each entity to its nearest synonyms, from the first of a pair to the second.
 
     An entity of fewer than three letters has none, but may be one. A Chinese, Japanese or Korean character counts as
@@ -153,28 +150,28 @@ def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict
     synonyms = {}
     rows = _COSINES_AT_ONCE // max(len(entities), 1) + 1
     for begin in range(0, len(entities), rows):
-        for entity, cosines in enumerate(vectors[begin : begin + rows] @ vectors.T, begin):
-            name = entities[entity]
-            if sum(map(str.isalnum, name)) + len(_EAST_ASIAN.findall(name)) < _MIN_LETTERS:
+        for number, cosines in enumerate(vectors[begin : begin + rows] @ vectors.T, begin):
+            entity = entities[number]
+            if sum(map(str.isalnum, entity)) + len(_EAST_ASIAN.findall(entity)) < _MIN_LETTERS:
                 continue
             near = np.flatnonzero(cosines >= _MIN_SIMILARITY)
-            near = near[near != entity]
+            near = near[near != number]
             for other in near[np.argsort(-cosines[near], kind="stable")][:_MAX_SYNONYMS].tolist():
-                synonyms[entity, other] = float(cosines[other])
+                synonyms[entity, entities[other]] = float(cosines[other])
     return synonyms
 
 
-def make_edges(facts: Facts, synonyms: Mapping[tuple[int, int], float]) -> NDArray[np.float64]:
+def make_edges(facts: Facts, synonyms: Mapping[tuple[str, str], float]) -> NDArray[np.float64]:
     """Return the edges for `pagerank`; the entities are numbered before the chunks.
 
     As in the published code, an edge between entities weighs the number of their triples, in each direction, and a
     synonym's cosine takes that number's place in its direction. An edge between a chunk and an entity in it weighs 1.
     """
-    backwards = {(other, one): count for (one, other), count in facts.links.items()}
-    between: dict[tuple[int, int], float] = {**facts.links, **backwards, **synonyms}
-    first = len(facts.entities)
-    edges = [(one, other, weight) for (one, other), weight in between.items()]
-    edges += [(first + chunk, end, 1.0) for chunk, ends in enumerate(facts.chunk_entities) for end in ends]
+    numbers = {entity: number for number, entity in enumerate(facts.entities)}
+    between: dict[tuple[str, str], float] = {**facts.links, **synonyms}
+    edges = [(numbers[one], numbers[other], weight) for (one, other), weight in between.items()]
+    for chunk, entities in enumerate(facts.chunk_entities, len(numbers)):
+        edges += [(chunk, numbers[entity], 1.0) for entity in entities]
     return np.array(edges, dtype=np.float64).reshape(-1, 3)
 
 

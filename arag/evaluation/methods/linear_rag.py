@@ -11,9 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +36,7 @@ _PRESETS: dict[str, dict[str, float]] = {
     "medical": {"max_iterations": 3, "threshold": 0.5, "passage_ratio": 1.5, "sentences": 1},
 }
 
-Active = dict[int, tuple[float, int]]
+Active = dict[str, tuple[float, int]]
 """The latest score of each active entity, and the round, from 1, in which it came."""
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 """The passages that a text occurs in, and how often it does."""
@@ -59,14 +57,13 @@ class Entities:
     def __init__(self, pipeline: str) -> None:
         import spacy  # slow
 
-        try:
-            self.name = f"{pipeline} {version(pipeline)}"
-        except PackageNotFoundError:
+        if not spacy.util.is_package(pipeline):
             raise InputError(
                 f"the spaCy pipeline {pipeline!r} is not installed: run `python -m spacy download {pipeline}`, or "
                 "`pip install 'langgraph-arag[baselines]'` for the default one"
-            ) from None
+            )
         self._pipeline = spacy.load(pipeline, exclude=_NOT_NEEDED)
+        self.name = f"{pipeline} {self._pipeline.meta['version']}"
         self._lock = threading.Lock()
 
     def find(self, texts: Sequence[str]) -> list[list[Span]]:
@@ -84,57 +81,58 @@ class EntityGraph:
 
     Args:
         passages: The passages' texts.
-        entities: The entities' texts.
-        mentioned: The entities of each passage, each once.
-        entities_of: The entities of each sentence, each once.
+        mentions: The texts of each passage's entities.
+        sentences: The texts of the entities of each sentence that has some, each once.
     """
 
     def __init__(
-        self,
-        passages: Sequence[str],
-        entities: Sequence[str],
-        mentioned: Sequence[Sequence[int]],
-        entities_of: Sequence[Sequence[int]],
+        self, passages: Sequence[str], mentions: Sequence[Iterable[str]], sentences: Sequence[Iterable[str]]
     ) -> None:
-        self.entities = list(entities)
-        self.entities_of = entities_of
-        self.sentences_of: list[list[int]] = [[] for _ in self.entities]
-        for sentence, named in enumerate(entities_of):
-            for entity in named:
-                self.sentences_of[entity].append(sentence)
+        self.entities = sorted({text for texts in mentions for text in texts})
+        self.entities_of = sentences
+        self.sentences_of: dict[str, list[int]] = {text: [] for text in self.entities}
+        for sentence, texts in enumerate(sentences):
+            for text in texts:
+                self.sentences_of[text].append(sentence)
         self._lowered = [text.lower() for text in passages]
-        self._counts: dict[int, Counts] = {}
+        self._counts: dict[str, Counts] = {}
+        numbers = {text: number for number, text in enumerate(self.entities, len(passages))}
         edges = [(number, number + 1, 1.0) for number in range(len(passages) - 1)]
-        for number, (text, named) in enumerate(zip(passages, mentioned, strict=True)):
-            counts = [text.count(self.entities[entity]) for entity in named]
-            edges += [(number, len(passages) + e, n / sum(counts)) for e, n in zip(named, counts, strict=True)]
+        for number, (passage, texts) in enumerate(zip(passages, mentions, strict=True)):
+            counts = {text: passage.count(text) for text in texts}
+            total = sum(counts.values())
+            edges += [(number, numbers[text], count / total) for text, count in counts.items()]
         self._edges = np.array(edges, dtype=float).reshape(-1, 3)
 
-    def count(self, entity: int) -> Counts:
+    def count(self, entity: str) -> Counts:
         """Return the passages that an entity's text occurs in, in any case and inside longer words, and how often."""
         if entity not in self._counts:
-            text = self.entities[entity].lower()
-            counts = np.array([passage.count(text) for passage in self._lowered])
+            counts = np.array([passage.count(entity.lower()) for passage in self._lowered])
             self._counts[entity] = np.flatnonzero(counts), counts[counts > 0]
         return self._counts[entity]
 
-    def rank(self, passages: NDArray[Any], weights: Mapping[int, float]) -> NDArray[np.float64]:
+    def rank(self, passages: NDArray[Any], weights: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the PageRank of the passages; walks start at these and at active entities, by their weights."""
-        reset = np.concatenate([passages, np.zeros(len(self.entities))])
-        reset[[len(passages) + entity for entity in weights]] = list(weights.values())
+        reset = [*passages, *(weights.get(entity, 0.0) for entity in self.entities)]
         return pagerank(self._edges, reset)[: len(passages)]
 
 
+def by_score(scores: Mapping[str, float]) -> list[str]:
+    """Return entities, those with the highest scores first; ties in alphabetical order."""
+    return sorted(scores, key=lambda entity: (-scores[entity], entity))
+
+
 def spread(
-    seeds: Mapping[int, float],
+    seeds: Mapping[str, float],
     graph: EntityGraph,
-    compare: Callable[[Sequence[int]], NDArray[Any]],
+    similarities: NDArray[Any],
     settings: LinearRAG,
-    order: Callable[[Mapping[int, float]], Iterable[int]],
-) -> tuple[dict[int, float], Active]:
+    order: Callable[[Mapping[str, float]], Iterable[str]] = by_score,
+) -> tuple[dict[str, float], Active]:
     """Spread activation from the first entities to those that share a sentence with them (local semantic bridging).
 
-    The order in which entities spread matters, because a sentence is used once.
+    The order in which entities spread matters, because a sentence is used once. The similarities are those of all
+    sentences to the question.
 
     Returns:
         What each entity received in all; and the latest score of each, with its round.
@@ -144,17 +142,17 @@ def spread(
     used: set[int] = set()
     current = dict(seeds)
     for tier in range(2, settings.max_iterations + 1):
-        arrived: dict[int, float] = {}
+        arrived: dict[str, float] = {}
         for entity in order(current):
             unused = [sentence for sentence in graph.sentences_of[entity] if sentence not in used]
             if current[entity] < settings.threshold or not unused:
                 continue
-            similarities = compare(unused)
-            for place in np.argsort(-similarities, kind="stable")[: settings.sentences].tolist():
-                used.add(unused[place])
-                score = current[entity] * float(similarities[place])
+            for place in np.argsort(-similarities[unused], kind="stable")[: settings.sentences].tolist():
+                sentence = unused[place]
+                used.add(sentence)
+                score = current[entity] * float(similarities[sentence])
                 if score >= settings.threshold:
-                    for other in graph.entities_of[unused[place]]:
+                    for other in graph.entities_of[sentence]:
                         weights[other] = weights.get(other, 0.0) + score
                         arrived[other] = score
         active |= {entity: (score, tier) for entity, score in arrived.items()}
@@ -163,12 +161,12 @@ def spread(
 
 
 def rate_passages(
-    similarities: NDArray[Any], active: Active, count: Callable[[int], Counts], passage_ratio: float
+    similarities: NDArray[Any], active: Active, graph: EntityGraph, passage_ratio: float
 ) -> NDArray[np.float64]:
     """Return how likely a walk starts at each passage: by its similarity to the question and its active entities."""
     bonus = np.zeros(len(similarities))
     for entity, (score, tier) in active.items():
-        passages, counts = count(entity)
+        passages, counts = graph.count(entity)
         bonus[passages] += score * np.log1p(counts) / tier
     rated = passage_ratio * minmax(similarities) + np.log1p(np.maximum(bonus, 0))
     return np.asarray(_PASSAGE_WEIGHT * rated, dtype=np.float64)
@@ -177,8 +175,7 @@ def rate_passages(
 # --- the method ---
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(NamedTuple):
     """What is made before the first question."""
 
     names: Entities
@@ -219,26 +216,19 @@ class LinearRAG(Method):
     def prepare(self, session: Session) -> Corpus:
         """Find the entities of all chunks, and make the graph."""
         lab, names = session.lab, Entities(self.ner)
-        chunks = lab.chunks
+        texts = [chunk.text for chunk in lab.chunks]
         spans: list[list[Span]] = lab.store.each(
             f"entities {names.name}",
-            [chunk.text for chunk in chunks],
+            texts,
             names.find,
             _CHUNKS_AT_ONCE,
-            lambda done: lab.progress("Entities", done, len(chunks)),
+            lambda done: lab.progress("Entities", done, len(texts)),
         )
-        placed = list(zip(chunks, spans, strict=True))
-        mentions = [[chunk.text[start:end] for start, end in places] for chunk, places in placed]
-        entities = sorted({text for texts in mentions for text in texts})
-        numbers = {text: number for number, text in enumerate(entities)}
-        sentences, vectors = _find_sentences(lab.index, {chunk.id: places for chunk, places in placed})
-        graph = EntityGraph(
-            [chunk.text for chunk in chunks],
-            entities,
-            [[numbers[text] for text in dict.fromkeys(texts)] for texts in mentions],
-            [[numbers[text] for text in texts] for texts in sentences],
-        )
-        return Corpus(names, lab.passages(), graph, lab.vectors(entities, "Entities embedded"), vectors)
+        mentions = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
+        spans_of = {chunk.id: places for chunk, places in zip(lab.chunks, spans, strict=True)}
+        sentences, vectors = _find_sentences(lab.index, spans_of)
+        graph = EntityGraph(texts, mentions, sentences)
+        return Corpus(names, lab.passages(), graph, lab.vectors(graph.entities, "Entities embedded"), vectors)
 
     def answer(self, question: str, session: Session, prepared: Corpus) -> Answer:
         """Rank the chunks by PageRank from the active entities; without entities, by similarity."""
@@ -249,21 +239,14 @@ class LinearRAG(Method):
         asked = list(dict.fromkeys(question[start:end].lower() for start, end in spans))
         if asked and graph.entities:
             cosines = embedder.embed_documents(asked) @ prepared.entity_vectors.T
-            nearest = [(int(row.argmax()), float(row.max())) for row in cosines]
-            weights, active = spread(
-                dict(nearest),
-                graph,
-                lambda sentences: prepared.sentence_vectors[sentences] @ query,
-                self,
-                lambda current: sorted(current, key=lambda entity: (-current[entity], entity)),
-            )
-            rated = rate_passages(scores, active, graph.count, self.passage_ratio)
-            scores = graph.rank(rated, weights)
+            nearest = [(graph.entities[row.argmax()], float(row.max())) for row in cosines]
+            weights, active = spread(dict(nearest), graph, prepared.sentence_vectors @ query, self)
+            scores = graph.rank(rate_passages(scores, active, graph, self.passage_ratio), weights)
             pairs = zip(asked, nearest, strict=True)
-            lines = [f"{name} → {graph.entities[n]} ({cosine:.2f})" for name, (n, cosine) in pairs]
+            lines = [f"{name} → {entity} ({cosine:.2f})" for name, (entity, cosine) in pairs]
             session.note("Entities of the question → of the corpus", lines)
-            best = sorted(weights, key=lambda entity: (-weights[entity], entity))[:_MAX_ENTITIES_SHOWN]
-            lines = [f"{graph.entities[n]}: {weights[n]:.2f}, round {active[n][1]}" for n in best]
+            best = by_score(weights)[:_MAX_ENTITIES_SHOWN]
+            lines = [f"{entity}: {weights[entity]:.2f}, round {active[entity][1]}" for entity in best]
             session.note("Active entities", lines)
         else:
             where = "corpus" if asked else "question"
@@ -273,7 +256,9 @@ class LinearRAG(Method):
         return session.read(question, chunks)
 
 
-def _find_sentences(index: Index, spans: Mapping[str, Sequence[Span]]) -> tuple[list[list[str]], NDArray[np.float32]]:
+def _find_sentences(
+    index: Index, spans_of: Mapping[str, Sequence[Span]]
+) -> tuple[list[Iterable[str]], NDArray[np.float32]]:
     """Return the entities of each sentence that has some, and the sentences' vectors; equal sentences are one.
 
     An entity belongs to the sentence in which it starts; one in a heading belongs to none.
@@ -282,7 +267,7 @@ def _find_sentences(index: Index, spans: Mapping[str, Sequence[Span]]) -> tuple[
     vectors: list[NDArray[np.float32]] = []
     for chunk, positions, rows in index.sentence_vectors():
         starts = [chunk.sentences[position].start for position in positions]
-        for start, end in spans.get(chunk.id, ()):
+        for start, end in spans_of.get(chunk.id, ()):
             row = bisect(starts, start) - 1
             if row < 0 or start >= chunk.sentences[positions[row]].end:
                 continue
@@ -290,7 +275,8 @@ def _find_sentences(index: Index, spans: Mapping[str, Sequence[Span]]) -> tuple[
             if sentence not in entities:
                 vectors.append(rows[row])
             entities.setdefault(sentence, {})[chunk.text[start:end]] = None
-    return list(map(list, entities.values())), np.array(vectors, dtype=np.float32)
+    shape = len(vectors), index.info().dimension
+    return list(entities.values()), np.array(vectors, dtype=np.float32).reshape(shape)
 
 
 METHODS = (LinearRAG,)

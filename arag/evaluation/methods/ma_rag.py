@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
 from arag.graph.prompts import as_data
 
 _MAX_STEPS = 8  # of a plan
@@ -64,7 +64,7 @@ Reply with one JSON object and nothing else:
 
 
 class _Plan(BaseModel):
-    steps: list[str]
+    steps: Texts
 
 
 class _Task(BaseModel):
@@ -73,13 +73,13 @@ class _Task(BaseModel):
 
 
 class _Solution(BaseModel):
-    answer: str
+    answer: Text
     success: bool
     rating: Rating
 
 
 class _Summary(BaseModel):
-    answer: str
+    answer: Text
     score: Rating
     solved: bool
 
@@ -104,7 +104,7 @@ class MARAG(Method):
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Plan, take the steps until one fails, and put their answers together (planner and step definer)."""
         plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", _Plan)
-        planned = [step.strip() for step in plan.steps if step.strip()] if plan else []
+        planned = plan.steps if plan else []
         steps = planned[:_MAX_STEPS] or [question]
         session.note("Plan", steps)
         shown_plan = "Plan:\n" + as_data("plan", "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1)))
@@ -119,7 +119,7 @@ class MARAG(Method):
             if task is None or not task.task.strip():
                 task = _Task(type="question", task=step)
             solution = self._solve(number, task, session, prepared)
-            answer = solution.answer.strip() or "none"
+            answer = solution.answer or "none"
             answers.append(f"{number}. {step}\nAnswer: {answer}")
             outcome = "Answer" if solution.success else "Failed, with the answer"
             results.append(f"{number}. {step}\nTask: {task.task}\n{outcome}: {answer}\nRating: {solution.rating:g}")
@@ -129,7 +129,7 @@ class MARAG(Method):
         summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", _Summary)
         if summary:
             session.note("Summary", [f"Rating: {summary.score:g} of 10{'' if summary.solved else ', not solved'}"])
-        text = (summary and summary.answer.strip()) or solution.answer.strip()
+        text = (summary and summary.answer) or solution.answer
         is_cut = solution.success and len(planned) > _MAX_STEPS
         return Answer(text, stop_reason="max_steps" if is_cut else "answered")
 
@@ -149,7 +149,7 @@ class MARAG(Method):
             solution = session.ask(_AGGREGATE, question, _Solution)
         solution = solution or _Solution(answer="", success=False, rating=0)
         rating = f"Rating: {solution.rating:g} of 10{'' if solution.success else ', not found'}"
-        session.note(f"Step {number}", [*lines, f"Answer: {solution.answer.strip() or 'none'}", rating])
+        session.note(f"Step {number}", [*lines, f"Answer: {solution.answer or 'none'}", rating])
         return solution
 
 

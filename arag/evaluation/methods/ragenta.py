@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
 from arag.graph.prompts import as_data
 from arag.retrieval.text import EAST_ASIAN
 from arag.retrieval.types import Chunk
@@ -31,8 +31,8 @@ _BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED}")  # tried once for each run of
 _BETWEEN_CLAIMS = " \t\n.,;:。，、；："
 _CLAIM = re.compile(rf"(.*?)(?:{_CITED}[{_BETWEEN_CLAIMS}]*)+", re.DOTALL)
 
-Ranking = list[tuple[int, float]]
-"""Numbers of documents with their scores, best first."""
+Ranking = Mapping[int, float]
+"""Scores of documents by their numbers, best first."""
 
 _PREDICT = """You answer a question from one document. If the document does not settle it, say what comes closest. \
 Answer in one or two sentences."""
@@ -79,11 +79,11 @@ class _Component(BaseModel):
 class _Coverage(BaseModel):
     components: list[_Component]
     irrelevant_claims: list[int]
-    follow_ups: list[str]
+    follow_ups: Texts
 
 
 class _Finding(BaseModel):
-    answer: str
+    answer: Text
     found: bool
 
 
@@ -96,46 +96,40 @@ def find_words(text: str) -> list[str]:
     return _WORD.findall(lowered) + _PAIR.findall(lowered)
 
 
-def fuse(dense: Ranking, sparse: Ranking, k: int, excluded: Collection[int] = ()) -> Ranking:
-    """Fuse two rankings: each is scaled to 0 to 1, and what it lacks has 0 in it.
+def fuse(dense: Ranking, sparse: Ranking) -> list[int]:
+    """Fuse two rankings, best first: each is scaled to 0 to 1, and what it lacks has 0 in it.
 
-    Excluded documents are left out after scaling. Ties are in the order of the first ranking, then of the second.
+    Ties are in the order of the first ranking, then of the second.
     """
     by_vectors, by_words = _scale(dense), _scale(sparse)
     fused = {
         item: _DENSE_WEIGHT * by_vectors.get(item, 0.0) + (1 - _DENSE_WEIGHT) * by_words.get(item, 0.0)
-        for item in [*by_vectors, *by_words]
-        if item not in excluded
+        for item in [*dense, *sparse]
     }
-    return sorted(fused.items(), key=lambda pair: -pair[1])[:k]
+    return sorted(fused, key=lambda item: -fused[item])
 
 
-def _scale(ranking: Ranking) -> dict[int, float]:
-    scores = [score for _, score in ranking]
-    least, most = min(scores, default=0.0), max(scores, default=0.0)
-    return {item: (score - least) / (most - least) if most > least else 0.0 for item, score in ranking}
+def _scale(ranking: Ranking) -> Ranking:
+    least, most = min(ranking.values(), default=0.0), max(ranking.values(), default=0.0)
+    return {item: (score - least) / (most - least) if most > least else 0.0 for item, score in ranking.items()}
 
 
 class BM25:
     """Ranks texts by the words of a query, as Lucene does; there are no stop words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._holding: dict[str, list[tuple[int, int]]] = {}  # the texts with a word, and how often it is in each
-        words = [find_words(text) for text in texts]
-        for number, counts in enumerate(map(Counter, words)):
-            for word, count in counts.items():
-                self._holding.setdefault(word, []).append((number, count))
-        lengths = np.array([len(each) for each in words], dtype=np.float64)
+        self._texts = [Counter(find_words(text)) for text in texts]
+        lengths = np.array([counts.total() for counts in self._texts], dtype=np.float64)
         self._norms = _K1 * (1 - _B + _B * lengths / max(lengths.sum(), 1) * len(texts))
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """Return the score of every text, shape (texts,); 0 where no word of the query occurs."""
-        scores = np.zeros(len(self._norms))
+        scores = np.zeros(len(self._texts))
         for word in find_words(query):
-            if word in self._holding:
-                numbers, counts = np.array(self._holding[word]).T
-                idf = np.log1p((len(scores) - len(numbers) + 0.5) / (len(numbers) + 0.5))
-                scores[numbers] += idf * counts / (counts + self._norms[numbers])
+            counts = np.array([text.get(word, 0) for text in self._texts], dtype=np.float64)
+            holding = np.count_nonzero(counts)
+            idf = np.log1p((len(counts) - holding + 0.5) / (holding + 0.5))
+            scores += idf * counts / (counts + self._norms)
         return scores
 
 
@@ -182,13 +176,6 @@ def find_numbers(answer: str, most: int) -> list[int]:
 # --- the method ---
 
 
-class Rankings(NamedTuple):
-    """What is made before the first question."""
-
-    passages: Passages
-    words: BM25
-
-
 class RAGentA(Method):
     """A hybrid search, an answer from each passage, a filter by judgements, a cited answer and follow-up questions."""
 
@@ -202,14 +189,13 @@ class RAGentA(Method):
     )
     iterative: ClassVar[bool | None] = None
 
-    def prepare(self, session: Session) -> Rankings:
+    def prepare(self, session: Session) -> tuple[Passages, BM25]:
         """Embed the chunks, and count their words."""
-        passages = session.lab.passages()
-        return Rankings(passages, BM25([chunk.text for chunk in passages.chunks]))
+        return session.lab.passages(), BM25([chunk.text for chunk in session.lab.chunks])
 
-    def answer(self, question: str, session: Session, prepared: Rankings) -> Answer:
+    def answer(self, question: str, session: Session, prepared: tuple[Passages, BM25]) -> Answer:
         """Answer from the documents that pass the filter (agent 3), and work in what follow-up questions find."""
-        chunks = _search(question, session, prepared)
+        chunks = _search(question, session, *prepared)
         session.retrieved(chunks, question)
         grades = _judge(question, chunks, session)
         documents = dict(enumerate([chunks[place] for place in keep(grades)], start=1))
@@ -218,7 +204,7 @@ class RAGentA(Method):
         draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents)}")
         draft, follow_ups = _check(question, draft, session)
         for follow_up in follow_ups[:_MAX_FOLLOW_UPS]:
-            chunks = _search(follow_up, session, prepared, documents.values())
+            chunks = _search(follow_up, session, *prepared, documents.values())
             session.retrieved(chunks, follow_up)
             new = dict(enumerate(chunks, start=len(documents) + 1))  # numbers are never used twice
             documents |= new
@@ -232,17 +218,19 @@ class RAGentA(Method):
         return Answer(text, [documents[number].id for number in cited], "max_steps" if is_cut else "answered")
 
 
-def _search(question: str, session: Session, rankings: Rankings, excluded: Collection[Chunk] = ()) -> list[Chunk]:
+def _search(
+    question: str, session: Session, passages: Passages, words: BM25, excluded: Collection[Chunk] = ()
+) -> list[Chunk]:
     """Return the documents that both rankings find, best first."""
-    (chunks, vectors, embedder), top_k = rankings.passages, session.lab.top_k
+    top_k = session.lab.top_k
 
     def rank(scores: NDArray[Any]) -> Ranking:
-        return [(n, float(scores[n])) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()]
+        return {n: float(scores[n]) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()}
 
-    dense = rank(vectors @ embedder.embed_query(question))
-    sparse = [pair for pair in rank(rankings.words.scores(question)) if pair[1] > 0]
-    used = {n for n, _ in [*dense, *sparse] if chunks[n] in excluded}
-    return [chunks[n] for n, _ in fuse(dense, sparse, top_k, used)]
+    dense = rank(passages.vectors @ passages.embedder.embed_query(question))
+    sparse = {n: score for n, score in rank(words.scores(question)).items() if score > 0}
+    fused = [passages.chunks[n] for n in fuse(dense, sparse)]
+    return [chunk for chunk in fused if chunk not in excluded][:top_k]
 
 
 def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[float | None]:
@@ -271,18 +259,18 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
     if coverage is None:
         return draft, []
     is_complete = all(part.status == "full" for part in coverage.components)
-    questions = dict.fromkeys(text.strip() for text in coverage.follow_ups if text.strip())
-    return drop_claims(draft, coverage.irrelevant_claims), [] if is_complete else list(questions)
+    questions = [] if is_complete else list(dict.fromkeys(coverage.follow_ups))
+    return drop_claims(draft, coverage.irrelevant_claims), questions
 
 
 def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
     """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
     reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", _Finding)
-    if reply is None or not reply.found or not reply.answer.strip():
+    if reply is None or not reply.found or not reply.answer:
         return "", draft
-    finding = as_data("finding", f"{follow_up}\n{reply.answer.strip()}")
+    finding = as_data("finding", f"{follow_up}\n{reply.answer}")
     shown = f"Question: {question}\n\n{as_data('answer', draft or 'None.')}\n\n{finding}"
-    return reply.answer.strip(), session.ask(_INTEGRATE, shown) or draft
+    return reply.answer, session.ask(_INTEGRATE, shown) or draft
 
 
 def _show(documents: Mapping[int, Chunk]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import from_json, to_json
 
 from arag.models.embedders import Embedder
@@ -23,6 +23,10 @@ Rating: TypeAlias = Annotated[
     float, Field(allow_inf_nan=False), AfterValidator(lambda value: min(max(value, 0.0), 10.0))
 ]
 """A finite number; one below 0 counts as 0, and one above 10 as 10."""
+Text: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True)]
+"""A text, of which surrounding white space is dropped."""
+Texts: TypeAlias = Annotated[list[Text], AfterValidator(lambda texts: list(filter(None, texts)))]
+"""Such texts, of which empty ones are left out."""
 
 READER = """You answer a question from passages of a corpus. Each passage has its id in brackets above it.
 
@@ -85,15 +89,14 @@ def pagerank(edges: ArrayLike, reset: ArrayLike, damping: float = 0.5) -> NDArra
 
     Args:
         edges: Two nodes and a weight above 0, shape (edges, 3); several edges between two nodes add up.
-        reset: How likely a walk starts at each node, shape (nodes,); negative numbers and NaN count as 0.
+        reset: How likely a walk starts at each node, shape (nodes,); negative numbers count as 0.
         damping: How likely a walk goes on at each step, below 1. At a node without edges it starts again.
 
     Returns:
         Scores that sum to 1, shape (nodes,); all 0 if the reset vector is, because no walk starts then.
     """
     ends = np.asarray(edges, dtype=np.float64).reshape(-1, 3)
-    weight = np.asarray(reset, dtype=np.float64)
-    start: NDArray[np.float64] = np.where(weight > 0, weight, 0.0)
+    start: NDArray[np.float64] = np.maximum(np.asarray(reset, dtype=np.float64), 0)
     if not start.any():
         return start
     start /= start.sum()

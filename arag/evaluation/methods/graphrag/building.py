@@ -6,30 +6,20 @@ one, and reports on communities of closely related entities.
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods.graphrag.knowledge import (
-    ENTITIES,
-    RELATIONSHIPS,
-    Community,
-    Entity,
-    KnowledgeGraph,
-    Relationship,
-    Report,
-    entity_row,
-    fitting,
-    relationship_row,
-)
-from arag.evaluation.methods.shared import Rating
+from arag.evaluation.methods.shared import Rating, Text
 from arag.graph.prompts import as_data
 from arag.retrieval.tokens import count_tokens
 
@@ -55,20 +45,6 @@ since 1911.", "strength": 9}]}"""
 AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
 of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
-
-Mention = tuple[str, str]
-"""The id of a chunk that names something, and how it describes it."""
-# Small models write null for what they do not know.
-_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-
-MAX_DESCRIPTIONS_TOKENS = 4_000  # in one call
-MAX_TABLES_TOKENS = 8_000  # of one community
-
-_MAX_MEMBERS = 10  # larger communities are divided further, on the next level
-_SEED = 0xDEADBEEF
-
 _DESCRIBE = """You are given descriptions of one entity, or of the relationship between two, from several passages.
 Write one description that holds all their facts, in the third person, with the names in it so that it can be
 understood alone. Where descriptions contradict each other, settle it if you can, and else say so. At most 500 words,
@@ -85,32 +61,31 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 {"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
 "findings": [{"summary": "...", "explanation": "..."}]}"""
 
-Item = TypeVar("Item", Entity, Relationship)
+MAX_DESCRIPTIONS_TOKENS = 4_000  # in one call
+MAX_TABLES_TOKENS = 8_000  # of one community
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
+_MAX_MEMBERS = 10  # larger communities are divided further, on the next level
+_SEED = 0xDEADBEEF
+
+Mention = tuple[str, str]
+"""The id of a chunk that names something, and how it describes it."""
+# Small models write null for what they do not know.
+_TextOrNull = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+Item = TypeVar("Item", bound="Described")
+Row = TypeVar("Row")
 
 
-class _Finding(BaseModel):
-    summary: str
-    explanation: str
-
-
-class CommunityReport(BaseModel):
-    """A report on a community."""
-
-    title: str
-    summary: str
-    rating: Rating
-    findings: list[_Finding]
-
-
-# --- reading ---
+# --- the model's replies ---
 
 
 class ChunkEntity(BaseModel):
     """An entity as one chunk names it."""
 
     name: str
-    type: _Text = ""
-    description: _Text = ""
+    type: _TextOrNull = ""
+    description: _TextOrNull = ""
 
 
 class ChunkRelationship(BaseModel):
@@ -118,7 +93,7 @@ class ChunkRelationship(BaseModel):
 
     source: str
     target: str
-    description: _Text = ""
+    description: _TextOrNull = ""
     strength: FiniteFloat = 1
 
 
@@ -127,6 +102,142 @@ class Extraction(BaseModel):
 
     entities: list[OnErrorOmit[ChunkEntity]]
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
+
+
+class _Finding(BaseModel):
+    summary: Text
+    explanation: Text
+
+
+class Report(BaseModel):
+    """A report on a community; its rating says how much the community matters, 0 to 10."""
+
+    title: Text
+    summary: Text
+    rating: Rating
+    findings: list[_Finding]
+
+    @property
+    def text(self) -> str:
+        """All of it as Markdown."""
+        findings = [f"## {finding.summary}\n\n{finding.explanation}" for finding in self.findings]
+        return "\n\n".join([f"# {self.title}", self.summary, *findings])
+
+
+# --- the graph ---
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What chunks name and describe. The descriptions are sorted, or the single one that sums them up."""
+
+    number: int
+    descriptions: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
+
+    @property
+    def description(self) -> str:
+        """The descriptions as one text."""
+        return " ".join(self.descriptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity(Described):
+    """An entity, its title and type in capitals; its degree counts a relationship with itself twice."""
+
+    title: str
+    type: str
+    degree: int
+
+    def __str__(self) -> str:
+        return self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship(Described):
+    """A directed relationship between two titles; its weight is the sum of its strengths in the chunks."""
+
+    source: str
+    target: str
+    weight: float
+    rank: int = 0
+    """The sum of its ends' degrees."""
+
+    def __str__(self) -> str:
+        return f"{self.source} and {self.target}"
+
+
+class Community(NamedTuple):
+    """Titles of closely related entities; level 0 holds the largest communities."""
+
+    level: int
+    members: tuple[str, ...]
+
+
+class KnowledgeGraph:
+    """What the model read in a corpus, in order of numbers."""
+
+    def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
+        self.entities = entities
+        self.relationships = relationships
+        self.reports: dict[Community, Report] = {}
+        self.by_title = {entity.title: entity for entity in entities}
+        self._relationships_of: dict[str, list[Relationship]] = defaultdict(list)
+        for each in relationships:
+            for title in {each.source, each.target}:
+                self._relationships_of[title].append(each)
+
+    def relationships_of(self, titles: Iterable[str]) -> list[Relationship]:
+        """Return the relationships of entities, each once."""
+        return list({each.number: each for title in titles for each in self._relationships_of.get(title, ())}.values())
+
+
+def build_graph(session: Session) -> KnowledgeGraph:
+    """Build the graph of a corpus."""
+    entities, relationships = merge(extract(session))
+    entities = summarise(session, entities, "Entities described")
+    graph = KnowledgeGraph(entities, summarise(session, relationships, "Relationships described"))
+    graph.reports = write_reports(session, graph)
+    return graph
+
+
+# --- tables ---
+
+
+def make_row(*cells: object) -> str:
+    """Return the line of a table's row: cells between bars, quoted where they hold bars or quotes."""
+    line = io.StringIO()
+    csv.writer(line, delimiter="|", lineterminator="\n").writerow([" ".join(str(cell).split()) for cell in cells])
+    return line.getvalue()
+
+
+ENTITIES = "Entities\n" + make_row("id", "entity", "description", "relationships")
+RELATIONSHIPS = "\nRelationships\n" + make_row("id", "source", "target", "description", "weight")
+
+
+def entity_row(entity: Entity) -> str:
+    """Return an entity's row in the table ENTITIES."""
+    return make_row(entity.number, entity.title, entity.description, entity.degree)
+
+
+def relationship_row(relationship: Relationship) -> str:
+    """Return a relationship's row in the table RELATIONSHIPS."""
+    r = relationship
+    return make_row(r.number, r.source, r.target, r.description, f"{r.weight:g}")
+
+
+def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> list[Row]:
+    """Return the rows up to the first one whose text does not fit into so many tokens beside those before it."""
+    taken: list[Row] = []
+    for row in rows:
+        max_tokens -= count_tokens(text(row))
+        if max_tokens < 0:
+            break
+        taken.append(row)
+    return taken
+
+
+# --- entities and relationships ---
 
 
 def extract(session: Session) -> list[tuple[str, Extraction]]:
@@ -139,7 +250,7 @@ def extract(session: Session) -> list[tuple[str, Extraction]]:
         [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
     ]
     again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
-    both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
+    both = [(chunk_id, [reply, more]) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
     return [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
 
 
@@ -187,41 +298,31 @@ def _sum_up(mentions: Sequence[Mention]) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(sorted(descriptions)), tuple(dict.fromkeys(chunk_id for chunk_id, _ in mentions))
 
 
-# --- the graph ---
-
-
-def build_graph(session: Session) -> KnowledgeGraph:
-    """Build the graph of a corpus."""
-    entities, relationships = merge(extract(session))
-    entities = summarise(session, entities, "Entities described")
-    relationships = summarise(session, relationships, "Relationships described")
-    graph = KnowledgeGraph(entities, relationships)
-    graph.reports = write_reports(session, graph)
-    return graph
-
-
 def summarise(session: Session, items: Sequence[Item], title: str) -> list[Item]:
-    """Let the model put the descriptions of each item into one; without a usable reply, it keeps several."""
-    several = [item for item in items if len(item.descriptions) > 1]
-    tokens = sum(count_tokens(text) for item in several for text in item.descriptions)
-    if several:
-        session.lab.announce(f"{title}: at least {len(several):,} model calls, {tokens:,} input tokens")
-    summarised = {item.number: item for item in session.side_by_side(_summarise_one, several, title)}
-    return [summarised.get(item.number, item) for item in items]
+    """Let the model put the descriptions of each item into one; without a usable reply, it keeps several.
+
+    A call gets as many as fit, at least two; its summary goes into the next call, with the rest.
+    """
+    summarised = {item.number: item for item in items}
+    waiting = [item for item in items if len(item.descriptions) > 1]
+    while waiting:
+        sizes = [max(len(fitting(item.descriptions, str, MAX_DESCRIPTIONS_TOKENS)), 2) for item in waiting]
+        prompts = []
+        for item, size in zip(waiting, sizes, strict=True):
+            listed = "\n".join(f"- {' '.join(description.split())}" for description in item.descriptions[:size])
+            prompts.append(f"{as_data('names', str(item))}\n\n{as_data('descriptions', listed)}")
+        replies = session.ask_all(_DESCRIBE, prompts, title=title)
+        shorter = [
+            replace(item, descriptions=(summary, *item.descriptions[size:]))
+            for item, size, summary in zip(waiting, sizes, replies, strict=True)
+            if summary
+        ]
+        summarised |= {item.number: item for item in shorter if len(item.descriptions) == 1}
+        waiting = [item for item in shorter if len(item.descriptions) > 1]
+    return list(summarised.values())
 
 
-def _summarise_one(session: Session, item: Item) -> Item:
-    """Put descriptions into one, as many at a time as fit, at least two; the summary goes into the next call."""
-    summary, *rest = item.descriptions
-    while rest:
-        batch = [summary, *rest][: max(len(fitting([summary, *rest], str, MAX_DESCRIPTIONS_TOKENS)), 2)]
-        listed = "\n".join(f"- {' '.join(description.split())}" for description in batch)
-        prompt = f"{as_data('names', str(item))}\n\n{as_data('descriptions', listed)}"
-        summary = session.ask(_DESCRIBE, prompt)
-        if not summary:
-            return item
-        rest = rest[len(batch) - 1 :]
-    return replace(item, descriptions=(summary,))
+# --- communities ---
 
 
 def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
@@ -239,7 +340,7 @@ def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
     if not weights:
         return []
     largest = _find_largest_component(list(weights))
-    members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
+    members: dict[tuple[int, int], list[str]] = defaultdict(list)
     for place in hierarchical_leiden(
         edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
         starting_communities=None,
@@ -250,12 +351,8 @@ def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
         max_cluster_size=_MAX_MEMBERS,
         seed=_SEED,
     ):
-        parent = -1 if place.parent_cluster is None else place.parent_cluster
-        members[place.level, place.cluster, parent].append(place.node)
-    return [
-        Community(number, level, parent, tuple(sorted(titles)))
-        for (level, number, parent), titles in sorted(members.items())
-    ]
+        members[place.level, place.cluster].append(place.node)
+    return [Community(level, tuple(sorted(titles))) for (level, _), titles in sorted(members.items())]
 
 
 def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
@@ -266,24 +363,22 @@ def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
         if smaller is not larger:
             larger |= smaller
             component_of |= dict.fromkeys(smaller, larger)
-    return max((component_of[title] for title in [*(one for one, _ in pairs), *(other for _, other in pairs)]), key=len)
+    return max((component_of[title] for title, _ in pairs), key=len)
 
 
-def write_reports(session: Session, graph: KnowledgeGraph) -> list[Report]:
-    """Let the model report on communities, deepest level first (section 3.1.5).
+def write_reports(session: Session, graph: KnowledgeGraph) -> dict[Community, Report]:
+    """Let the model report on communities (section 3.1.5).
 
     A community may have no relationship between its members, as chains are divided, too: there is no report on it.
     """
     tables: dict[Community, str] = {}
-    communities = find_communities(graph.relationships)
-    for community in sorted(communities, key=lambda community: (-community.level, community.number)):
+    for community in find_communities(graph.relationships):
         members = set(community.members)
         inner = [each for each in graph.relationships_of(members) if members >= {each.source, each.target}]
         if inner:
             tables[community] = as_data("tables", make_tables(graph, inner))
-    replies = session.ask_all(_REPORT, tables.values(), CommunityReport, title="Reports on communities")
-    reports = [make_report(community, reply) for community, reply in zip(tables, replies, strict=True) if reply]
-    return sorted(reports, key=lambda report: report.community.number)
+    replies = session.ask_all(_REPORT, tables.values(), Report, title="Reports on communities")
+    return {community: reply for community, reply in zip(tables, replies, strict=True) if reply}
 
 
 def make_tables(
@@ -308,10 +403,3 @@ def make_tables(
         rows |= new
         lines.append(line)
     return f"{ENTITIES}{''.join(rows.values())}{RELATIONSHIPS}{''.join(lines)}"
-
-
-def make_report(community: Community, reply: CommunityReport) -> Report:
-    """Return the report on a community from the model's reply."""
-    findings = (f"## {finding.summary.strip()}\n\n{finding.explanation.strip()}" for finding in reply.findings)
-    text = "\n\n".join([f"# {reply.title.strip()}", reply.summary.strip(), *findings])
-    return Report(community, reply.title.strip(), text, reply.rating)

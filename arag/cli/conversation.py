@@ -1,0 +1,171 @@
+"""A conversation with the agent in a terminal: runs as they happen, answers with their sources, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from arag.errors import InputError, without_credentials
+from arag.graph.graph import create_arag_agent
+from arag.graph.state import State
+from arag.models.chat import load_model, naming_failures
+from arag.models.prices import cost, format_dollars
+from arag.models.usage import total_retrieval
+from arag.retrieval.index import Index
+from arag.retrieval.render import name_pages
+from arag.retrieval.text import count, shorten
+from arag.terminal import out, styled
+
+_MAX_QUOTE = 200  # characters of a quoted sentence
+_THREAD: Any = {"configurable": {"thread_id": "chat"}}
+_EVENT_LOOP = asyncio.Runner()  # one of this process: providers' clients keep connections that only it can use
+
+
+class Conversation:
+    """Questions to one agent, one after another; `state` is the last one's, as far as it got.
+
+    Runs are asynchronous, because Ctrl-C can cancel those at once. A synchronous run ends only when its model call or
+    tool does, which may be waiting for a service that hangs.
+    """
+
+    def __init__(self, index: Index, model: str, options: dict[str, Any], **settings: Any) -> None:
+        chat_model = load_model(model, **options)
+        index.embedder.load()  # it may be refused: before a model call is paid for
+        self._agent = create_arag_agent(chat_model, index, checkpointer=InMemorySaver(), **settings)
+        self._model = model
+        self.state: Any = {}
+
+    def ask(self, question: str, *, shown: bool = True) -> None:
+        """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
+        self.state, view = {}, _RunView()
+        modes = ["values", "updates", "messages"] if shown else ["values"]
+        try:
+            with naming_failures(f"the model {self._model}"):
+                _EVENT_LOOP.run(self._stream(question, modes, view))
+        finally:
+            view.end_line()
+
+    async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
+        messages: Any = {"messages": [("user", question)]}
+        async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
+            if mode == "values":
+                self.state = event
+            else:
+                view.show(mode, event)
+
+    def show_end(self) -> None:
+        """Show the answer's sources and the run's counts; the answer was shown as the model wrote it."""
+        _show_sources(self.state)
+        _show_counts(self.state)
+
+    def write_page(self, file: Path, failure: str = "") -> None:
+        """Write a page of the last run."""
+        from arag.page import trace_page
+
+        page = trace_page(self.state, error=without_credentials(failure), model=self._model)
+        try:
+            file.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"the page cannot be written to {file}: {error.strerror}") from error
+
+
+class _RunView:
+    """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
+
+    def __init__(self) -> None:
+        self._message_id: str | None = None  # of the message that was shown last
+        self._ends_line = True
+        self._step = 0
+
+    def show(self, mode: str, event: Any) -> None:
+        """Show what a run streams in the modes `messages` and `updates`."""
+        if mode == "messages":
+            message, _ = event
+            if message.type in {"ai", "AIMessageChunk"}:
+                self._write(message.id, message.text)
+            return
+        self.end_line()
+        for node, update in event.items():
+            if node == "agent":
+                self._step += 1
+                message = update["messages"][-1]
+                for call in (*message.tool_calls, *message.invalid_tool_calls):
+                    self._show_call(call["name"] or "", call["args"])
+            elif node == "tools":
+                for result in update["messages"]:
+                    _show_result(result)
+            elif node == "force_answer":
+                out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
+
+    def end_line(self) -> None:
+        """End the line that the model was writing."""
+        if not self._ends_line:
+            out.print()
+        self._ends_line = True
+
+    def _write(self, message_id: str | None, piece: str) -> None:
+        if message_id != self._message_id:
+            piece = piece.lstrip()
+        if not piece:
+            return
+        if message_id != self._message_id:
+            self.end_line()
+            out.print()
+            self._message_id = message_id
+        out.print(piece, end="")
+        self._ends_line = piece.endswith("\n")
+
+    def _show_call(self, name: str, arguments: Any) -> None:
+        named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
+        shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
+        out.print(styled((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}"))
+
+
+def _show_result(result: ToolMessage) -> None:
+    artifact = result.artifact or {}
+    chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+    tokens = artifact.get("retrieved_tokens", 0)
+    out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+
+
+def _show_sources(state: State) -> None:
+    if state["citations"]:
+        out.print()
+        out.print("Sources", style="bold")
+    for citation in state["citations"]:
+        document = citation["document"]
+        about = filter(None, [document and document["title"], name_pages(citation["pages"])])
+        note = "" if citation["seen"] else " (not seen in this run)"
+        out.print(styled(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red")))
+        if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
+            out.print(f"     {origin}", style="dim")
+        for quote in citation["quotes"]:
+            out.print(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
+
+
+def _show_counts(state: State) -> None:
+    totals, usage, dollars = total_retrieval(state["trace"]), state["usage"], cost(state["model_calls"])
+    counts = [
+        count(state["steps"], "step"),
+        count(totals["tool_calls"], "tool call"),
+        count(totals["retrieved_tokens"], "retrieved token"),
+        f"{count(totals['chunks_read'], 'chunk')} read",
+    ]
+    if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
+        counts.append(f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached)")
+        counts.append(count(usage["output_tokens"], "output token"))
+    if dollars:
+        counts.append(format_dollars(dollars))
+    out.print(f"\n{', '.join(counts)}, {state['stop_reason']}", style="dim")
+
+
+def run_record(question: str, state: State) -> dict[str, Any]:
+    """Return a run's record for `--json`."""
+    values = {key: value for key, value in state.items() if key != "messages"}
+    totals = total_retrieval(state["trace"]) | {"cost": cost(state["model_calls"])}
+    return {"question": question} | values | totals

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +73,8 @@ def copy_index(
         with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
             _check_target(place.location, view, draft)
             written = _copy_changed(view, draft, meter)
-            published = draft.publish(settings, on_written=partial(meter.report, "publishing"))
+            meter.report("publishing")
+            published = draft.publish(settings)
         meter.end()
         return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
 

@@ -186,7 +186,8 @@ def run_ingest(
             _warn_of_others(writer.draft.unpublished() - ids.used.keys())
             problems += writer.problems.values()
             read = len(ids.used) - len(writer.problems)
-            settings = writer.draft.publish(writer.settings, on_written=partial(meter.report, "publishing"))
+            meter.report("publishing")
+            settings = writer.draft.publish(writer.settings)
             meter.end()
             return IngestSummary(
                 read=read,

@@ -20,7 +20,7 @@ class Progress:
     Attributes:
         phase: The current step. `loading` is of the embedder; `publishing` lets readers see what was written.
         done: Bytes of the sources whose documents are finished: they are stored, unchanged or left out. Objects given
-            in Python count with their characters. While copying, chunks; while publishing, sentences.
+            in Python count with their characters. For a copy, chunks.
         total: Where `done` ends; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
@@ -47,8 +47,10 @@ class Progress:
         """Return one line of text."""
         if self.phase == "loading":
             return "Loading the embedder"
-        if self.phase in {"copying", "publishing"}:
-            figures = f"{self.done:,} of {self.total:,} {'chunks' if self.phase == 'copying' else 'sentences'}"
+        if self.phase == "publishing":
+            return "Publishing"
+        if self.phase == "copying":
+            figures = f"{self.done:,} of {self.total:,} chunks"
         else:
             figures = f"{'' if self.total is None else f'{self.share:.0%}, '}{self.documents:,} documents"
             if self.sentences:
@@ -90,23 +92,12 @@ class Meter:
         return time.monotonic() - self._began
 
     def report(
-        self,
-        phase: Phase | None = None,
-        done: int | None = None,
-        total: int | None = None,
-        *,
-        documents: int = 0,
-        sentences: int = 0,
+        self, phase: Phase | None = None, done: int | None = None, *, documents: int = 0, sentences: int = 0
     ) -> None:
-        """Show the progress of a step, with more documents that are finished and sentences that were embedded.
-
-        `total` is where a step ends that has an end of its own.
-        """
-        done = self.done if done is None else done
+        """Show the progress of a step, with more documents that are finished and sentences that were embedded."""
+        self.done = self.done if done is None else done
         if phase and phase != self._phase:
-            self._phase, self._entered, self._done_before = phase, time.monotonic(), done
-        if total is None:
-            self.done, total = done, self._total
+            self._phase, self._entered, self._done_before = phase, time.monotonic(), self.done
         in_phase = max(time.monotonic() - self._entered, 1e-9)
         self._documents += documents
         if sentences:
@@ -114,10 +105,10 @@ class Meter:
             self._per_second = self.sentences / in_phase
         if self._show:
             left = None
-            if total and done > self._done_before:
-                left = in_phase * (total - done) / (done - self._done_before)
+            if self._total and self.done > self._done_before:
+                left = in_phase * (self._total - self.done) / (self.done - self._done_before)
             counts = self._documents, self.sentences, self._per_second
-            self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
+            self._show(Progress(self._phase, self.done, self._total, *counts, left, self.seconds))
 
     def end(self) -> None:
         """Everything is published."""

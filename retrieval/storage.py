@@ -7,7 +7,7 @@ well as an id: the number names one version of the chunk, and is never used agai
 
 from __future__ import annotations
 
-import string
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
-from arag.retrieval.text import SAMPLE_CHARACTERS, is_latin
+from arag.retrieval.text import SAMPLE_CHARACTERS, count, is_latin
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -37,7 +37,9 @@ _CHUNK = (
 )
 NAME = "lower(id || ' ' || title)"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
-ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_CHUNKS_PER_QUERY = 200
+_MAX_NAMED = 10  # documents in a message
+UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 _Item = TypeVar("_Item")
@@ -265,6 +267,23 @@ class TableReader(ABC):
         )
         return replace(settings, documents=documents, chunks=chunks, sentences=int(sentences), tokens=int(tokens))
 
+    def check_documents(self) -> None:
+        """Read all documents, chunks and vectors, which everything else is derived from.
+
+        Raises:
+            IndexFormatError: Some are damaged, or documents lack a part.
+        """
+        counts = dict(self.query(f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"))
+        lost = {record.id for record in self.documents() if counts.pop(record.id, 0) != record.chunks}
+        lost |= counts.keys()  # chunks without a document
+        documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
+        for some in batches(documents, _CHUNKS_PER_QUERY):
+            embedded = {number: chunk.embedded_positions() for number, chunk in self.numbered(some).items()}
+            stored = {number: positions for number, positions, _ in self.vectors(some)}
+            lost |= {documents[n] for n in some if n not in embedded or embedded[n] != stored.get(n)}
+        if lost:
+            raise self.damage(f"{count(len(lost), 'document')} lost a part: {', '.join(sorted(lost)[:_MAX_NAMED])}")
+
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         return {row[0]: self._make_chunk(row) for row in self.query_among(self._select_chunks(), column, values)}
 
@@ -300,7 +319,10 @@ class View(TableReader):
         """Return this view limited to some of its documents; it shares what is open."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
-        """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+        """Return ids of documents whose id and title together hold all of these words, in lower case, in order.
+
+        Databases ignore the case of ASCII's letters only.
+        """
         return self._find_named(NAME, words, limit)
 
     def of_files_named(self, words: Sequence[str], limit: int) -> list[str]:
@@ -308,10 +330,8 @@ class View(TableReader):
         return self._find_named("lower(replace(source, rtrim(source, replace(source, '/', '')), ''))", words, limit)
 
     def _find_named(self, name: str, words: Sequence[str], limit: int) -> list[str]:
-        # Databases lower ASCII's letters only, PostgreSQL not those of values.
-        lowered = [word.translate(ASCII_LOWER) for word in words]
         holds = " AND ".join(self.HOLDS.format(name) for _ in words) or "TRUE"
-        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
+        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *words, limit)
         return [document_id for (document_id,) in rows]
 
     # --- keywords: exact, in lower case, white space folded (paper, section 3.2) ---
@@ -383,17 +403,24 @@ class Draft(TableReader):
     Its settings are those that were published last, or that it began with.
     """
 
-    @abstractmethod
     def claim(self, document_ids: Collection[str]) -> set[str]:
-        """Return which of some documents this writer may write: no other one gets them before this one ends."""
+        """Return which of some documents this writer may write, before it ends: all, if it is the only one."""
+        return set(document_ids)
 
-    @abstractmethod
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Store documents, their chunks and vectors in one transaction, in place of those with the same ids.
+        """Store documents that were claimed, with their chunks and vectors, in place of those with the same ids.
 
         Returns:
             The documents that were not stored, each with the id of a chunk that another document has already.
         """
+        taken = self._find_taken(documents)
+        if left := [document for document in documents if document.record.id not in taken]:
+            self._store(left)
+        return taken
+
+    @abstractmethod
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        """Store documents in one transaction."""
 
     @abstractmethod
     def remove(self, document_ids: Collection[str]) -> None:
@@ -404,12 +431,10 @@ class Draft(TableReader):
         return set()
 
     @abstractmethod
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
+    def publish(self, settings: Settings) -> Settings:
         """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
         It is the last call: what comes next is written to another draft.
-        `on_written` is called with how many sentences the graph of vectors has, and how many it will have: when it is
-        begun, and when it is complete.
         """
 
     @abstractmethod
@@ -430,8 +455,7 @@ class Draft(TableReader):
             for position, vector in zip(positions, vectors, strict=True)
         }
 
-    def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
+    def _find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         ids = [chunk.id for document in documents for chunk in document.chunks]
         owners = dict(self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids))
         taken: dict[str, str] = {}
@@ -486,6 +510,11 @@ class IndexStore(Protocol):
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents, unless these are damaged."""
+
+
+def storable(values: Iterable[Any]) -> list[Any]:
+    """Return values without the texts that no table holds."""
+    return [value for value in values if not (isinstance(value, str) and UNSTORABLE.search(value))]
 
 
 def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

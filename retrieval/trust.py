@@ -50,20 +50,18 @@ def check_embedder(store: IndexStore) -> None:
         IndexFormatError, InputError: The index is damaged, cannot be read, or names no embedder.
     """
     with suppress(IndexNotFoundError):
-        if name := _parse_stored_name(store.settings().embedder):
-            _check_named(name, store.location)
+        _parse_allowed(store.settings().embedder, store.location)
 
 
-def _parse_stored_name(name: str) -> ModelName | None:
-    """Parse the embedder's name in an index's settings; None if it is the class of an `Embeddings` object."""
-    provider, colon, _ = name.partition(":")
+def _parse_allowed(stored: str, location: Path | str) -> ModelName | None:
+    """Parse the embedder's name in an index's settings; None if it is the class of an `Embeddings` object.
+
+    One that sends texts or loads a folder is refused, unless the user has named it.
+    """
+    provider, colon, _ = stored.partition(":")
     if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
         return None
-    return parse_name(name)
-
-
-def _check_named(name: ModelName, location: Path | str) -> None:
-    """Refuse an embedder that sends texts or loads a folder, unless the user has named it."""
+    name = parse_name(stored)
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_name(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
@@ -77,14 +75,14 @@ def _check_named(name: ModelName, location: Path | str) -> None:
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
             "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
+    return name
 
 
 def _load(name: str, location: Path | str) -> Embeddings:
     try:
-        own = _parse_stored_name(name)
+        own = _parse_allowed(name, location)
     except InputError as error:
         raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
     if own is None:
         raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
-    _check_named(own, location)
     return load_embeddings(own)

@@ -26,7 +26,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.locations import using_store
-from arag.retrieval.postgres import connection, draft
+from arag.retrieval.postgres import connection
 from arag.retrieval.store import chroma
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
@@ -107,13 +107,14 @@ def contents(place):
 
     It has no damage, and Chroma finds every sentence.
     """
-    with using_store(place) as store:
+    with using_store(place) as store, closing(store.open()) as view:
         assert [str(damage) for damage in store.find_damage()] == []
         counts, documents, chunks, _ = read_all(store)
-    for graph in place.glob("chroma-*") if isinstance(place, Path) else ():
-        with closing(chroma.ChromaGraph(graph)) as opened:
-            for i, _, text in opened.read():
-                assert i in [f"{number}#{position}" for number, position in opened.nearest(text_vector(text), 2)]
+        for folder in place.glob("chroma-*") if isinstance(place, Path) else ():
+            with closing(chroma.ChromaGraph(folder, view.settings.sentences)) as graph:
+                for number, positions, vectors in view.vectors(view.numbers_by_id()):
+                    for position, vector in zip(positions, vectors, strict=True):
+                        assert (number, position) in graph.nearest(vector, 2)
     return counts, [replace(document, source="") for document in documents], chunks
 
 
@@ -143,7 +144,6 @@ def assert_like_uninterrupted(place, texts):
 
 def work_in_pieces():
     """Ingest in the way of a large corpus, in many batches, and notice soon who hangs."""
-    draft._DELETED_AT_ONCE = 7
     connection._WRITER_SETTINGS["idle_in_transaction_session_timeout"] = f"{HANGING}s"
     pipeline._BATCH_DOCUMENTS = 12
     chroma._SENTENCES_PER_CALL = 50

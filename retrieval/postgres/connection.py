@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
-from arag.errors import IndexFormatError, IndexLockedError, StorageError
+from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.postgres.location import PostgresLocation
-
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # no text on a server has these
+from arag.retrieval.storage import UNSTORABLE
 
 _DEFAULTS = {
     "connect_timeout": "10",  # seconds
@@ -52,13 +50,6 @@ _MAX_CONNECTIONS = 8  # of readers in a process: as many searches at once
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
 _NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
 
-_MEANINGS = {
-    errors.InsufficientPrivilege: "may not be used so by this role ({said}): see the documentation's page on servers",
-    errors.QueryCanceled: "needed too long for a statement ({said}): raise statement_timeout for this role",
-    errors.DiskFull: "has no room left on its server ({said}). What was written is kept.",
-    psycopg.OperationalError: "is on a server that cannot be used ({said})",
-}
-
 Connection = psycopg.Connection[Any]
 _Result = TypeVar("_Result")
 
@@ -69,21 +60,6 @@ class Session:
     def __init__(self, location: PostgresLocation, connection: Connection) -> None:
         self.location = location
         self._connection = connection
-
-    @classmethod
-    def connect(cls, location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Self:
-        """Connect to the server of an index, with these settings beside the usual ones."""
-        connection: Connection = psycopg.connect(**_connect_arguments(location))
-        try:
-            _configure(connection, location, settings)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(location, connection)
-
-    def close(self) -> None:
-        """Close the connection; the server releases its locks."""
-        self._connection.close()
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, in which `?` stands for a value."""
@@ -106,7 +82,8 @@ class Session:
 
     def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
-        return self._connection.execute(text, [_storable(value) for value in values], binary=True)
+        storable = [UNSTORABLE.sub("\uffff", value) if isinstance(value, str) else value for value in values]
+        return self._connection.execute(text, storable, binary=True)
 
     def execute(self, statement: str, *values: Any) -> None:
         """Run a statement, or several without values."""
@@ -126,6 +103,17 @@ class Session:
         return self._connection.transaction()
 
 
+@contextmanager
+def open_session(location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Iterator[Session]:
+    """Connect to the server of an index, with these settings beside the usual ones; in the end it releases all locks.
+
+    What psycopg raises inside becomes one of the project's errors.
+    """
+    with translate_errors(location), closing(psycopg.connect(**_connect_arguments(location))) as connection:
+        _configure(connection, location, settings)
+        yield Session(location, connection)
+
+
 class Pool:
     """Connections for reading, opened when needed, for several threads at once, also in a process that was forked."""
 
@@ -143,11 +131,6 @@ class Pool:
                 try:
                     with self._open().connection() as connection:  # which ends the transaction, too
                         return work(Session(self.location, connection))
-                except PoolTimeout:
-                    Session.connect(self.location).close()  # the server may say why
-                    raise StorageError(
-                        f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds"
-                    ) from None
                 except psycopg.OperationalError:
                     if not left or connection is None or not connection.broken:
                         raise
@@ -170,7 +153,8 @@ class Pool:
             if self._process != os.getpid():  # the connections are the other process's
                 self._pool, self._process = None, os.getpid()
             if self._pool is None:
-                Session.connect(self.location).close()  # the pool would only say that it took too long
+                with open_session(self.location):
+                    pass  # else the pool would only say that it took too long
                 self._pool = ConnectionPool(
                     kwargs=_connect_arguments(self.location),
                     min_size=0,
@@ -185,7 +169,7 @@ class Pool:
 
 @contextmanager
 def translate_errors(location: PostgresLocation) -> Iterator[None]:
-    """Say what the server's errors mean for an index, as one of the project's errors."""
+    """Turn the server's errors into one of the project's, with what the server said."""
     try:
         yield
     except _NOT_OURS as error:
@@ -193,13 +177,8 @@ def translate_errors(location: PostgresLocation) -> Iterator[None]:
             f"the index {location} is incomplete, or was made by another version of arag ({_first_line(error)}): "
             "ingest the documents again, into an index with another name"
         ) from error
-    except errors.LockNotAvailable as error:
-        raise IndexLockedError(
-            f"another process writes to the index {location} ({_first_line(error)}): try again when it is done"
-        ) from error
     except psycopg.Error as error:
-        meaning = next((text for kind, text in _MEANINGS.items() if isinstance(error, kind)), "cannot be used ({said})")
-        raise StorageError(f"the index {location} {meaning.format(said=_first_line(error))}") from error
+        raise StorageError(f"the index {location} cannot be used on its server: {_first_line(error)}") from error
 
 
 def _connect_arguments(location: PostgresLocation) -> dict[str, Any]:
@@ -217,13 +196,6 @@ def _configure(connection: Connection, location: PostgresLocation, settings: Map
     values = {"search_path": path} | _SETTINGS | dict(settings)
     changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values) + ([] if settings else [_LIMIT_READING])
     connection.execute(f"SELECT {', '.join(changes)}".encode(), list(chain.from_iterable(values.items())))
-
-
-def _storable(value: Any) -> Any:
-    """Return a value, with what no text on a server has replaced by a character that no text should have."""
-    if isinstance(value, str):
-        return UNSTORABLE.sub("\uffff", value)
-    return [_storable(each) for each in value] if isinstance(value, list) else value
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -7,14 +7,12 @@ a writer that was killed leaves whole documents or nothing, and what it stored i
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
-from itertools import repeat
 from typing import Any
 
-from arag.errors import InputError
-from arag.retrieval.postgres.connection import UNSTORABLE, Session
+from arag.retrieval.postgres.connection import Session
 from arag.retrieval.postgres.schema import (
     FOR_EVER,
     GENERATION,
@@ -31,8 +29,6 @@ from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.retrieval.text import plain, searchable, words
 
-_LONGEST_ID = 2_000  # bytes: PostgreSQL indexes no more than 2,704
-_DELETED_AT_ONCE = 2_000  # chunks
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
 
@@ -55,42 +51,27 @@ class PostgresDraft(Tables, Draft):
         self._claimed |= {document_id for (document_id,) in rows}
         return self._claimed & set(document_ids)
 
-    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Store documents in place of those with the same ids; see `Draft.put`.
-
-        One that another writer has stored meanwhile, with the same fingerprint, is left as it is.
-        """
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        document_ids = [document.record.id for document in documents]
         new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
         with self._session.transaction():
-            # What takes long comes first: nobody waits for it.
-            numbers = self._insert_texts(documents)
+            chunks = self._insert_texts(documents)  # takes long: nobody waits for it
             with self._next_generation() as generation:
-                stored = self.fingerprints([document.record.id for document in documents])
-                changed = [d for d in documents if stored.get(d.record.id) != d.record.fingerprint]
-                taken = self.find_taken(changed)
-                left = [document for document in changed if document.record.id not in taken]
-                self._mark_removed([document.record.id for document in left], generation)
-                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in left], generation)
-                chunks = [
-                    (number, *chunk_row(chunk))
-                    for document in left
-                    for number, chunk in zip(numbers[document.record.id], document.chunks, strict=True)
-                ]
+                self._mark_removed(document_ids, generation)
+                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in documents], generation)
                 self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunks, generation)
-                self._delete_texts({n for some in numbers.values() for n in some}.difference(row[0] for row in chunks))
                 self._session.execute(
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
                     *columns(new_words, 2),
                 )
-        self._free({document.record.id for document in documents})
-        return taken
+        self._free(document_ids)
 
     def _update_sources(self, sources: Mapping[str, str]) -> None:
         self._session.execute(
             "UPDATE documents SET source = new.source FROM unnest(?::text[], ?::text[]) AS new (id, source) "
             f"WHERE documents.id = new.id AND removed = {FOR_EVER}",
             list(sources),
-            [UNSTORABLE.sub("\ufffd", source) for source in sources.values()],
+            list(sources.values()),
         )
 
     def remove(self, document_ids: Collection[str]) -> None:
@@ -98,9 +79,9 @@ class PostgresDraft(Tables, Draft):
             self._mark_removed(document_ids, generation)
         self._free(document_ids)
 
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
+    def publish(self, settings: Settings) -> Settings:
         """Let readers see what was written, by all writers; see `Draft.publish`."""
-        make_indexes(self._session, self.counted(settings), on_written)
+        make_indexes(self._session, self.counted(settings))
         with self._session.transaction(), self._next_generation() as generation:
             self.settings = read_state(self._session).settings
             ((is_first, has_changed),) = self.query(
@@ -126,26 +107,23 @@ class PostgresDraft(Tables, Draft):
         ((generation,),) = self.query(GENERATION)
         yield generation + 1
 
-    def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> dict[str, list[int]]:
-        """Insert the wide rows of documents' chunks; return the chunks' numbers by document."""
-        total = sum(len(document.chunks) for document in documents)
+    def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> list[tuple[Any, ...]]:
+        """Insert the wide rows of documents' chunks; return the narrow ones."""
+        chunks = [chunk for document in documents for chunk in document.chunks]
+        vectors = [some for document in documents for some in document.vectors]
         serial = "nextval(pg_get_serial_sequence('chunks', 'number'))"
-        numbers = iter(self.query(f"SELECT {serial} FROM generate_series(1, ?)", total))
-        by_document: dict[str, list[int]] = {}
-        contents: list[tuple[int, str, str]] = []
-        sentences: list[tuple[int, int, bytes]] = []
-        for document in documents:
-            own = by_document[document.record.id] = []
-            for chunk, vectors, (number,) in zip(document.chunks, document.vectors, numbers):  # noqa: B905 - the numbers go on
-                own.append(number)
-                contents.append((number, chunk.text, format_places(chunk.sentences)))
-                sentences += zip(repeat(number), chunk.embedded_positions(), pack(vectors), strict=False)
-            _check(document, [text for _, *texts in contents[len(contents) - len(own) :] for text in texts])
+        numbers = [number for (number,) in self.query(f"SELECT {serial} FROM generate_series(1, ?)", len(chunks))]
+        contents = [(n, chunk.text, format_places(chunk.sentences)) for n, chunk in zip(numbers, chunks, strict=True)]
+        sentences = (
+            (number, position, vector)
+            for number, chunk, some in zip(numbers, chunks, vectors, strict=True)
+            for position, vector in zip(chunk.embedded_positions(), pack(some), strict=True)
+        )
         lowered = ((number, searchable(text)) for number, text, _ in contents)
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
         self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
-        return by_document
+        return [(number, *chunk_row(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
 
     def _insert(self, table: str, names: str, rows: Sequence[Sequence[Any]], generation: int) -> None:
         """Insert rows in one statement: a writer that hangs in the middle of one keeps no other waiting."""
@@ -161,48 +139,25 @@ class PostgresDraft(Tables, Draft):
             self._session.execute(
                 f"UPDATE {table} SET removed = ? WHERE {column} = ANY (?) AND removed = {FOR_EVER}",
                 generation,
-                [i for i in document_ids if not UNSTORABLE.search(i)],
+                list(document_ids),
             )
 
-    def _delete_texts(self, numbers: Iterable[int]) -> None:
-        for table in ("contents", "lowered", "sentences"):
-            self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", list(numbers))
-
     def _delete_gone(self) -> None:
-        """Delete rows that the last publication lacks, and the one before it, some at a time."""
+        """Delete rows that the last publication lacks, and the one before it."""
         ((generation,),) = self.query(GENERATION)
         self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
-        deleted = _DELETED_AT_ONCE
-        while deleted == _DELETED_AT_ONCE:
-            with self._session.transaction():
-                # What another writer is deleting is left to it.
-                rows = self.query(
-                    "DELETE FROM chunks WHERE number IN (SELECT number FROM chunks WHERE removed < ? "
-                    f"LIMIT {_DELETED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING number",
-                    generation,
-                )
-                deleted = len(rows)
-                self._delete_texts([number for (number,) in rows])
+        with self._session.transaction():
+            # What another writer is deleting is left to it.
+            gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
+            rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
+            for table in ("contents", "lowered", "sentences"):
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", [number for (number,) in rows])
 
     def _free(self, document_ids: Iterable[str]) -> None:
         """Give up what was claimed: the server has it now."""
         freed = sorted(self._claimed.intersection(document_ids))
         self._claimed.difference_update(freed)
         self.query(f"SELECT pg_advisory_unlock({document_key('id')}) FROM unnest(?::text[]) AS freed (id)", freed)
-
-
-def _check(document: EmbeddedDocument, texts: Iterable[str]) -> None:
-    """Refuse what the server cannot store."""
-    ids = [document.record.id, *(chunk.id for chunk in document.chunks)]
-    for text in (*ids, *texts, *(value for value in astuple(document.record) if isinstance(value, str))):
-        if character := UNSTORABLE.search(text):
-            raise InputError(
-                f"the document {document.record.id[:200]!r} holds the character U+{ord(character[0]):04X}, which "
-                "PostgreSQL cannot store: ingest it again without it"
-            )
-    for name in ids:
-        if len(name.encode()) > _LONGEST_ID:
-            raise InputError(f"the id {name[:100]!r}... is longer than the {_LONGEST_ID:,} bytes that fit an index")
 
 
 def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:

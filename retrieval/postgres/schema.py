@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from psycopg import errors
 
-from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.postgres.connection import Pool, Session
-from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches
+from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
 from arag.retrieval.tables import MAX_WORD_CHARACTERS
 from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
@@ -93,8 +93,6 @@ _NEIGHBOURS, _CONSTRUCTION = 32, 100
 _SHIFT = 1e-3  # of the length of a vector, which is one
 _BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector
 _MAX_BUILD_BYTES = 2 << 30  # a graph that needs more takes longer; a server may be set to more
-_EXTENSIONS = {"vector": (0, 8), "pg_trgm": (1, 0)}  # with the first version that has what is needed
-_CANNOT_ADD = (errors.InsufficientPrivilege, errors.InvalidSchemaName, errors.FeatureNotSupported, errors.UndefinedFile)
 _THIS_INDEX = "'state'::regclass::oid::bigint"  # differs for each index of a database
 
 Statements = Session | Pool
@@ -130,10 +128,13 @@ class Tables(TableReader):
         return self._source.query(sql, *values)
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        return f"{column} = ANY (?)", list(values)
+        return f"{column} = ANY (?)", storable(values)
 
     def damage(self, what: str) -> IndexFormatError:
-        return IndexFormatError(f"the index {self._source.location} is damaged ({what}): ingest the documents again")
+        return IndexFormatError(
+            f"the index {self._source.location} is damaged ({what}): remove what is damaged and ingest it again, or "
+            "ingest all documents into another index"
+        )
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
         for some in batches(numbers, _CHUNKS_PER_QUERY):
@@ -161,21 +162,23 @@ def unpack(values: bytes, settings: Settings) -> Vectors:
 
 
 def has_tables(source: Statements) -> bool:
-    """Return whether the schema holds an index, or a part of one; refuse a role that may not look into it."""
-    rows = source.query(
-        "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = ? AND tablename = 'state'",
-        source.location.index,
-    )
-    if rows == [(False,)]:  # the server would say that there are no tables
-        raise StorageError(
-            f"the role that opened {source.location} may not use its schema: its owner grants USAGE ON SCHEMA and "
-            "SELECT ON ALL TABLES IN SCHEMA"
+    """Return whether the schema holds an index, or a part of one. The server refuses a role that may not use it."""
+    ((there,),) = source.query("SELECT to_regclass(quote_ident(?) || '.state') IS NOT NULL", source.location.index)
+    return bool(there)
+
+
+def read_published(source: Statements) -> State:
+    """Read what was published last."""
+    state = read_state(source)
+    if not state.settings.token:
+        raise IndexNotFoundError(
+            f"no index in {source.location} yet: its first ingestion goes on, or was interrupted: run it again"
         )
-    return bool(rows)
+    return state
 
 
 def read_state(source: Statements) -> State:
-    """Read what was published last, of an index that must be there; the token is empty if nothing was published."""
+    """Read what was published last, or begun: then the token is empty."""
     read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
     rows = source.query(read) if has_tables(source) else []
     if not rows:
@@ -201,20 +204,21 @@ def make_tables(session: Session) -> None:
     with session.transaction():
         # Only one process at a time; there is no table yet to lock.
         session.query("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"arag {index}")
-        extensions = {name: _add_extension(session, name) for name in _EXTENSIONS}
-        if has_tables(session):
+        tables = session.query("SELECT tablename FROM pg_tables WHERE schemaname = ?", index)
+        if ("state",) in tables:
             return
-        tables = session.query("SELECT tablename FROM pg_tables WHERE schemaname = ? LIMIT 1", index)
         if tables:
             raise InputError(
                 f"the schema of {session.location} holds other tables ({tables[0][0]}): name another one with "
                 "?index=NAME"
             )
+        for extension in ("vector", "pg_trgm"):
+            session.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
         # One that is there needs no right to create others.
         if not session.query("SELECT FROM pg_namespace WHERE nspname = ?", index):
             ((name,),) = session.query("SELECT quote_ident(?)", index)
             session.execute(f"CREATE SCHEMA {name}")
-        session.execute(_SCHEMA.format(**extensions))
+        session.execute(_SCHEMA.format(vector=find_extension(session, "vector")))
 
 
 def lock(session: Session, what: str) -> None:
@@ -254,9 +258,7 @@ def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     return {name: sql for name, sql in list_indexes(source, settings).items() if (name,) not in rows}
 
 
-def make_indexes(
-    session: Session, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None
-) -> None:
+def make_indexes(session: Session, settings: Settings) -> None:
     """Make the derived indexes that are missing."""
     if not missing_indexes(session, settings):
         return
@@ -265,7 +267,6 @@ def make_indexes(
         for name, statement in missing_indexes(session, settings).items():
             if name == _GRAPH:
                 _make_graph(session, settings.dimension, statement)
-                on_written(settings.sentences, settings.sentences)
             else:
                 session.execute(statement)
             if name == _RUN_INDEX:  # the planner needs no statistics of thousands of runs
@@ -308,25 +309,3 @@ def _shift_function(vector: str, dimension: int) -> str:
         f"RETURNS {vector}.halfvec LANGUAGE sql IMMUTABLE PARALLEL SAFE "
         f"RETURN embedding OPERATOR({vector}.+) ({f' OPERATOR({vector}.+) '.join(turned)})"
     )
-
-
-def _add_extension(session: Session, name: str) -> str:
-    """Create an extension if it is missing, and return its schema."""
-    needs = f"the database of {session.location} needs the extension {name}"
-    if not find_extension(session, name):
-        try:
-            with session.transaction():
-                session.execute(f"CREATE EXTENSION IF NOT EXISTS {name} SCHEMA public")
-        except _CANNOT_ADD as error:
-            raise StorageError(
-                f"{needs}: an administrator installs it on the server, if it is not there, and runs "
-                f"`CREATE EXTENSION {name}` in that database ({error.diag.message_primary})"
-            ) from error
-    ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = ?", name)
-    least = _EXTENSIONS[name]
-    if tuple(map(int, version.split(".")[:2])) < least:
-        raise StorageError(
-            f"{needs} {'.'.join(map(str, least))} or later, and has {version}: an administrator runs "
-            f"`ALTER EXTENSION {name} UPDATE` in it"
-        )
-    return find_extension(session, name)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from arag.errors import IndexFormatError, IndexNotFoundError
+from arag.errors import IndexFormatError
 from arag.retrieval.postgres import check
-from arag.retrieval.postgres.connection import Pool, Session, translate_errors
+from arag.retrieval.postgres.connection import Pool, open_session
 from arag.retrieval.postgres.draft import PostgresDraft
 from arag.retrieval.postgres.location import PostgresLocation
-from arag.retrieval.postgres.schema import State, has_tables, make_tables, read_state
+from arag.retrieval.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.postgres.view import PostgresView
 from arag.retrieval.storage import Damage, Settings
 
@@ -26,15 +26,12 @@ class PostgresStore:
     """An index in PostgreSQL; see `IndexStore`."""
 
     def __init__(self, place: PostgresLocation) -> None:
+        self.location = str(place)
         self._place = place
         self._pool = Pool(place)
 
-    @property
-    def location(self) -> str:
-        return str(self._place)
-
     def settings(self) -> Settings:
-        return self._published().settings
+        return read_published(self._pool).settings
 
     def stamp(self) -> str:
         with suppress(IndexFormatError):  # there are no tables
@@ -42,7 +39,7 @@ class PostgresStore:
         return ""
 
     def open(self) -> PostgresView:
-        return PostgresView(self._pool, self._published())
+        return PostgresView(self._pool, read_published(self._pool))
 
     def close(self) -> None:
         self._pool.close()
@@ -58,7 +55,7 @@ class PostgresStore:
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[PostgresDraft]:
         """Open the next publication for writing, and make the index if there is none; others may write to it, too."""
-        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+        with open_session(self._place) as session:
             if not has_tables(session) or not session.query("SELECT FROM state"):
                 make_tables(session)
                 begun = "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING"
@@ -67,22 +64,10 @@ class PostgresStore:
 
     def find_damage(self) -> list[Damage]:
         """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
-        with (
-            translate_errors(self._place),
-            closing(Session.connect(self._place, _ONE_SNAPSHOT)) as session,
-            session.transaction(),
-        ):
-            return check.find_damage(session)
+        with open_session(self._place, _ONE_SNAPSHOT) as session, session.transaction():
+            return list(check.find_damage(session))
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
-        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+        with open_session(self._place) as session:
             check.repair(session)
-
-    def _published(self) -> State:
-        state = read_state(self._pool)
-        if not state.settings.token:
-            raise IndexNotFoundError(
-                f"no index in {self.location} yet: its first ingestion goes on, or was interrupted: run it again"
-            )
-        return state

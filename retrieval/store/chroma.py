@@ -25,7 +25,7 @@ from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import IndexFormatError, StorageError
 from arag.files import delete, publish_path, sync_tree
 from arag.retrieval.storage import batches
-from arag.retrieval.store.derived import GRAPH_DATABASE
+from arag.retrieval.store.derived import GRAPH_DATABASE, TRUST_VARIABLE, is_trusted
 
 SEARCH_SECONDS = 60.0  # the first search reads the graph from the disk
 WRITE_SECONDS = 600.0  # each time most of the graph is written
@@ -119,33 +119,33 @@ class ChromaWriter:
 
 
 class ChromaGraph:
-    """A publication's sentences in Chroma's graph, in a folder that this user has written.
+    """A publication's sentences in Chroma's graph.
 
-    Every call may raise an IndexFormatError: the folder cannot be opened or searched, or Chroma crashed or hangs.
+    Every call may raise an IndexFormatError: the folder must not be opened, has not so many sentences, or cannot be
+    searched; or Chroma crashed or hangs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sentences: int) -> None:
+        if not folder.is_dir():
+            raise IndexFormatError("it is missing")
+        if not is_trusted(folder):
+            raise IndexFormatError(
+                f"it was written by another user or on another machine; to use it anyway, set {TRUST_VARIABLE}=1"
+            )
         if not os.access(folder, os.W_OK):
             raise IndexFormatError(f"{folder} is read-only, and Chroma writes to what it opens")
         self._folder = folder
         self._process = Child(_PROCESS)
-        self._sentences = int(self._call("count"))
+        if (stored := int(self._call("count"))) != sentences:
+            raise IndexFormatError(f"it has {stored:,} sentences instead of {sentences:,}")
 
     def close(self) -> None:
         """End the process."""
         self._process.close()
 
-    def __len__(self) -> int:
-        return self._sentences
-
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[tuple[int, int]]:
         """Return the chunks' numbers and the positions of sentences near a vector, the nearest first."""
         return [(number, position) for number, position in self._call("nearest", vector, count).tolist()]
-
-    def read(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the id, the chunk's id and the text of every sentence."""
-        for offset in range(0, len(self), _SENTENCES_PER_CALL):
-            yield from self._call("read", offset, _SENTENCES_PER_CALL)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:

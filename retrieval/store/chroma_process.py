@@ -94,17 +94,7 @@ def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.
     return np.array([i.split("#") for i in result.ids[0]], dtype=np.int64).reshape(-1, 2)
 
 
-def read(folder: str, offset: int, limit: int) -> list[tuple[str, str, str]]:
-    """Return the ids, the chunks' ids and the texts of some sentences."""
-    chroma, collection = _open(folder)
-    some = chroma.get(collection, offset=offset, limit=limit, include=["metadatas"])
-    return [
-        (sentence_id, str(metadata["chunk_id"]), str(metadata["sentence"]))
-        for sentence_id, metadata in zip(some.ids, some.metadatas, strict=True)
-    ]
-
-
-SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest, read)
+SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest)
 
 
 def _write(change: Callable[..., Any], *arguments: Any, **options: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import ARAGError, IndexFormatError, StorageError
-from arag.retrieval.storage import ChunkVectors, Settings, TableReader, batches
+from arag.retrieval.storage import UNSTORABLE, ChunkVectors, Settings, TableReader, batches, storable
 
 INDEX_FILE = "index.sqlite3"
 DRAFT_FILE = "draft.sqlite3"  # the next publication, being written
@@ -56,7 +55,6 @@ CREATE INDEX words_by_plain ON words (plain);
 
 _NAMES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _CHUNKS_PER_QUERY = 500
-_UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
 # Errors that mean that the file does not hold what was written: the SQL is our own. Python's own have no code.
 _DAMAGE_CODES = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA}
 
@@ -105,13 +103,12 @@ class Database(TableReader):
         self.settings = self._read_settings()
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        storable = [_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
+        storable_values = [UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
         with self._lock, _name_failures(self._file):
-            return self.connection.execute(sql, storable).fetchall()
+            return self.connection.execute(sql, storable_values).fetchall()
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        storable = [value for value in values if not (isinstance(value, str) and _UNSTORABLE.search(value))]
-        return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(storable, default=int)
+        return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(storable(values), default=int)
 
     def damage(self, what: str) -> IndexFormatError:
         return make_damage(self._file, what)
@@ -124,6 +121,11 @@ class Database(TableReader):
                 vectors = self._parse_vectors(number, blobs[number])
                 positions = np.flatnonzero(vectors[:, 0] == vectors[:, 0])  # NaN is not equal to itself
                 yield number, positions.tolist(), vectors[positions].astype(np.float32)
+
+    def check_documents(self) -> None:
+        if faults := [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]:
+            raise self.damage("; ".join(faults))
+        super().check_documents()
 
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk, in the order of the chunks' ids."""

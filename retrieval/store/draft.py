@@ -18,14 +18,12 @@ import numpy as np
 from arag.errors import IndexFormatError
 from arag.files import delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
-from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings, batches
+from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.store.derived import delete_others, keyword_file
 from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
 from arag.retrieval.store.view import FolderView
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, chunk_row, format_places, list_words
-
-_TEXTS_AT_ONCE = 1_000
 
 
 class FolderDraft(Database, Draft):
@@ -56,23 +54,14 @@ class FolderDraft(Database, Draft):
         if self._published is not None:
             self._published.close()
 
-    def claim(self, document_ids: Collection[str]) -> set[str]:
-        """Return which of some documents this writer may write: all, as it is the only one."""
-        return set(document_ids)
-
-    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        refused = self.find_taken(documents)
-        kept = [document for document in documents if document.record.id not in refused]
-        if not kept:
-            return refused
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
         self._begin_writing()
         with self._transaction():
-            self._delete([document.record.id for document in kept])
-            rows = [row for document in kept for row in self._insert(document)]
+            self._delete([document.record.id for document in documents])
+            rows = [row for document in documents for row in self._insert(document)]
             words = list_words(chunk.text for _, chunk, _ in rows)
             self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
         self._graph.add(rows)
-        return refused
 
     def remove(self, document_ids: Collection[str]) -> None:
         if self.fingerprints(document_ids):
@@ -91,27 +80,21 @@ class FolderDraft(Database, Draft):
         last = self._published.query("SELECT coalesce(max(number), 0) FROM chunks")[0][0] if self._published else 0
         return {name for (name,) in self.query("SELECT DISTINCT document_id FROM chunks WHERE number > ?", last)}
 
-    def publish(
-        self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None, *, rebuild: bool = False
-    ) -> Settings:
+    def publish(self, settings: Settings, *, rebuild: bool = False) -> Settings:
         """Let readers see what was written; see `Draft.publish`.
 
         With `rebuild`, everything that is derived from the documents is made again, even if nothing has changed.
         """
         token = secrets.token_hex(16)
-        new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
+        new = self.counted(replace(settings, token=token))
         if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
             return self.settings
         self._begin_writing()
         with self._transaction():
-            if rebuild:
-                self._list_words()
             self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
-            on_written(0, new.sentences)
             self._graph.publish(self, new, rebuild=rebuild)
-            on_written(new.sentences, new.sentences)
             self._finish_file()
             publish_path(self._draft, self._folder / INDEX_FILE)
             delete_others(self._folder, token)
@@ -185,13 +168,6 @@ class FolderDraft(Database, Draft):
             rows[[sentence.embedded for sentence in chunk.sentences]] = vectors
             self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, rows.tobytes()))
             yield number, chunk, vectors
-
-    def _list_words(self) -> None:
-        """Make the table of words again."""
-        self.connection.execute("DELETE FROM words")
-        for some in batches(self.chunk_texts(), _TEXTS_AT_ONCE):
-            rows = sorted(list_words(text for _, text in some))
-            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", rows)
 
     def _finish_file(self) -> None:
         """Write everything into the draft's file itself, and sync it."""

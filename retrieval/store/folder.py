@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.files import make_folder
 from arag.retrieval.storage import Damage, Settings
-from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, make_damage, name_write_failures
+from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.store.derived import delete_others
 from arag.retrieval.store.view import FolderView
 
@@ -27,11 +27,6 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self.location = folder  # for messages
         self._folder = folder.absolute()  # in case the process changes its working directory
-
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
-        # Not Path.exists, which raises an error for a name that is too long.
-        return any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
 
     def settings(self) -> Settings:
         with closing(self.open()) as view:
@@ -49,7 +44,7 @@ class FolderStore:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
             hint = f": make one with `arag ingest PATH... --index {self.location}`"
-            if os.path.exists(self._folder / DRAFT_FILE):  # noqa: PTH110 - see `exists`
+            if (self._folder / DRAFT_FILE).exists():
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
             raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
         except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
@@ -69,7 +64,9 @@ class FolderStore:
         """Open the next publication for writing, with the lock of the only writer; see `IndexStore.draft`."""
         from arag.retrieval.store.draft import FolderDraft
 
-        begun = None if self.exists() else begin()  # before there is a folder
+        # Path.exists raises an error for a name that is too long.
+        is_begun = any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
+        begun = None if is_begun else begin()  # before there is a folder
         self._make()
         with self._lock():
             with name_write_failures(self._folder):
@@ -87,23 +84,17 @@ class FolderStore:
         except IndexFormatError as error:
             return [Damage(INDEX_FILE, str(error), repairable=False)]
         with closing(view):
-            return find_damage(view, self._folder)
+            return list(find_damage(view, self._folder))
 
     def repair(self) -> None:
-        from arag.retrieval.store.check import find_unrepairable
-
         with closing(self.open()) as view:
-            for damage in find_unrepairable(view):
-                raise make_damage(self._folder / INDEX_FILE, damage.what)
-            settings = view.settings
-        with self.draft(lambda: settings) as draft:
+            view.check_documents()
+        with self.draft(self.settings) as draft:
             draft.publish(draft.settings, rebuild=True)
 
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""
         folder = self._folder
-        if os.path.isfile(folder):  # noqa: PTH113 - as above
-            raise InputError(f"{self.location} is a file: give a folder for the index")
         try:
             str(folder).encode()  # Chroma takes no other names
             make_folder(folder)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords
-from arag.retrieval.storage import ASCII_LOWER, KeywordRanking, SentenceMatch, View, batches
+from arag.retrieval.storage import KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
-from arag.retrieval.store.derived import TRUST_VARIABLE, graph_folder, is_trusted, keyword_file
+from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.vectors import SentenceMatrix
 
 _MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
@@ -92,7 +92,7 @@ class FolderView(Database, View):
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         if not any(words):
             return super().named(words, limit)
-        first, *others = sorted((word.translate(ASCII_LOWER) for word in words), key=len, reverse=True)
+        first, *others = sorted(words, key=len, reverse=True)
         ids, starts, names = self._names
         found: list[str] = []
         at = 0
@@ -178,22 +178,12 @@ class FolderView(Database, View):
         return best
 
     def _open_graph(self) -> ChromaGraph | None:
-        folder = graph_folder(self._folder, self.settings.token)
-        if is_trusted(folder):
-            try:
-                graph = ChromaGraph(folder)
-                if len(graph) == self.settings.sentences:
-                    return graph
-                reason = f"it has {len(graph):,} sentences instead of {self.settings.sentences:,}"
-            except (IndexFormatError, StorageError) as error:
-                reason = str(error)
-        elif folder.is_dir():
-            reason = f"it was written by another user or on another machine; to use it anyway, set {TRUST_VARIABLE}=1"
-        else:
-            reason = "it is missing"
-        self.check_is_published()
-        self._warn_of_graph(reason)
-        return None
+        try:
+            return ChromaGraph(graph_folder(self._folder, self.settings.token), self.settings.sentences)
+        except IndexFormatError as error:
+            self.check_is_published()
+            self._warn_of_graph(str(error))
+            return None
 
     def _warn_of_graph(self, reason: str) -> None:
         warnings.warn(

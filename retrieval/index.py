@@ -241,7 +241,7 @@ class Index:
 
         Args:
             name: A document's id, a chunk's id, or words that all occur in the id or the title, or else
-                in the file's name, in any order; the case of ASCII letters does not matter.
+                in the file's name, in any order; case does not matter.
             limit: How many ids of documents to return at most, at least 1.
         """
         return self._search(lambda view: search.find_documents(view, name, limit))

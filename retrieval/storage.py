@@ -35,7 +35,7 @@ _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
     "documents.title, documents.chunks, contents.text, contents.places"
 )
-NAME = "lower(id || ' ' || title)"  # of a document
+NAME = "id || ' ' || title"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
 _MAX_NAMED = 10  # documents in a message
@@ -150,6 +150,7 @@ class TableReader(ABC):
     Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
     """
 
+    LOWER: ClassVar[str]  # the SQL for a text, `{}`, in lower case
     HOLDS: ClassVar[str]  # the SQL that tells whether a text in lower case, `{}`, holds another one, `?`
 
     settings: Settings  # with the counts of what is there
@@ -319,18 +320,15 @@ class View(TableReader):
         """Return this view limited to some of its documents; it shares what is open."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
-        """Return ids of documents whose id and title together hold all of these words, in lower case, in order.
-
-        Databases ignore the case of ASCII's letters only.
-        """
+        """Return ids of documents whose id and title together hold all of these words, in lower case, in order."""
         return self._find_named(NAME, words, limit)
 
     def of_files_named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return, likewise, ids of documents by their files' names: a file that was renamed keeps its id."""
-        return self._find_named("lower(replace(source, rtrim(source, replace(source, '/', '')), ''))", words, limit)
+        return self._find_named("replace(source, rtrim(source, replace(source, '/', '')), '')", words, limit)
 
     def _find_named(self, name: str, words: Sequence[str], limit: int) -> list[str]:
-        holds = " AND ".join(self.HOLDS.format(name) for _ in words) or "TRUE"
+        holds = " AND ".join(self.HOLDS.format(self.LOWER.format(name)) for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *words, limit)
         return [document_id for (document_id,) in rows]
 

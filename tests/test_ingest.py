@@ -15,6 +15,7 @@ from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.scope import Scope
 from fakes import HashEmbeddings, hash_vector, write_corpus
 
 TEXTS = {
@@ -140,6 +141,16 @@ def test_other_metadata_title_chunk_size_or_order_embed_nothing(corpus):
         assert all(chunk.tokens <= 100 for chunk in chunks_of(index).values())
         assert texts_of(index) == TEXTS
     assert_consistent(corpus.index)
+
+
+@in_every_backend
+def test_names_of_files_are_found_whatever_the_case_of_their_letters(corpus):
+    corpus.write({"Чайка – Élan.txt": "A bird."})
+    corpus.ingest()
+    with corpus.open() as index:
+        for view in (index, index.limited_to(Scope(documents=["*"]))):
+            for name in ("чайка", "ЧАЙКА", "élan", "Élan чайка"):
+                assert view.find_documents(name) == ["Чайка – Élan.txt"]
 
 
 @in_every_backend

@@ -115,6 +115,7 @@ class State:
 class Tables(TableReader):
     """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
 
+    LOWER = 'lower(({}) COLLATE "default")'  # by the rules of the database: "C" knows ASCII only
     HOLDS = r"{} LIKE '%' || regexp_replace(?, '([\\%_])', '\\\1', 'g') || '%'"
 
     def __init__(self, source: Statements, state: State, condition: str) -> None:
@@ -236,7 +237,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
-        "documents_by_trigrams": f"ON documents USING gin ({NAME} {trigrams})",
+        "documents_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
         _RUN_INDEX: f"ON lowered USING gin (({RUNS}))",

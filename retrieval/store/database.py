@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from arag.errors import ARAGError, IndexFormatError, StorageError
 from arag.retrieval.storage import UNSTORABLE, ChunkVectors, Settings, TableReader, batches, storable
+from arag.retrieval.text import lower
 
 INDEX_FILE = "index.sqlite3"
 DRAFT_FILE = "draft.sqlite3"  # the next publication, being written
@@ -73,6 +74,7 @@ def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
             f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
         )
         try:
+            connection.create_function("lower", 1, lower, deterministic=True)  # SQLite's own knows ASCII only
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
             tables = connection.execute(f"{_NAMES} LIMIT {len(_make_schema()) + 1}").fetchall()
@@ -94,6 +96,7 @@ def _make_schema() -> list[tuple[str, ...]]:
 class Database(TableReader):
     """The documents and chunks in an index's file. Threads share the connection and take turns."""
 
+    LOWER = "lower({})"  # of `connect`
     HOLDS = "instr({}, ?) > 0"
 
     def __init__(self, connection: sqlite3.Connection, file: Path) -> None:

@@ -159,6 +159,8 @@ def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) ->
         names = [name for name in quote.new_names(question) if name.lower() not in earlier]
         if names and open_words and "semantic_search" in tools:
             return _call("semantic_search", query=" ".join([names[0], *open_words]))
+        if names and open_words and "keyword_search" in tools:
+            return _call("keyword_search", keywords=[*names[:3], *open_words[:3]])
     unread = list(dict.fromkeys(quote.chunk_id for quote in quotes if quote.chunk_id.lower() not in earlier))
     if "chunk_read" in tools and unread:
         return _call("chunk_read", chunk_ids=unread)

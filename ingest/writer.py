@@ -94,6 +94,9 @@ class IndexWriter:
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._batches: deque[_Batch] = deque()
+        self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
+        self._next_sentences = 0
+        self._end = 0  # bytes of all sources up to the end of the next batch
         self._claimed_by_others: list[Document] = []
 
     @property
@@ -124,20 +127,15 @@ class IndexWriter:
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        self._meter.report(documents=len(unchanged))
-        cut = []
-        for document in documents:
+        start, more = self._end, max(0, end - self._end)
+        for number, document in enumerate(documents, 1):
             if document.id in ours:
                 if reason := self._find_conflict(document):
                     self._refuse(document, reason)
                 else:
-                    cut.append((document, *self._cut(document, fingerprints[document.id])))
-        vectors = self.draft.vectors_by_text([document.id for document, *_ in cut])
-        texts = dict.fromkeys(text for *_, chunks in cut for chunk in chunks for text in chunk.embedded_texts())
-        calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(cut, vectors, calls, end))
-        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
-            self._store_first()
+                    self._cut(document, fingerprints[document.id])
+            self._end = start + more * number // len(documents)
+        self._meter.report(done=None if self._next or self._batches else end, documents=len(unchanged))
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
@@ -176,11 +174,28 @@ class IndexWriter:
         self.problems[document.id] = Problem(document.source, reason)
         self._meter.report(documents=1)
 
-    def _cut(self, document: Document, fingerprint: str) -> tuple[DocumentRecord, list[Chunk]]:
+    def _cut(self, document: Document, fingerprint: str) -> None:
+        """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
         chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count_batch)
         metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
         record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
-        return record, chunks
+        sentences = sum(len(chunk.embedded_positions()) for chunk in chunks)
+        if self._next_sentences + sentences > self._embedder.batch:
+            self._begin()
+        self._next.append((document, record, chunks))
+        self._next_sentences += sentences
+
+    def _begin(self) -> None:
+        """Have the next batch embedded; store earlier ones, so that few wait."""
+        if not self._next:
+            return
+        vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
+        texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
+        calls = self._embed(text for text in texts if text not in vectors)
+        self._batches.append(_Batch(self._next, vectors, calls, self._end))
+        self._next, self._next_sentences = [], 0
+        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
+            self._store_first()
 
     def _many_calls_wait(self) -> bool:
         """Return whether the embedder has enough to do while a batch is waited for."""
@@ -197,6 +212,7 @@ class IndexWriter:
         return calls
 
     def _store_all(self) -> None:
+        self._begin()
         while self._batches:
             self._store_first()
 

@@ -180,8 +180,8 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
     refusal = PlainTextResponse("The token is missing or wrong.", 401, {"WWW-Authenticate": "Bearer"})
 
     async def check(scope: Any, receive: Any, send: Any) -> None:
-        sent = dict(scope.get("headers", ())).get(b"authorization", b"")
-        is_right = token is None or hmac.compare_digest(sent, f"Bearer {token}".encode())
+        kind, _, sent = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
+        is_right = token is None or (kind.lower() == b"bearer" and hmac.compare_digest(sent, token.encode()))
         await (app if is_right or scope["type"] != "http" else refusal)(scope, receive, send)
 
     try:

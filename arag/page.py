@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, messages
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from arag.errors import InputError
 from arag.graph.citations import is_web_address, tool_record
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
@@ -113,7 +114,10 @@ def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
     """Return a message, also from JSON: as LangGraph's server sends it, or as `messages_to_dict` writes it."""
     if not isinstance(message, dict):
         return message
-    (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
+    try:
+        (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
     return cast("AnyMessage", read)
 
 

@@ -128,11 +128,13 @@ def make_loader(
     open_once = cache(open_index)
 
     @lru_cache(256)
+    def limit(*scopes: Scope) -> Index:  # contexts that differ in other settings share what is open
+        return limit(*scopes[:-1]).limited_to(scopes[-1]) if scopes else open_once()
+
+    @lru_cache(256)
     def load(merged: Context, user_scope: Scope | None) -> Resources:
-        whole = index = open_once()
-        for scope in (user_scope, own.scope, merged.scope):
-            index = index if scope is None else index.limited_to(scope)
-        node = _make_tools([*merged.tools, *others], merged, whole, index)
+        index = limit(*(scope for scope in (user_scope, own.scope, merged.scope) if scope is not None))
+        node = _make_tools([*merged.tools, *others], merged, open_once(), index)
         tools = list(node.tools_by_name.values())
         chat = load_model(merged.model or model)
         prompt = system_prompt(tools) if merged.system_prompt is None else merged.system_prompt

@@ -99,6 +99,10 @@ class Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the index itself: copies of a tool share its open files."""
+        return self
+
     def __repr__(self) -> str:
         if self._parent is not None:
             return f"{self._parent!r}.limited_to({self._limit!r})"
@@ -364,7 +368,8 @@ def _list_allowed(view: View, limit: _Limit) -> list[str]:
     """Return the ids of a view's documents that a limit allows."""
     if not isinstance(limit, Scope):
         return list(view.fingerprints(limit))
-    return [record.id for record in view.documents() if limit.allows(record.id, json.loads(record.metadata))]
+    allows = limit.compile()
+    return [record.id for record in view.documents() if allows(record.id, json.loads(record.metadata))]
 
 
 def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:

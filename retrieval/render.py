@@ -81,9 +81,13 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
             left_out.append(chunk.id)
     if left_out:
         blocks.append(f"{_list(left_out)}: {_LEFT_OUT}")
-    for chunk_id, closest in results.unknown.items():
-        hint = f"Ids look like {_list(closest)}; search results give them." if closest else "The index is empty."
-        blocks.append(f"[{chunk_id}] There is no chunk with this id. {hint}")
+    for number, (chunk_id, closest) in enumerate(results.unknown.items()):
+        block = f"[{chunk_id}] There is no chunk with this id."
+        if closest:
+            block += f" Ids look like {_list(closest)}; search results give them."
+        elif number == 0:  # the later ones have no examples in any case
+            block += " The index is empty."
+        blocks.append(block)
     return "\n\n".join(blocks)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag.errors import InputError, list_faults
 
@@ -50,16 +52,13 @@ class Scope(BaseModel):
         default=None, description="Document ids, or patterns of them such as handbook/*."
     )
 
-    _allows_id: Callable[[str], bool] = PrivateAttr()
-    _allows_metadata: Test = PrivateAttr()
-    _key: str = PrivateAttr()  # the conditions as a text, in which true and 1 differ
-
     def __init__(self, **conditions: Any) -> None:
+        if isinstance(ids := conditions.get("documents"), str):  # each character would be a pattern
+            raise InputError(f"the scope is not valid: {ids!r} is a string: give a list of ids or patterns")
         try:
-            super().__init__(**conditions)
-            self._allows_id = _parse_documents(self.documents)
-            self._allows_metadata = _combine(all, [] if self.where is None else [_parse_where(self.where)])
-            self._key = json.dumps([self.where, self.documents], sort_keys=True, ensure_ascii=False)
+            super().__init__(**copy.deepcopy(conditions))  # the caller may change theirs
+            self.compile()  # raises an error for conditions that cannot be checked
+            hash(self)
         except InputError:
             raise
         except ValidationError as error:
@@ -68,14 +67,29 @@ class Scope(BaseModel):
             raise InputError(f"the scope is not valid: {error}") from error
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self._key())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scope) and self._key == other._key
+        return type(other) is type(self) and isinstance(other, Scope) and self._key() == other._key()
+
+    def _key(self) -> str:
+        """Return the conditions as a text, in which true and 1 differ."""
+        return json.dumps([self.where, self.documents], sort_keys=True, ensure_ascii=False)
 
     def allows(self, document_id: str, metadata: Mapping[str, Any]) -> bool:
         """Return whether a document with this id and metadata is in the scope."""
-        return self._allows_id(document_id) and self._allows_metadata(metadata)
+        return self.compile()(document_id, metadata)
+
+    def compile(self) -> Callable[[str, Mapping[str, Any]], bool]:
+        """Return `allows` as a function, for many documents."""
+        test = _all_of([] if self.where is None else [_parse(self.where)])
+        if self.documents is None:
+            return lambda _, metadata: test(metadata)
+        ids = frozenset(self.documents)
+        patterns = [compile_pattern(pattern) for pattern in ids if "*" in pattern]
+        return lambda document_id, metadata: (
+            (document_id in ids or any(pattern.match(document_id) for pattern in patterns)) and test(metadata)
+        )
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -83,16 +97,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
 
 
-def _parse_documents(documents: Sequence[str] | None) -> Callable[[str], bool]:
-    """Return the test of ids that a list of ids and patterns describes."""
-    if documents is None:
-        return lambda _: True
-    ids = frozenset(documents)
-    patterns = [compile_pattern(pattern) for pattern in ids if "*" in pattern]
-    return lambda document_id: document_id in ids or any(pattern.match(document_id) for pattern in patterns)
-
-
-def _parse_where(where: object) -> Test:
+def _parse(where: object) -> Test:
     """Return the test that conditions on several fields describe."""
     if not isinstance(where, dict) or not where:
         raise InputError(f"{where!r} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
@@ -101,14 +106,14 @@ def _parse_where(where: object) -> Test:
         if name in {"$and", "$or"}:
             if not isinstance(condition, list) or not condition:
                 raise InputError(f"{name} needs a list of conditions, not {condition!r}")
-            parts = [_parse_where(part) for part in condition]
-            tests.append(_combine(all if name == "$and" else any, parts))
+            parts = [_parse(part) for part in condition]
+            tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
         elif not isinstance(name, str) or name.startswith("$"):
             raise InputError(f"{name!r} is not valid around conditions: use $and or $or, or give a field's name")
         else:
             operators = condition if isinstance(condition, dict) and condition else {"$eq": condition}
             tests += [_parse_operator(name, operator, operand) for operator, operand in operators.items()]
-    return _combine(all, tests)
+    return _all_of(tests)
 
 
 def _parse_operator(name: str, operator: str, operand: Any) -> Test:
@@ -126,8 +131,12 @@ def _parse_operator(name: str, operator: str, operand: Any) -> Test:
     return lambda metadata: compare(metadata.get(name), prepared)
 
 
-def _combine(connect: Callable[[Iterable[bool]], bool], tests: Sequence[Test]) -> Test:
-    return lambda metadata: connect(test(metadata) for test in tests)
+def _all_of(tests: list[Test]) -> Test:
+    return lambda metadata: all(test(metadata) for test in tests)
+
+
+def _any_of(tests: list[Test]) -> Test:
+    return lambda metadata: any(test(metadata) for test in tests)
 
 
 def _is_scalar(value: object) -> bool:
@@ -139,37 +148,41 @@ def _tagged(value: object) -> tuple[bool, object]:
     return isinstance(value, bool), value
 
 
-def _are_comparable(value: object, operand: object) -> bool:
-    """Return whether both are numbers, or both are texts."""
-    if isinstance(value, bool) or isinstance(operand, bool):
-        return False
-    return any(isinstance(value, kind) and isinstance(operand, kind) for kind in (str, int | float))
+def _is_equal(value: object, operand: object) -> bool:
+    return _tagged(value) == _tagged(operand)
+
+
+def _is_among(value: object, operands: frozenset[tuple[bool, object]]) -> bool:
+    return _is_scalar(value) and _tagged(value) in operands
+
+
+def _holds(value: object, operand: object) -> bool:
+    return isinstance(value, list) and any(_is_equal(item, operand) for item in value)
+
+
+def _ordered_by(compare: Compare) -> Compare:
+    """Return a comparison of numbers with numbers, and texts with texts; nothing else matches."""
+
+    def is_ordered(value: object, operand: object) -> bool:
+        kinds = ((str, str), (int | float, int | float))
+        comparable = any(isinstance(value, kind) and isinstance(operand, other) for kind, other in kinds)
+        return comparable and not isinstance(value, bool) and not isinstance(operand, bool) and compare(value, operand)
+
+    return is_ordered
 
 
 def _not(compare: Compare) -> Compare:
     return lambda value, operand: not compare(value, operand)
 
 
-def _is_equal(value: Any, operand: Any) -> bool:
-    return _tagged(value) == _tagged(operand)
-
-
-def _is_among(value: Any, operands: Any) -> bool:
-    return _is_scalar(value) and _tagged(value) in operands
-
-
-def _holds(value: Any, operand: Any) -> bool:
-    return isinstance(value, list) and any(_is_equal(item, operand) for item in value)
-
-
 # How a document's value is compared with an operand; it is None if the document has none.
 _OPERATORS: dict[str, Compare] = {
     "$eq": _is_equal,
     "$ne": _not(_is_equal),
-    "$gt": lambda value, operand: _are_comparable(value, operand) and value > operand,
-    "$gte": lambda value, operand: _are_comparable(value, operand) and value >= operand,
-    "$lt": lambda value, operand: _are_comparable(value, operand) and value < operand,
-    "$lte": lambda value, operand: _are_comparable(value, operand) and value <= operand,
+    "$gt": _ordered_by(gt),
+    "$gte": _ordered_by(ge),
+    "$lt": _ordered_by(lt),
+    "$lte": _ordered_by(le),
     "$in": _is_among,
     "$nin": _not(_is_among),
     "$contains": _holds,

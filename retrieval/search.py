@@ -34,6 +34,7 @@ _MAX_TITLED = 2
 _TITLED_GAP = 0.25  # of similarity, below the nearest chunk: a title may be a common word
 _MIN_TITLE_CHARACTERS = 3
 
+_MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_NAME_WORDS = 20
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
@@ -144,8 +145,9 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
     for chunk in resolved.values():
         for each in view.neighbours(chunk, adjacent) if adjacent else [chunk]:
             chunks.setdefault(each.id, each)
-    unknown = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in chunk_ids if chunk_id not in resolved}
-    return ReadResults(tuple(chunks.values()), unknown)
+    unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
+    closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
+    return ReadResults(tuple(chunks.values()), dict.fromkeys(unknown, ()) | closest)
 
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:

@@ -74,7 +74,7 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     [
         (["ingest", "{tmp}/nowhere", "--index", "{tmp}/i"], "nowhere"),
         (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i"], "not valid UTF-8"),
-        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/good.txt"], "File exists"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/good.txt"], "is a file: give a folder for the index"),
         (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i", "--as", ".log"], ".log=.txt"),
         (["ask", "q", "--index", "{tmp}/i"], "no index in"),
         (["ask", " ", "--index", "{index}"], "blank"),

@@ -231,6 +231,13 @@ def test_clients_of_models_leave_waiting_to_the_run(arag, folder, monkeypatch):
     assert (code, [sent["x-stainless-retry-count"] for sent in server.headers]) == (0, ["0"] * (STEPS + 1))
 
 
+def test_where_no_credit_is_left_nobody_waits(arag, folder):
+    refusal = Failure(429, headers={"x-should-retry": "false"}, message="You exceeded your current quota")
+    with serve(Replies(instead={0: refusal})) as server:
+        code, _, err = arag(*run_of(*by_server(server), "--limit", 1))
+    assert (code, len(server.requests), "exceeded your current quota" in err) == (1, 1, True)
+
+
 @pytest.mark.parametrize("method", ["direct", "preparing_method"])
 def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, folder):
     (folder / "preparing_method.py").write_text(METHOD)

@@ -81,6 +81,13 @@ def test_the_model_is_exported_once_in_silence_and_anew_where_only_a_part_of_it_
     assert file.stat().st_mtime_ns == made
 
 
+def test_where_nothing_can_be_kept_the_model_is_exported_for_the_time_being(cache_folder):
+    cache_folder.mkdir(parents=True)
+    (cache_folder / "all-MiniLM-L6-v2").write_bytes(b"a file where a folder belongs")
+    with pytest.warns(UserWarning, match="is exported at each start: it cannot be kept"):
+        assert len(onnx.load_onnx().embed_query("Which ship?")) == 384
+
+
 # --- without PyTorch, and with the model hub ---
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from arag.child import ChildError
 from arag.errors import InputError
 from arag.ingest import formats
-from arag.ingest.formats import Readers
+from arag.ingest.formats import Readers, tables
 from arag.ingest.formats.content import Content, FormatError
 from arag.ingest.formats.tables import table_lines
 
@@ -32,7 +32,7 @@ class TestText:
         content = read("a.txt", text)
         assert (content.title, content.text) == (title, text.replace("\r\n", "\n"))
 
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
     @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.csv", "README"])
     def test_unicode_is_read(self, read, name, encoding):
         assert read(name, "Größe – 大".encode(encoding)).text == "Größe – 大"
@@ -218,6 +218,10 @@ class TestHtml:
                 "<table><tr><th>Isle<th>At<th>T<tr><td rowspan=2>Orra<td>a<td>1<tr><td>b<td>2<tr><td colspan=2>c<td>3",
                 "Isle | At | T\nIsle: Orra | At: a | T: 1\nIsle: Orra | At: b | T: 2\nIsle: c | T: 3",
             ),
+            (  # a row without cells counts for what spans it, and ends a table
+                "<table><tr><th>At<th>T<tr><td rowspan=2>a<td rowspan=2>1<tr></tr><tr><td>b<td>2<tr></tr><tr><th>X<th>Y",
+                "At | T\nAt: a | T: 1\nAt: a | T: 1\nAt: b | T: 2\n\nX | Y",
+            ),
             ("<table><tr><td>menu<td><table><tr><td>a<td>b</table></table>", "menu\n\na | b"),
             ("<table><tr><td><h1>A</h1><p>b</p><td>c</table>", "# A\n\nb\n\nc"),
             ("<div><td>a cell without a table</td></div>", "a cell without a table"),
@@ -345,3 +349,6 @@ class TestReaders:
         assert reason("a.txt", "x" * 2_000_001) == "more than 2 MB"
         monkeypatch.setattr(formats, "MAX_CHARACTERS", 1_000)
         assert reason("a.txt", "x" * 1_001) == "more than 1,000 characters of text: split the file"
+        monkeypatch.setattr(tables, "MAX_CHARACTERS", 1_000)
+        with pytest.raises(FormatError, match="more than 1,000 characters of text"):
+            table_lines([["x" * 300, "y"]] * 4)

@@ -76,7 +76,7 @@ def test_patterns_choose_documents(patterns, allowed):
     [
         ({"where": {"year": {"$above": 1}}}, "'$above' is not an operator: valid are $eq, $ne"),
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
-        ({"documents": "handbook/*"}, "the scope is not valid: documents: Input should be"),
+        ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
         ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
     ],
 )

@@ -226,6 +226,8 @@ def test_calls_without_results_reasoning_and_half_characters_are_shown():
 def test_what_has_no_question_is_refused():
     with pytest.raises(InputError, match="there is no question"):
         trace_page({"messages": [AIMessage("Hello.")]})
+    with pytest.raises(InputError, match="one of the run's messages is not valid"):
+        trace_page({"messages": [{"type": "nonsense"}]})
 
 
 def test_a_notebook_shows_the_page_in_a_frame_that_may_only_open_links(state):

@@ -20,10 +20,14 @@ def find_pause(error: BaseException | None, tries: int) -> float | None:
     while error is not None:
         # The clients have no error in common.
         response = getattr(error, "response", None)
-        statuses = {getattr(each, name, None) for each in (error, response) for name in ("status_code", "code")}
+        headers = getattr(response, "headers", {})
+        if headers.get("x-should-retry") == "false":  # as where no credit is left
+            return None
+        codes = [getattr(each, name, None) for each in (error, response) for name in ("status_code", "code")]
+        statuses = {code for code in codes if isinstance(code, int)}
         is_broken = statuses & _BROKEN or _CONNECTION_ERRORS & {kind.__name__ for kind in type(error).__mro__}
         if statuses & _BUSY or (is_broken and tries < _MAX_BROKEN_TRIES):
-            asked = getattr(response, "headers", {}).get("retry-after", "")
+            asked = headers.get("retry-after", "")
             return (asked.isdecimal() and float(asked)) or min(2**tries, _MAX_PAUSE_SECONDS)
         error = error.__cause__
     return None

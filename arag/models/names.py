@@ -90,10 +90,13 @@ def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str,
     Raises:
         ModelError: The provider needs a key, and neither the options nor the environment have one.
     """
-    has_key = os.environ.get(name.key_variable) or any("api_key" in option for option in options)
-    if has_key or name.provider not in _NEEDS_KEY:
-        return {"base_url": name.base_url, **options} if name.base_url else {**options}
-    if not name.base_url:
-        raise ModelError(f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}")
-    # The clients refuse to start without a key; your own server needs none.
-    return {"base_url": name.base_url, "api_key": "none", **options}
+    server: dict[str, Any] = {"base_url": name.base_url} if name.base_url else {}
+    if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
+        has_key = any("api_key" in option for option in options)
+        if name.base_url and not has_key:
+            server["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
+        elif not has_key and not any("headers" in option for option in options):
+            raise ModelError(
+                f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}"
+            )
+    return {**server, **options}

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -93,14 +94,21 @@ def load_onnx() -> OnnxEmbeddings:
 
     Raises:
         ModelError: The model cannot be downloaded.
-        OSError: The exported model cannot be kept in the user's cache folder.
     """
     if weights := find_packaged_model():
         exported = user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2" / "model.onnx"
         if not exported.is_file():
-            make_folder(exported.parent)
-            with written_whole(exported) as file:
-                _export(weights, file)
+            try:
+                make_folder(exported.parent)
+                with written_whole(exported) as file:
+                    _export(weights, file)
+            except OSError as error:
+                warnings.warn(f"{MODEL} is exported at each start: it cannot be kept ({error})", stacklevel=2)
+                with TemporaryDirectory() as folder:
+                    exported = Path(folder) / exported.name
+                    with exported.open("wb") as file:
+                        _export(weights, file)
+                    return OnnxEmbeddings(exported, weights / _TOKENIZER)
         return OnnxEmbeddings(exported, weights / _TOKENIZER)
     from huggingface_hub import try_to_load_from_cache
 

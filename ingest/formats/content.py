@@ -72,13 +72,14 @@ def folded(text: str) -> str:
 
 
 def has_mark(data: bytes) -> bool:
-    """Return whether the data begin with the byte order mark of UTF-16."""
-    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark, with clean line ends."""
-    codec = "utf-16" if has_mark(data) else "utf-8"
+    """Decode UTF-8, or UTF-16 or UTF-32 with a byte order mark, with clean line ends."""
+    is_long = data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
+    codec = "utf-32" if is_long else "utf-16" if has_mark(data) else "utf-8"
     try:
         return clean_text(data.decode(codec).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 
 import webencodings
@@ -95,7 +95,13 @@ def _fold(text: str) -> str:
 
 def _rows(table: etree._Element, texts: Mapping[etree._Element, str]) -> list[str]:
     """Return the rows of a table as lines; a cell that spans several rows stands in each."""
-    rows = [[*row] for _, row in groupby(table.iter(*_CELLS), key=lambda cell: cell.getparent())]
+    rows: list[list[etree._Element]] = [[]]
+    for element in table.iter("tr", *_CELLS):
+        if element.tag == "tr":
+            rows.append([])
+        else:
+            rows[-1].append(element)
+    rows = rows if rows[0] else rows[1:]  # cells may stand outside of rows
     grid: list[dict[int, str]] = [{} for _ in rows]
     for y, row in enumerate(rows):
         x = 0
@@ -105,7 +111,7 @@ def _rows(table: etree._Element, texts: Mapping[etree._Element, str]) -> list[st
             for line in grid[y : y + _span(cell, "rowspan")]:
                 line |= {x: texts[cell], **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
     first = next((row for row in rows if len(row) > 1), [])
-    cells = ([line.get(x, "") for x in range(max(line) + 1)] for line in grid)
+    cells = ([line.get(x, "") for x in range(max(line, default=-1) + 1)] for line in grid)
     return table_lines(cells, header=bool(first) and all(cell.tag == "th" for cell in first))
 
 

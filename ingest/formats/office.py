@@ -72,7 +72,7 @@ def _read_sheets_or_slides(path: Path, ending: str) -> Content:
     """Read a workbook or a presentation; of others, and of what the libraries refuse, there is no text."""
     try:
         return _READERS[ending](path) if ending in _READERS else Content("", "")
-    except (ImportError, MemoryError):
+    except (FormatError, ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
         return Content("", "")
@@ -133,7 +133,10 @@ def _prepare_word(data: bytes) -> bytes:
 def _repeat_cells(document: bytes) -> bytes:
     if b"<w:vMerge" not in document:
         return document
-    root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
+    try:
+        root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
+    except etree.XMLSyntaxError:  # the library says what is wrong, or reads it
+        return document
     for table in root.iter("{*}tbl"):
         above: dict[int, etree._Element] = {}
         for row in table.iterfind("{*}tr"):

@@ -13,7 +13,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from arag.ingest.formats.content import Content, FormatError, decode_text, folded
+from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text, folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 
@@ -38,6 +38,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     one by nature, as in a sheet.
     """
     lines: list[str] = []
+    characters = 0
     is_apart = False
     texts = ({column: text for column, cell in enumerate(row) if (text := folded(cell))} for row in rows)
     for has_text, table in groupby(texts, key=bool):
@@ -46,6 +47,9 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
             is_alone = CELL_BORDER not in line
             lines += ["", line] if lines and (is_apart or is_alone) else [line]
             is_apart = is_alone
+            characters += len(line)
+            if characters > MAX_CHARACTERS:
+                raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
     return lines
 
 

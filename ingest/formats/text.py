@@ -109,9 +109,10 @@ def read_notebook(path: Path) -> Content:
         notebook = json.loads(decode(path.read_bytes()))
         language = notebook["metadata"].get("language_info", {}).get("name", "")
         text = "\n\n".join(block for cell in notebook["cells"] for block in _cell_blocks(cell, language) if block)
+        headings = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
-    return Content(first_heading(text), text)
+    return Content(first_heading("\n\n".join(headings)), text)
 
 
 def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:

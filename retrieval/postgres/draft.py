@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from dataclasses import astuple, replace
 from typing import Any
 
+from psycopg import errors
+
+from arag.errors import InputError
 from arag.retrieval.postgres.connection import Session
 from arag.retrieval.postgres.schema import (
     FOR_EVER,
@@ -29,6 +32,7 @@ from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.retrieval.text import plain, searchable, words
 
+_MAX_ID_BYTES = 2_000  # an entry of an index on a server has at most 2,704
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
 
@@ -51,7 +55,16 @@ class PostgresDraft(Tables, Draft):
         self._claimed |= {document_id for (document_id,) in rows}
         return self._claimed & set(document_ids)
 
+    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        try:
+            return super().put(documents)
+        except errors.UniqueViolation:  # another writer has stored a chunk's id meanwhile
+            return super().put(documents)
+
     def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        for record_id in (i for d in documents for i in (d.record.id, *(chunk.id for chunk in d.chunks))):
+            if len(record_id.encode()) > _MAX_ID_BYTES:
+                raise InputError(f"the id {record_id[:100]!r}... has more than {_MAX_ID_BYTES:,} bytes")
         document_ids = [document.record.id for document in documents]
         new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
         with self._session.transaction():

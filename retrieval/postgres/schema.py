@@ -146,7 +146,10 @@ class Tables(TableReader):
                 "WHERE chunks.number = ANY (?) GROUP BY chunks.number",
                 some,
             )
-            stored = {number: (positions or [], unpack(blob or b"", self.settings)) for number, positions, blob in rows}
+            try:
+                stored = {n: (positions or [], unpack(blob or b"", self.settings)) for n, positions, blob in rows}
+            except ValueError as error:
+                raise self.damage(f"its vectors: {error}") from error
             yield from ((number, *stored[number]) for number in some if number in stored)
 
 
@@ -237,7 +240,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
-        "documents_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
+        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
         _RUN_INDEX: f"ON lowered USING gin (({RUNS}))",

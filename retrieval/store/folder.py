@@ -95,6 +95,8 @@ class FolderStore:
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""
         folder = self._folder
+        if folder.is_file():
+            raise InputError(f"{self.location} is a file: give a folder for the index")
         try:
             str(folder).encode()  # Chroma takes no other names
             make_folder(folder)

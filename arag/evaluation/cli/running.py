@@ -250,6 +250,8 @@ def _answering(
 
         def show(record: Record) -> None:
             records[record["question_id"]] = record
+            if bar.disable:
+                return
             summary = _summarise(questions, records)
             bar.update(task, completed=summary["answered"], figures=_describe(summary))
 

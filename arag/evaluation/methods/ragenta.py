@@ -118,18 +118,22 @@ class BM25:
     """Ranks texts by the words of a query, as Lucene does; there are no stop words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [Counter(find_words(text)) for text in texts]
-        lengths = np.array([counts.total() for counts in self._texts], dtype=np.float64)
+        self._holding: dict[str, list[tuple[int, int]]] = {}  # the texts with a word, and how often it is in each
+        words = [find_words(text) for text in texts]
+        for number, counts in enumerate(map(Counter, words)):
+            for word, count in counts.items():
+                self._holding.setdefault(word, []).append((number, count))
+        lengths = np.array([len(each) for each in words], dtype=np.float64)
         self._norms = _K1 * (1 - _B + _B * lengths / max(lengths.sum(), 1) * len(texts))
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """Return the score of every text, shape (texts,); 0 where no word of the query occurs."""
-        scores = np.zeros(len(self._texts))
+        scores = np.zeros(len(self._norms))
         for word in find_words(query):
-            counts = np.array([text.get(word, 0) for text in self._texts], dtype=np.float64)
-            holding = np.count_nonzero(counts)
-            idf = np.log1p((len(counts) - holding + 0.5) / (holding + 0.5))
-            scores += idf * counts / (counts + self._norms)
+            if word in self._holding:
+                numbers, counts = np.array(self._holding[word]).T
+                idf = np.log1p((len(scores) - len(numbers) + 0.5) / (len(numbers) + 0.5))
+                scores[numbers] += idf * counts / (counts + self._norms[numbers])
         return scores
 
 

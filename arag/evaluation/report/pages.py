@@ -135,7 +135,8 @@ def _draw_courses(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]
     joined = frame.join(settings, on="run")
     for varied, fixed in permutations(["maximum steps", "reasoning effort"]):
         for (subject, _), some in joined.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
-            if len(some[varied].dropna().unique()) > 1:
+            some = some.dropna(subset=varied)  # noqa: PLW2901
+            if len(some[varied].unique()) > 1:
                 yield _Figure(f"Over {varied}: {subject}", INTERVALS, plots.course(some, varied, headline(some)))
 
 

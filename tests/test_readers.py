@@ -219,7 +219,7 @@ class TestHtml:
                 "Isle | At | T\nIsle: Orra | At: a | T: 1\nIsle: Orra | At: b | T: 2\nIsle: c | T: 3",
             ),
             (  # a row without cells counts for what spans it, and ends a table
-                "<table><tr><th>At<th>T<tr><td rowspan=2>a<td rowspan=2>1<tr></tr><tr><td>b<td>2<tr></tr><tr><th>X<th>Y",
+                "<table><th>At<th>T<tr><td rowspan=2>a<td rowspan=2>1<tr></tr><tr><td>b<td>2<tr></tr><tr><th>X<th>Y",
                 "At | T\nAt: a | T: 1\nAt: a | T: 1\nAt: b | T: 2\n\nX | Y",
             ),
             ("<table><tr><td>menu<td><table><tr><td>a<td>b</table></table>", "menu\n\na | b"),

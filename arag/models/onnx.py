@@ -104,8 +104,8 @@ def load_onnx() -> OnnxEmbeddings:
                     _export(weights, file)
             except OSError as error:
                 warnings.warn(f"{MODEL} is exported at each start: it cannot be kept ({error})", stacklevel=2)
-                with TemporaryDirectory() as folder:
-                    exported = Path(folder) / exported.name
+                with TemporaryDirectory() as temporary:
+                    exported = Path(temporary) / exported.name
                     with exported.open("wb") as file:
                         _export(weights, file)
                     return OnnxEmbeddings(exported, weights / _TOKENIZER)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -47,16 +48,24 @@ class Conversation:
         try:
             with naming_failures(f"the model {self._model}"):
                 _EVENT_LOOP.run(self._stream(question, modes, view))
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         finally:
             view.end_line()
 
     async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
         messages: Any = {"messages": [("user", question)]}
-        async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
-            if mode == "values":
-                self.state = event
-            else:
-                view.show(mode, event)
+        loop, task = asyncio.get_running_loop(), cast("asyncio.Task[None]", asyncio.current_task())
+        # By the runner's own handler, a loop would sleep on where another thread receives the signal.
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+        try:
+            async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
+                if mode == "values":
+                    self.state = event
+                else:
+                    view.show(mode, event)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
 
     def show_end(self) -> None:
         """Show the answer's sources and the run's counts; the answer was shown as the model wrote it."""

@@ -8,7 +8,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
 from arag.errors import InputError
-from arag.graph.context import Context
+from arag.graph.context import Context, make_loader
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools import TOOL_NAMES, make_tools
@@ -40,6 +40,12 @@ def test_a_scope_hides_documents_and_the_model_is_not_told(small_index):
         assert [citation["chunk_id"] for citation in state["citations"] if citation["seen"]] == visible
     prompts = [(request.tool_names, [m.text for m in request.messages]) for request in model.calls[::2]]
     assert prompts[0] == prompts[1] == prompts[2]
+
+
+def test_contexts_that_differ_in_other_settings_share_what_a_scope_has_open(small_index):
+    load = make_loader("extractive", lambda: small_index)
+    one, other = (load(Context(scope=Scope(documents=["a*"]), max_steps=steps)).index for steps in (1, 2))
+    assert one is other is not small_index
 
 
 def test_the_scope_of_any_parents_context_counts(small_index):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -15,6 +16,13 @@ from fakes import HashEmbeddings
 from searches import DOCUMENTS, KEYWORDS, everything, make_records
 
 # --- which documents a scope allows ---
+
+
+def test_a_copy_with_other_conditions_allows_what_these_say():
+    ours = Scope(where={"tenant": "a"})
+    theirs = ours.model_copy(update={"where": {"tenant": "b"}})
+    assert [scope.allows("x", {"tenant": "a"}) for scope in (ours, theirs, copy.deepcopy(ours))] == [True, False, True]
+    assert ours == copy.deepcopy(ours) != theirs
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 
@@ -386,3 +387,13 @@ def test_the_papers_list_shows_every_sentence_that_was_found(make_index):
     content = tool.invoke({"query": "the gale sank ships", "top_k": 1})
     assert len(hit.matches) > 2
     assert all(index.get("a:0").sentence_text(position) in content for position in hit.matches)
+
+
+def test_a_copy_of_a_tool_shares_its_index(index):
+    (tool,) = make_tools(index, names=["keyword_search"])
+    assert copy.deepcopy(tool).index is index
+
+
+def test_of_many_unknown_ids_the_first_ones_get_examples(call):
+    shown = call("chunk_read", chunk_ids=[f"nothing-{n}" for n in range(30)]).text
+    assert (shown.count("There is no chunk with this id"), shown.count("Ids look like")) == (30, 20)

@@ -279,9 +279,9 @@ class TableReader(ABC):
         lost |= counts.keys()  # chunks without a document
         documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
         for some in batches(documents, _CHUNKS_PER_QUERY):
-            embedded = {number: chunk.embedded_positions() for number, chunk in self.numbered(some).items()}
+            chunks = self.numbered(some)
             stored = {number: positions for number, positions, _ in self.vectors(some)}
-            lost |= {documents[n] for n in some if n not in embedded or embedded[n] != stored.get(n)}
+            lost |= {documents[n] for n in some if n not in chunks or not _is_whole(chunks[n], stored.get(n))}
         if lost:
             raise self.damage(f"{count(len(lost), 'document')} lost a part: {', '.join(sorted(lost)[:_MAX_NAMED])}")
 
@@ -508,6 +508,12 @@ class IndexStore(Protocol):
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents, unless these are damaged."""
+
+
+def _is_whole(chunk: Chunk, embedded: list[int] | None) -> bool:
+    """Return whether a chunk's sentences are in its text, and have their vectors."""
+    are_inside = all(0 <= s.start <= s.end <= len(chunk.text) for s in chunk.sentences)
+    return are_inside and chunk.embedded_positions() == embedded
 
 
 def storable(values: Iterable[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from arag import open_index
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.maintenance import remove
 from arag.retrieval.locations import parse_location, using_store
+from arag.retrieval.postgres import schema
 from arag.retrieval.postgres.connection import Pool
 from postgres_server import run_sql
 from searches import everything
@@ -212,6 +213,8 @@ def test_a_schema_with_other_tables_or_none_is_no_index(database):
 DAMAGES = [
     ("DELETE FROM contents WHERE number = 3", "lost a part: d2", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", "lost a part: d2", False),
+    ("UPDATE contents SET places = replace(places, '[[0,', '[[-5,') WHERE number = 3", "lost a part: d2", False),
+    ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "its vectors", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),
     ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),
@@ -362,13 +365,16 @@ def test_a_role_that_may_only_select_searches_and_is_told_what_it_may_not_do(dat
         remove("d1", reader)
 
 
-def test_the_extensions_may_be_in_another_schema_and_must_be_there(database, postgres_server):
+def test_the_extensions_may_be_in_another_schema_and_must_be_there(database, postgres_server, monkeypatch):
     name = urlsplit(database).path[1:]
     for statement in ("DROP EXTENSION vector", "CREATE SCHEMA other", "GRANT USAGE ON SCHEMA other TO public"):
         postgres_server.execute(statement, database=name)
     with refused(database, StorageError, 'permission denied to create extension "vector"'):
         ingest(RECORDS, database)
     postgres_server.execute("CREATE EXTENSION vector SCHEMA other", database=name)
+    with monkeypatch.context() as patch, refused(database, StorageError, "needs pgvector 99.0 or later, and has"):
+        patch.setattr(schema, "_PGVECTOR", (99, 0))
+        ingest(RECORDS, database)
     ingest(RECORDS, database)
     search_all(database)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NoReturn, Self
 from urllib.parse import quote, unquote, urlencode
 
 from arag.errors import InputError
@@ -16,13 +16,8 @@ from arag.errors import InputError
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_INDEX = "arag"
 
+_FORM = "postgresql://user:password@host:5432/database?index=NAME"
 _MAX_NAME = 63  # bytes of a name in PostgreSQL
-_NOT_VALID = (
-    "the address of the index is not valid. A valid one looks like "
-    "postgresql://user:password@host:5432/database?index=NAME, may have libpq's parameters, and has no white space; in "
-    "users, passwords and values, @ / ? are written as %40 %2F %3F. NAME has at most "
-    f"{_MAX_NAME} bytes, and is none of PostgreSQL's own schemas"
-)
 _RESERVED = re.compile(r"pg_.*|information_schema|public")
 
 
@@ -47,10 +42,12 @@ class PostgresLocation:
             from psycopg.conninfo import conninfo_to_dict
         except ImportError as error:
             raise InputError("PostgreSQL needs packages: pip install 'langgraph-arag[postgres]'") from error
+        if not text.startswith(SCHEMES) or not text.isprintable() or " " in text:
+            _refuse("it does not begin with postgresql://, or has white space or unprintable characters in it")
         scheme, _, rest = text.partition("://")
         login, at, place = rest.rpartition("@")
-        if not text.isprintable() or " " in text or set("@/?") & set(login):
-            raise InputError(_NOT_VALID)
+        if set("@/?") & set(login):
+            _refuse("in a user name, a password or a value, write @ / ? as %40 %2F %3F")
         place, _, query = place.partition("?")
         values = [value for value in query.split("&") if value]
         named = [value.removeprefix("index=") for value in values if value.startswith("index=")]
@@ -60,16 +57,21 @@ class PostgresLocation:
             address = f"{scheme}://{login}{at}{place}?{others}"
             parameters = {name: str(value) for name, value in conninfo_to_dict(address).items()}
         except (ProgrammingError, ValueError):  # their messages quote it
-            raise InputError(_NOT_VALID) from None
-        is_name = 0 < len(index.encode()) <= _MAX_NAME and "\0" not in index and not _RESERVED.fullmatch(index)
-        if not is_name or not re.fullmatch("[0-9,]*", parameters.get("port", "")):
-            raise InputError(_NOT_VALID)
+            _refuse("its host or a parameter is not; parameters are index and those of libpq, each with a value")
+        if not re.fullmatch("[0-9,]*", parameters.get("port", "")):
+            _refuse("its port is not a number; in a password, write / as %2F")
+        if not 0 < len(index.encode()) <= _MAX_NAME or "\0" in index or _RESERVED.fullmatch(index):
+            _refuse(f"the name of its index is empty, longer than {_MAX_NAME} bytes, or one of PostgreSQL's own")
         secrets = {option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar == b"*"}
         public = {name: value for name, value in parameters.items() if name not in secrets}
         return cls(index, parameters, _write(public, index))
 
     def __str__(self) -> str:
         return self.shown
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InputError(f"the address of the index is not valid: {why}. A valid one looks like {_FORM}") from None
 
 
 def _write(parameters: Mapping[str, str], index: str) -> str:

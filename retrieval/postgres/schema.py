@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from psycopg import errors
 
-from arag.errors import IndexFormatError, IndexNotFoundError, InputError
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.postgres.connection import Pool, Session
 from arag.retrieval.storage import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
 from arag.retrieval.tables import MAX_WORD_CHARACTERS
@@ -93,6 +93,7 @@ _NEIGHBOURS, _CONSTRUCTION = 32, 100
 _SHIFT = 1e-3  # of the length of a vector, which is one
 _BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector
 _MAX_BUILD_BYTES = 2 << 30  # a graph that needs more takes longer; a server may be set to more
+_PGVECTOR = (0, 8)  # has `hnsw.iterative_scan`
 _THIS_INDEX = "'state'::regclass::oid::bigint"  # differs for each index of a database
 
 Statements = Session | Pool
@@ -218,6 +219,12 @@ def make_tables(session: Session) -> None:
             )
         for extension in ("vector", "pg_trgm"):
             session.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+        ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        if tuple(map(int, version.split(".")[:2])) < _PGVECTOR:
+            raise StorageError(
+                f"{session.location} needs pgvector {'.'.join(map(str, _PGVECTOR))} or later, and has {version}: an "
+                "administrator runs `ALTER EXTENSION vector UPDATE` in its database"
+            )
         # One that is there needs no right to create others.
         if not session.query("SELECT FROM pg_namespace WHERE nspname = ?", index):
             ((name,),) = session.query("SELECT quote_ident(?)", index)

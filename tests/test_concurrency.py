@@ -7,6 +7,7 @@ import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
+from threading import Event
 
 import pytest
 
@@ -152,6 +153,23 @@ def test_a_search_that_writers_overtake_sees_one_version(folder, monkeypatch, th
 
 
 # --- many threads ---
+
+
+def test_a_search_for_keywords_does_not_wait_for_vectors_to_load(folder, monkeypatch):
+    is_loading, go_on, make = Event(), Event(), FolderView._make_matrix
+
+    def load(view):
+        is_loading.set()
+        assert go_on.wait(60)
+        return make(view)
+
+    monkeypatch.setattr(FolderView, "_make_matrix", load)
+    with opened(folder) as index, ThreadPoolExecutor() as pool:
+        loading = pool.submit(index.semantic_search, "a ship")
+        assert is_loading.wait(60)
+        assert pool.submit(index.keyword_search, "the").result(60)
+        go_on.set()
+        assert loading.result(60).hits
 
 
 @pytest.mark.parametrize("kind", [*EVERYWHERE, "folder with a large index"])

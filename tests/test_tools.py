@@ -352,6 +352,39 @@ def test_sentences_are_shown_once_and_what_is_left_out_is_marked(call):
     assert call("keyword_search", [first, again], keywords=["1518"]).content.endswith("Nothing new was found.")
 
 
+def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
+    tool, *_ = make_tools(make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]))
+    first = use(tool, keywords=["Orlath"])
+    assert first.content.endswith("[t:0] Tale: Orlath waited at the harbour…")
+    assert "Shown above: [t:0]" in use(tool, [first], keywords=["Orlath"]).content
+
+
+def test_a_blank_around_a_keyword_changes_nothing(make_index):
+    documents = {f"d{n}": f"The ship {n} left the harbour." for n in range(12)} | {"o": "Orlath stayed."}
+    tool, *_ = make_tools(make_index(documents))
+    content = use(tool, keywords=["ship", "Orlath"]).content
+    assert content.startswith("ship: 12 chunks; Orlath: 1 chunk. The best 2 of 13 chunks:")
+    assert use(tool, keywords=["ship ", " Orlath"]).content == content
+
+
+@pytest.mark.parametrize(
+    ("about", "parts"),
+    [
+        ("population of St. Louis", ["population of St. Louis"]),
+        ("net sales of 1,234 million", ["net sales of 1,234 million"]),
+        ("Who opened it? a bridge, a road; a mill", ["Who opened it", "a bridge", "a road", "a mill"]),
+        ("人口，面积。", ["人口", "面积"]),
+    ],
+)
+def test_what_a_reader_looks_for_is_cut_between_its_parts_only(index, monkeypatch, about, parts):
+    asked = []
+    rate = Index.rate_sentences
+    monkeypatch.setattr(Index, "rate_sentences", lambda self, q, ids: asked.append(q) or rate(self, q, ids))
+    (tool,) = make_tools(index, names=["chunk_read"])
+    use(tool, chunk_ids=["long:0"], about=about)
+    assert asked == parts
+
+
 def test_a_sentence_that_was_cut_is_not_held(make_index):
     long = f"The alpha {'and so on ' * 60} the beta came."
     tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}))

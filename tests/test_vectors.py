@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import closing
 
 import numpy as np
@@ -50,6 +51,14 @@ def test_the_nearest_sentences_are_those_of_the_plainest_way(chosen, count, numb
     expected = nearest([row for row in rows if inside is None or row[0] in inside], vector, count)
     assert [(m.chunk, m.position) for m in found] == [(number, position) for number, position, _ in expected]
     assert [m.similarity for m in found] == pytest.approx([s for *_, s in expected], abs=1e-6)
+
+
+def test_damaged_vectors_are_never_among_the_nearest():
+    vectors = np.array([[1, 0], [np.nan, 0], [0, np.inf], [0, 1]], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = SentenceMatrix.build([(7, [0, 1, 2, 3], vectors)], 2).nearest(np.array([1, 0], dtype=np.float32), 4)
+    assert [(m.position, m.similarity) for m in found] == [(0, 1), (3, 0)]
 
 
 # --- an index in a folder ---

@@ -4,6 +4,7 @@ import errno
 import json
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -308,6 +309,12 @@ def test_a_judge_and_methods_may_come_later_but_not_change(tmp_path):
     assert (both.judge, sorted(both.methods), both.asked) == ("openai:j", ["a", "b"], 10)
     with pytest.raises(InputError, match=r"a.x was 1, now 2"):
         open_run(tmp_path, plan(methods={"a": {**FACTS, "settings": {"x": 2}}}))
+
+
+def test_methods_that_begin_at_once_are_all_in_the_plan(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: open_run(tmp_path, plan(methods={name: FACTS})), "abcdefgh"))
+    assert sorted(load_plan(tmp_path).methods) == list("abcdefgh")
 
 
 # --- secrets ---

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from arag import ingest
@@ -114,3 +115,10 @@ def test_a_title_is_not_cut_at_its_first_colon(tmp_path):
     assert "Re: Ledgerloom: new date > " in first
     assert read.startswith("[m.eml:0] Re: Ledgerloom: new date\n")
     assert state["answer"].startswith("Re: Ledgerloom: new date: The launch moves to May. [m.eml:0]\n")
+
+
+def test_langchains_cache_answers_with_replies_without_counts(example_index):
+    agent = create_arag_agent(ExtractiveModel(cache=InMemoryCache()), example_index)
+    first, second = (agent.invoke({"messages": [("user", "Who built the Vellin Light?")]}) for _ in range(2))
+    assert second["answer"] == first["answer"]
+    assert second["usage"] == first["usage"]

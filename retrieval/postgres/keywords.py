@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,21 @@ _LETTER = "0-9a-z\u00c0-\u07ff"  # ASCII, and the scripts of UTF-8's two bytes
 _CONDITIONS_AT_ONCE = 100  # in a statement
 _TEXTS_READ = 50  # for a word, at first
 
-# Run by run: for all at once, the planner would split all texts, which takes longer than it expects.
+# Run by run: for all at once, the planner would split all texts, which takes longer than it expects. A condition has it
+# once: beside another index, the server would look for each number in the array from the start.
 _WITH_RUNS = (
-    "(lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
-    f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held)) AND strpos(lowered, ?) > 0)"
+    "lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
+    f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held))"
 )
 
 Condition = tuple[str, list[Any]]  # SQL on table `lowered`, and its values
+
+
+class Needle(NamedTuple):
+    """What is looked for, in lower case; and runs of which all texts with it have one, if they are known."""
+
+    text: str
+    runs: Collection[str] | None
 
 
 class KeywordTables(Tables, View):
@@ -40,25 +48,23 @@ class KeywordTables(Tables, View):
         return rank_chunks(self._count(keywords, top_k, checked=by_coverage), top_k, self.settings.chunks)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
-        conditions = self._list_conditions(texts)
+        conditions = [_holding_any([needle]) for needle in self._find_runs(texts)]
         counts = self._query_each(f"count(*) FROM lowered JOIN {self.chunks_table} USING (number)", conditions)
         return [count for (count,) in counts]
 
     def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         every = list(chain.from_iterable(groups))
-        by_text = dict(zip(every, self._list_conditions(every), strict=True))
+        needles = dict(zip(every, self._find_runs(every), strict=True))
         conditions: list[Condition] = []
         for texts in groups:
-            some = [by_text[text] for text in texts]
-            all_hold = " AND ".join(condition for condition, _ in some)
+            condition, values = _holding_all([needles[text] for text in texts])
             # From an array the planner expects few numbers, and looks each up; it would read the texts by chunk id.
-            condition = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold}))"
-            conditions.append((condition, [value for _, values in some for value in values]))
+            conditions.append((f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {condition}))", values))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
 
     def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
         # The runs of a whole word are whole runs of the text.
-        conditions = [_condition(sorted(RUN.findall(word), key=len)[-1:] or None, word) for word in words]
+        conditions = [_holding_any([Needle(word, sorted(RUN.findall(word), key=len)[-1:] or None)]) for word in words]
         source = f"lowered FROM lowered JOIN {self.chunks_table} USING (number)"
         present, unsure = set[str](), set[str]()
         for word, texts in zip(words, self._query_each(source, conditions, f"LIMIT {limit}"), strict=True):
@@ -82,8 +88,8 @@ class KeywordTables(Tables, View):
             each += yielded
         return each
 
-    def _list_conditions(self, texts: Sequence[str]) -> list[Condition]:
-        """Return, for each of some texts, the condition that the chunks with it meet.
+    def _find_runs(self, texts: Sequence[str]) -> list[Needle]:
+        """Return texts as they are looked for.
 
         A run of ASCII's letters and digits lies within one word of a text. If few words of the corpus hold a needle's
         longest run, only chunks with the runs of these words are read. Else trigrams propose chunks, or all are read.
@@ -100,12 +106,13 @@ class KeywordTables(Tables, View):
                 for run, found in zip(asked, row, strict=True)
                 if len(found) <= _MAX_RUNS
             }
-        return [_condition(known.get(longest[needle]), needle) for needle in needles]
+        return [Needle(needle, known.get(longest[needle])) for needle in needles]
 
     def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> Occurrences:
         """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
-        needles = list(map(searchable, keywords))
-        conditions = self._list_conditions(keywords)
+        sought = self._find_runs(keywords)
+        needles = [needle.text for needle in sought]
+        condition, values = _holding_any(sought)
         counts = [f"n{place}" for place in range(len(needles))]
         sizes = [len(needle.encode(errors="replace")) for needle in needles]
         counted = ", ".join(
@@ -124,14 +131,14 @@ class KeywordTables(Tables, View):
         rows = self.query(
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
             f"JOIN {self.chunks_table} ON chunks.number = lowered.number "
-            f"WHERE {' OR '.join(condition for condition, _ in conditions)}), "
+            f"WHERE {condition}), "
             f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
             f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "
             f"SELECT {', '.join(names)}, count(*), "
             "(array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?] "
             f"FROM checked GROUP BY {', '.join(names)}",
             *needles,
-            *(value for _, values in conditions for value in values),
+            *values,
             *patterns.values(),
             top_k,
             top_k,
@@ -145,11 +152,21 @@ class KeywordTables(Tables, View):
         return Occurrences(occurrences, as_words, columns[-1], numbers, groups)
 
 
-def _condition(runs: Iterable[str] | None, needle: str) -> Condition:
-    """Return the condition that texts with a needle meet; they have one of these runs, if any are known."""
-    if runs is None:
-        return "lowered LIKE ?", [f"%{_escape_pattern(needle)}%"]
-    return _WITH_RUNS, [[*runs, LONG_RUN], needle]
+def _holding_any(needles: Sequence[Needle]) -> Condition:
+    """Return the condition that texts with one of some needles meet."""
+    texts = [needle.text for needle in needles]
+    if any(needle.runs is None for needle in needles):
+        return " OR ".join(["lowered LIKE ?"] * len(texts)), list(map(_pattern, texts))
+    runs = {run for needle in needles for run in needle.runs or ()}
+    holding = " OR ".join(["strpos(lowered, ?) > 0"] * len(texts))
+    return f"({_WITH_RUNS} AND ({holding}))", [[*runs, LONG_RUN], *texts]
+
+
+def _holding_all(needles: Sequence[Needle]) -> Condition:
+    """Return the condition that texts with all of some needles meet; the runs of the longest one propose texts."""
+    first, *others = sorted(needles, key=lambda needle: (needle.runs is None, -len(needle.text)))
+    condition, values = _holding_any([first])
+    return " AND ".join([condition, *["lowered LIKE ?"] * len(others)]), values + [_pattern(n.text) for n in others]
 
 
 def _word_pattern(needle: str) -> str:
@@ -163,6 +180,7 @@ def _word_pattern(needle: str) -> str:
     return f"{before}{re.escape(needle)}{after}" if starts or ends else ""
 
 
-def _escape_pattern(text: str) -> str:
-    """Return the pattern of SQL's LIKE for a text."""
-    return re.sub(r"([\\%_])", r"\\\1", text)
+def _pattern(text: str) -> str:
+    """Return the pattern of SQL's LIKE for what has a text in it."""
+    escaped = re.sub(r"([\\%_])", r"\\\1", text)
+    return f"%{escaped}%"

@@ -1,11 +1,12 @@
 """A-RAG on LangGraph: an agent that searches a corpus by itself.
 
-from arag import create_arag_agent, ingest
+Example:
+    from arag import create_arag_agent, ingest
 
-index = ingest(["docs/"], "my-index")
-agent = create_arag_agent("openai:gpt-5-mini", index)
-state = agent.invoke({"messages": [("user", "Who ...?")]})
-print(state["answer"], state["citations"])
+    index = ingest(["docs/"], "my-index")
+    agent = create_arag_agent("openai:gpt-5-mini", index)
+    state = agent.invoke({"messages": [("user", "Who ...?")]})
+    print(state["answer"], state["citations"])
 """
 
 from importlib import import_module

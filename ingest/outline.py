@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-from arag.retrieval.text import fold
+from arag.retrieval.text import CELL_BORDER, HEADING_BORDER, fold
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
-SEPARATOR = " > "
 
 _MAX_NAME = 100  # characters of a heading that are kept
-_CELL_BORDER = " | "
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
@@ -37,7 +35,7 @@ class Outline:
     @property
     def path(self) -> str:
         """The headings down to here, outermost first."""
-        return SEPARATOR.join(name for _, name in self._headings)
+        return HEADING_BORDER.join(name for _, name in self._headings)
 
     def enter(self, level: int, line: str) -> str:
         """Go on below a heading of a level as in Markdown, or `BARE`; return the path that it stands under itself."""
@@ -71,7 +69,7 @@ def is_heading_line(line: str) -> bool:
 
 
 def _split(row: str) -> list[str]:
-    return [cell.strip() for cell in fold(row).strip("| ").split(_CELL_BORDER)]
+    return [cell.strip() for cell in fold(row).strip("| ").split(CELL_BORDER)]
 
 
 def _names_cells(names: list[str], row: str) -> bool:

@@ -17,9 +17,10 @@ from typing_extensions import TypeIs
 from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import clean_characters, clean_text, folded, reason
+from arag.ingest.formats.content import clean_characters, clean_text, reason
 from arag.ingest.records import Records, is_id, read_json, read_jsonl, read_record, to_json
 from arag.retrieval.locations import is_index
+from arag.retrieval.text import fold
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -261,7 +262,7 @@ class SourceReader:
             elif not item.text.strip():
                 item = Problem(source, "empty document")
             else:
-                title = folded(clean_characters(item.title))
+                title = fold(clean_characters(item.title))
                 return replace(item, id=document_id, title=title, source=source, file=file)
         self.failures.add(file)
         return Problem(source, clean_characters(item.reason))

@@ -10,11 +10,13 @@ EAST_ASIAN = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
+CELL_BORDER = " | "  # between the cells of a table's row
+HEADING_BORDER = " > "  # between the headings that a sentence stands under
 CUT = "…"  # stands for what is left out of a text
 SAMPLE_CHARACTERS = 500  # of a document, which show what script it is in
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W\d_]")
-_OTHER_LETTER = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # that is not Latin
+OTHER_LETTER = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # that is not Latin
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _QUOTES = "\"'“”‘’«»《》「」『』"
@@ -65,7 +67,7 @@ def name_words(text: str) -> list[str]:
 
 def is_latin(text: str) -> bool:
     """Return whether at least half of a text's letters are Latin."""
-    return 2 * len(_OTHER_LETTER.findall(text)) <= len(_LETTER.findall(text))
+    return 2 * len(OTHER_LETTER.findall(text)) <= len(_LETTER.findall(text))
 
 
 def is_east_asian(text: str) -> bool:

@@ -38,7 +38,7 @@ class Embedder:
     The model is loaded on first use, so that an index opens fast and keyword searches do not load it.
 
     Args:
-        name: The embedder's name for `load_embedder`; stored in the index's manifest.
+        name: The embedder's name for `load_embedder`; stored in the index's settings.
         load: Creates the LangChain embeddings.
         batch: Number of sentences per call.
         concurrency: Number of concurrent calls.

@@ -12,9 +12,10 @@ from typing import Self, TypeAlias
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
-from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
+from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, reason
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
+from arag.retrieval.text import fold
 
 Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name stands for one that runs in the child process
@@ -154,7 +155,7 @@ def _clean(content: Content | str) -> Content:
     pages = [clean_text(content.text[start:end]) for start, end in bounds]
     return replace(
         content,
-        title=folded(clean_text(content.title)),
+        title=fold(clean_text(content.title)),
         text="".join(pages),
         page_starts=tuple(accumulate(map(len, pages[:-1]))),
     )

@@ -66,11 +66,6 @@ def clean_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def folded(text: str) -> str:
-    """Return the text on one line, with single spaces for runs of white space."""
-    return " ".join(text.split())
-
-
 def has_mark(data: bytes) -> bool:
     """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
     return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from arag.ingest.formats.content import folded
-from arag.ingest.formats.tables import CELL_BORDER
+from arag.retrieval.text import CELL_BORDER, fold
 
 _LARGER = 1.15  # times the size of most text
 _MAX_TITLE = 120  # characters
@@ -64,7 +63,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         levels = [*map(level, page), 0]
         lines: list[str] = []
         for block, here, after in zip(page, levels, levels[1:], strict=False):
-            name = folded(block.text)
+            name = fold(block.text)
             # A title that another one like it follows at once is that of a list, such as a table of contents.
             is_heading = here and here != after and last.get(here) != name
             lines.append(f"{'#' * here} {name}" if is_heading else block.text)

@@ -10,9 +10,10 @@ from pathlib import Path
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import Content, FormatError, decode_text, folded
+from arag.ingest.formats.content import Content, FormatError, decode_text
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
+from arag.retrieval.text import fold
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
 # What leads to other pages, or stands around what this one says.
@@ -54,7 +55,7 @@ def html_content(html: str) -> Content:
     page.extend(list(page.itersiblings()))  # what follows `</html>`
     title = page.find("head/title")
     text = _page_text(page, _AROUND(page)) or _page_text(page)
-    return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
+    return Content(fold("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
 
 
 def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:
@@ -90,7 +91,7 @@ def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) 
 
 def _fold(text: str) -> str:
     """Return what a cell or a heading holds, on one line."""
-    return folded(text.replace(_ITEM, " "))
+    return fold(text.replace(_ITEM, " "))
 
 
 def _rows(table: etree._Element, texts: Mapping[etree._Element, str]) -> list[str]:

@@ -13,9 +13,8 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text, folded
-
-CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
+from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
+from arag.retrieval.text import CELL_BORDER, fold
 
 _Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
 
@@ -40,7 +39,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     lines: list[str] = []
     characters = 0
     is_apart = False
-    texts = ({column: text for column, cell in enumerate(row) if (text := folded(cell))} for row in rows)
+    texts = ({column: text for column, cell in enumerate(row) if (text := fold(cell))} for row in rows)
     for has_text, table in groupby(texts, key=bool):
         is_apart |= not has_text
         for line in _lines(table, header) if has_text else ():

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, folded, has_mark
+from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_mark
+from arag.retrieval.text import fold
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters
@@ -57,7 +58,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
 def first_heading(text: str) -> str:
     """Return the first heading of level 1 in a Markdown text, or an empty string."""
     heading = _HEADING.search(_FENCED.sub("", text))
-    return re.sub(" #+$", "", folded(heading[1] or heading[2])) if heading else ""
+    return re.sub(" #+$", "", fold(heading[1] or heading[2])) if heading else ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:

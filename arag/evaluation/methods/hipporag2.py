@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, OnErrorOmit
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, minmax, pagerank
 from arag.graph.prompts import as_data
-from arag.retrieval.text import EAST_ASIAN
+from arag.retrieval.text import EAST_ASIAN, OTHER_LETTER
 
 Triple = tuple[str, str, str]
 """Subject, relation and object, in normal form."""
@@ -36,7 +36,6 @@ _MAX_SYNONYMS = 101  # of an entity
 _MIN_LETTERS = 3  # letters and digits of an entity that has synonyms
 _COSINES_AT_ONCE = 4_000_000
 _EAST_ASIAN = re.compile(f"[{EAST_ASIAN}]")
-_OTHER_SCRIPT = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # a letter that is not Latin
 
 # --- prompts ---
 
@@ -107,7 +106,7 @@ def normal_form(text: str) -> str:
     """Return a text as it is compared: ASCII letters and digits in lower case; other scripts are only lower-cased."""
     lowered = text.lower()
     form = re.sub("[^a-z0-9 ]", " ", lowered).strip()
-    if form and not _OTHER_SCRIPT.search(lowered):
+    if form and not OTHER_LETTER.search(lowered):
         return form
     return " ".join(lowered.split()) if any(map(str.isalnum, lowered)) else ""
 

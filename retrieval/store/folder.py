@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arag.retrieval.store.draft import FolderDraft
 
 _LOCK_FILE = "write.lock"
+_LOCK_SECONDS = 1.0  # a child process that a killed writer was just starting holds its lock for a moment
 
 
 class FolderStore:
@@ -109,7 +110,7 @@ class FolderStore:
         """Keep other writers out, with a lock that the operating system releases when its holder dies."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(self._folder / _LOCK_FILE, timeout=0)
+        lock = FileLock(self._folder / _LOCK_FILE, timeout=_LOCK_SECONDS)
         try:
             with name_write_failures(self._folder):
                 lock.acquire()

@@ -18,11 +18,12 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from arag.errors import InputError
-from arag.graph.citations import is_web_address, tool_record
+from arag.graph.citations import is_web_address
+from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies import mend_characters
-from arag.models.usage import model_call, total, total_retrieval
+from arag.models.usage import model_call, total
 from arag.retrieval.render import name_pages
 from arag.retrieval.text import count, shorten
 

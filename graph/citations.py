@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import fsum, sqrt
-from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-
-from arag.graph.state import Citation, CitedDocument, Quote, ToolRecord, union
-from arag.models.usage import model_call, total
+from arag.graph.state import Citation, CitedDocument, Quote
 from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
 from arag.retrieval.text import fold, is_title, plain
-from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import find_artifacts
 from arag.retrieval.types import Chunk
 
 # Most ids: a name without spaces, commas and brackets, and a number.
@@ -64,7 +58,8 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     """
     seen, read = set(seen), set(read)
     claims = list(_find_claims(answer, index, seen))
-    chunks = {chunk_id: index.get(chunk_id) for _, chunk_ids in claims for chunk_id in chunk_ids}
+    ids = list(dict.fromkeys(chunk_id for _, chunk_ids in claims for chunk_id in chunk_ids))
+    chunks = dict(zip(ids, index.mget(ids), strict=True))
     shown = {chunk_id: chunk for chunk_id, chunk in chunks.items() if chunk is not None and chunk_id in seen}
     quotes = _choose_quotes(claims, shown)
     return [
@@ -78,49 +73,6 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
         )
         for chunk_id, chunk in chunks.items()
     ]
-
-
-def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
-    """Return the ids of the chunks that tool results show, as their artifacts say."""
-    artifacts = [message.artifact for message in messages if isinstance(message, ToolMessage)]
-    shown = [artifact.get("chunk_ids") for artifact in artifacts if isinstance(artifact, dict)]
-    return union(None, [i for ids in shown if isinstance(ids, list) for i in ids if isinstance(i, str)])
-
-
-def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
-    """Return the steps, trace, model calls and usage of a run: of its messages before the answer, and of the answer."""
-    replies = [message for message in run if isinstance(message, AIMessage)]
-    calls = {
-        call["id"]: (step, call["args"] if isinstance(call["args"], dict) else {})
-        for step, reply in enumerate(replies, 1)
-        for call in (*reply.tool_calls, *reply.invalid_tool_calls)
-    }
-    trace = [tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
-    model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
-    model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-    steps = len(replies) + (not is_forced)
-    return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
-
-
-def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
-    """Return the record of a call, from its result."""
-    shown = find_shown_chunks([result])
-    artifact = next(find_artifacts([result]), {})
-    own = count_tokens(result.text) if shown and not artifact else 0  # of a caller's own tool
-    return ToolRecord(
-        step=step,
-        tool=result.name or "",
-        arguments=arguments,
-        chunk_ids=shown,
-        new_chunks=artifact.get("new_chunks", []),
-        retrieved_tokens=artifact.get("retrieved_tokens", own),
-        evidence_tokens=artifact.get("evidence_tokens", own),
-        seconds=result.response_metadata.get("seconds", 0.0),
-        error=result.text if result.status == "error" else None,
-    )
-
-
-# --- citations ---
 
 
 def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[tuple[str, list[str]]]:

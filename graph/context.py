@@ -151,12 +151,14 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
     A tool takes the place of an earlier one with its name.
     """
     names: list[Any] = [tool for tool in choice if isinstance(tool, str | type)]
-    tools: list[Any] = [*make_tools(index, names=names, top_k=settings.top_k, presentation=settings.presentation)]
-    for own in choice:
-        if isinstance(own, RetrievalTool) and own.index is whole:
-            tools.append(own.model_copy(update={"index": index}))
-        elif own not in names:
-            tools.append(own)
+    own: list[Any] = [tool for tool in choice if not isinstance(tool, str | type)]
+    options: dict[str, Any] = {"top_k": settings.top_k, "presentation": settings.presentation}
+    tools = make_tools(index, names=names, **options) if names or not own else []
+    if "chunk_read" in ToolNode(own).tools_by_name:
+        tools = [tool.model_copy(update={"full_texts": False}) for tool in tools]
+    for tool in own:
+        is_of_whole = isinstance(tool, RetrievalTool) and tool.index is whole
+        tools.append(tool.model_copy(update={"index": index}) if is_of_whole else tool)
     return ToolNode(tools)
 
 

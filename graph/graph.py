@@ -28,9 +28,10 @@ from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
 from arag.graph import MAX_STEPS
-from arag.graph.citations import find_shown_chunks, parse_citations, records
+from arag.graph.citations import parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
+from arag.graph.records import find_shown_chunks, records
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -218,10 +219,12 @@ class _Loop:
         replies = [m for m in find_run(split_turn(state["messages"])[1]) if isinstance(m, AIMessage)]
         if replies and kind_of_reply(replies[-1]) == "empty":
             return "empty_reply"
-        if len(replies) >= resources.settings.max_steps or state["remaining_steps"] < LAST_STEPS:
+        if len(replies) >= resources.settings.max_steps:
             return "max_steps"
         earlier, turn = self._split(state)
-        return "token_budget" if count_context_tokens([*earlier, *turn]) > resources.room else None
+        if count_context_tokens([*earlier, *turn]) > resources.room:
+            return "token_budget"
+        return "max_steps" if state["remaining_steps"] < LAST_STEPS else None
 
     def ask_agent(self, state: State, _: list[Any]) -> Calls:
         """Return the model with its tools, and the conversation."""

@@ -47,7 +47,7 @@ _EAST_ASIAN_CLOSERS = "”’」』》】）"
 # Never the last word of a sentence.
 _NEVER_LAST = frozenset(
     "a.k.a. aka. approx. ca. cf. e.g. feat. ft. i.e. lit. messrs. nr. translit. trans. viz. vs. v. dr. "
-    "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt. ft.".split()
+    "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt.".split()
 )
 # The last word of a sentence only when no number follows.
 _BEFORE_NUMBER = frozenset(

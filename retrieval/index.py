@@ -222,7 +222,11 @@ class Index:
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""
-        return self._search(lambda view: view.mget([chunk_id])[0])
+        return self.mget([chunk_id])[0]
+
+    def mget(self, chunk_ids: Sequence[str]) -> list[Chunk | None]:
+        """Return the chunks with exactly these ids, in this order, and None for those that the index does not hold."""
+        return self._search(lambda view: view.mget(chunk_ids))
 
     def chunk_ids(self) -> Iterator[str]:
         """Yield the ids of all chunks, in the order of ingestion."""
@@ -344,11 +348,14 @@ class _Publications:
         self._open(embedder)
 
     def newest(self) -> _Publication:
-        """Return what was published last."""
+        """Return what was published last. Searches ask the store side by side: it may be on another machine."""
+        newest = self._newest
+        if newest is not None and newest.stamp == self.store.stamp():
+            return newest
         with self._lock:
             if self._newest is None:
                 raise ARAGError(f"the index in {self.store.location} is closed: open it again with open_index")
-            if self._newest.stamp != self.store.stamp():
+            if self._newest is newest:
                 self._open(self.embedder)
             return self._newest
 

@@ -6,10 +6,9 @@ Rows are never changed, apart from a document's source.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arag.retrieval.text import plain, words
 from arag.retrieval.types import Chunk, Sentence
 
 DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"  # as the fields of a DocumentRecord
@@ -45,9 +44,3 @@ def parse_places(text: str) -> tuple[Sentence, ...]:
         Sentence(start, end, bool(embedded), headings[heading], headers[table] if table >= 0 else "")
         for start, end, embedded, heading, table in stored["sentences"]
     )
-
-
-def list_words(texts: Iterable[str]) -> set[tuple[str, str]]:
-    """Return the rows of table `words` for texts: each word and its plain form."""
-    listed = {word for text in texts for word in words(text) if len(word) <= MAX_WORD_CHARACTERS}
-    return {(word, plain(word)) for word in listed}

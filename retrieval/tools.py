@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langchain.tools import InjectedState
@@ -47,13 +47,14 @@ _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_
 
 
 def _as_list(value: Any) -> Any:
-    """Accept what models send for a list: the list as a JSON string, a single item, numbers."""
+    """Accept what models send for a list: the list as a JSON string, a single item, numbers, blank items."""
     if isinstance(value, str) and value.strip().startswith("["):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
     items = value if isinstance(value, list) else [value]
     texts = [str(item) if type(item) in {int, float} else item for item in items]
-    return [mend_characters(text) if isinstance(text, str) else text for text in texts]
+    mended = [mend_characters(text) if isinstance(text, str) else text for text in texts]
+    return [text for text in mended if not isinstance(text, str) or text.strip()]
 
 
 def _check_number(texts: list[str], most: int) -> list[str]:
@@ -169,8 +170,7 @@ class RetrievalTool(BaseTool):
         }
         with suppress(RuntimeError, KeyError):  # not in a graph
             get_stream_writer()({"tool": self.name} | event)
-        digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in shown.sentences}
-        digests |= {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
+        digests = _find_digests(self.index, shown.sentences) | {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
         sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
         return shown.text, event | {"results": shown.results, "sentences": sentences, "digests": digests}
 
@@ -219,12 +219,13 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
 
     A chunk of another index, or one that has changed since, may have the same id: it does not count.
     """
-    digest = cache(lambda chunk_id: _digest(index.get(chunk_id)))
+    artifacts = list(find_artifacts(messages))
+    known = _find_digests(index, {chunk_id for artifact in artifacts for chunk_id in artifact["digests"]})
     chunks: dict[str, None] = {}
     sentences: dict[str, set[int]] = {}
-    for artifact in find_artifacts(messages):
-        shown, digests = artifact.get("sentences", {}), artifact["digests"]
-        same = {i for i in (*artifact["new_chunks"], *shown) if digests.get(i) == digest(i)}
+    for artifact in artifacts:
+        shown = artifact.get("sentences", {})
+        same = {chunk_id for chunk_id, digest in artifact["digests"].items() if digest == known[chunk_id]}
         chunks |= {chunk_id: None for chunk_id in artifact["new_chunks"] if chunk_id in same}
         for chunk_id in shown.keys() & same:
             sentences.setdefault(chunk_id, set()).update(shown[chunk_id])
@@ -238,6 +239,11 @@ def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
         artifact = message.artifact if isinstance(message, ToolMessage) else None
         if isinstance(artifact, dict) and all(isinstance(artifact.get(key), kind) for key, kind in _ARTIFACT.items()):
             yield artifact
+
+
+def _find_digests(index: Index, chunk_ids: Iterable[str]) -> dict[str, str]:
+    ids = list(chunk_ids)
+    return dict(zip(ids, map(_digest, index.mget(ids)), strict=True))
 
 
 def _digest(chunk: Chunk | None) -> str:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from arag.retrieval.storage import ChunkVectors, SentenceMatch, Vectors
 
 MAX_MATRIX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
+MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4  # of those that a limited view keeps: a server may have hundreds of views
+MAX_PROPOSED = 12_000  # sentences that a graph is asked for: takes a second
 
 _MARGIN = 1e-5  # of similarities in float32, in which candidates are chosen
 _DIGITS = 9  # of similarities: sums in float64 differ less, whatever their order

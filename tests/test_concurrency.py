@@ -7,13 +7,14 @@ import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 
 from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.store.folder import FolderStore
 from arag.retrieval.store.view import FolderView
 from fakes import write_corpus
 from selection import EVERYWHERE
@@ -126,6 +127,13 @@ def test_a_second_writer_is_refused_and_readers_read(folder):
 
 
 # --- many readers ---
+
+
+def test_searches_ask_side_by_side_whether_there_is_something_newer(folder, monkeypatch):
+    with opened(folder) as index, ThreadPoolExecutor(2) as pool:
+        ask, both = FolderStore.stamp, Barrier(2)
+        monkeypatch.setattr(FolderStore, "stamp", lambda store: (both.wait(timeout=30), ask(store))[1])
+        assert list(pool.map(by_keyword, [index, index])) == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,12 @@ def test_a_retrieval_tool_that_is_made_already_keeps_to_the_scope(small_index):
     agent = create_arag_agent(model, small_index, tools=["chunk_read", tool])
     state = agent.invoke(asked(), context=Context(scope=Scope(documents=["boso"])))
     assert state["trace"][0]["chunk_ids"] == ["boso:0"]
+
+
+def test_a_chunk_read_of_ones_own_spares_the_model_full_texts(small_index):
+    search, _, read = make_tools(small_index)
+    for tools in (["keyword_search", read], [search, read]):
+        model = ScriptedModel(call("keyword_search", keywords=["storm"]), ANSWER)
+        state = create_arag_agent(model, small_index, tools=tools).invoke(asked())
+        assert model.calls[0].tool_names == ["keyword_search", "chunk_read"]
+        assert "Full texts" not in state["messages"][2].text

@@ -5,6 +5,7 @@ import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -270,8 +271,11 @@ def test_an_answer_without_a_verdict_is_unjudged_and_judged_by_the_next_run(smal
 def test_a_question_that_has_changed_is_scored_again_by_the_replies_that_are_there(small_index, folder):
     with serve(Replies()) as server:
         answer(small_index, server, questions(1), folder)
-        (record,) = answer(small_index, server, [Question("q0", questions(1)[0].text, "Hugh")], folder).values()
-    assert (record["answer"], record["contain"], len(server.requests)) == ("Hugh", False, STEPS)
+        question = Question("q0", questions(1)[0].text, "Hugh", gold_documents=("hucbert",))
+        (record,) = answer(small_index, server, [question], folder).values()
+        assert (record["answer"], record["contain"], record["gold_read"]) == ("Hugh", False, 0)
+        (record,) = answer(small_index, server, [replace(question, aliases=("Boso",))], folder).values()
+    assert (record["contain_with_aliases"], len(server.requests)) == (True, STEPS)
 
 
 # --- money ---

@@ -244,7 +244,7 @@ def test_every_recursion_limit_from_three_on_ends_in_an_answer(small_index, mode
 def test_the_token_budget_ends_in_a_forced_answer_and_no_prompt_exceeds_it(small_index):
     reads = [call("chunk_read", chunk_ids=[chunk_id]) for chunk_id in ("annals:0", "annals:1")]
     model = ScriptedModel(*reads, AIMessage("Storms [annals:1]."))
-    state = create_arag_agent(model, small_index, max_context_tokens=2_450).invoke(asked())
+    state = create_arag_agent(model, small_index, max_context_tokens=2_450).invoke(asked(), {"recursion_limit": 8})
     assert (state["stop_reason"], state["steps"]) == ("token_budget", 2)
     for request in model.calls:
         schemas = count_tokens(json.dumps(request.options.get("tools", [])))

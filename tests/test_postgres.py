@@ -158,7 +158,7 @@ def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(place, wit
 
 
 def test_a_view_with_a_graph_compares_where_the_graph_finds_too_few(place, with_graph, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.postgres.view._MAX_LIMITED_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.postgres.view.MAX_LIMITED_BYTES", 0)
     write(place, *(document(f"d{i}", f"Line {i}.\nRow {i}.") for i in range(500)))
     with using_store(place) as store, closing(store.open()) as view:
         for ids in (["d7"], [f"d{i}" for i in range(250)], [f"d{i}" for i in range(490)]):

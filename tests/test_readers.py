@@ -165,6 +165,9 @@ class TestTables:
         data = data.replace(",", delimiter).replace(f"Ada{delimiter}", "Ada,")
         assert read("a.csv", data).text == 'Name | Note\nName: Ada, Countess | Note: one two "three"\n\nName: Grace'
 
+    def test_a_cell_of_many_pages(self, read):
+        assert read("a.csv", f"Name,Note\nAda,{'word ' * 40_000}").text.count("word") == 40_000
+
     @pytest.mark.parametrize("title", ["Report, 2024\n", "Report, of, all, ports\n\n"])
     def test_a_title_above_decimal_commas(self, read, title):
         text = read("a.csv", title + "Ship;Tons;Draught\nGull;40,5;2,5\nPetrel;90,0;3,1\n").text

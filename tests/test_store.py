@@ -218,7 +218,7 @@ def test_a_graph_that_lacks_sentences_is_not_published(store, monkeypatch):
 
 
 def test_a_search_in_which_chroma_fails_compares_every_vector(store, failing_chroma, through_chroma, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.store.view._MAX_LIMITED_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.vectors.MAX_LIMITED_BYTES", 0)
     failing_chroma("nearest")
     with closing(store.open()) as view, warnings.catch_warnings():
         limited = view.limited_to(["a", "b"])

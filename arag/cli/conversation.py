@@ -13,10 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
 from arag.graph.graph import create_arag_agent
+from arag.graph.records import total_retrieval
 from arag.graph.state import State
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
-from arag.models.usage import total_retrieval
 from arag.retrieval.index import Index
 from arag.retrieval.render import name_pages
 from arag.retrieval.text import count, shorten

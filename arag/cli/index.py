@@ -12,7 +12,7 @@ from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.retrieval.text import count, shorten
+from arag.retrieval.text import count, fold, shorten
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def list_documents(
             print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
         for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
-            print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
+            print("\t".join(visible(fold(field)) for field in fields))  # noqa: T201 - a console would write spaces
 
 
 def search(

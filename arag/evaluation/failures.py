@@ -190,7 +190,7 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
         yield f"It ended after {record['steps']} steps: {record['stop_reason']}"
         yield f"Gold of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}"
         yield f"Tool calls:\n{as_data('calls', row['searches'] or '(none)')}"
-    chunks = [chunk for chunk in map(index.get, record["read_chunks"]) if chunk is not None]
+    chunks = list(filter(None, index.mget(record["read_chunks"])))
     gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:

@@ -128,7 +128,7 @@ class Lab:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """All chunks, in the order of the index."""
-        return [chunk for chunk in map(self.index.get, self.index.chunk_ids()) if chunk is not None]
+        return list(filter(None, self.index.mget(list(self.index.chunk_ids()))))
 
     def passages(self) -> Passages:
         """Return the chunks, to be ranked by their vectors; an embedder sees the first few hundred tokens of each."""
@@ -343,7 +343,7 @@ class Session:
         return self._whole(hits, ", ".join(keywords))
 
     def _whole(self, hits: Iterable[Hit], query: str) -> list[Chunk]:
-        chunks = [chunk for hit in hits if (chunk := self.lab.index.get(hit.chunk_id))]
+        chunks = list(filter(None, self.lab.index.mget([hit.chunk_id for hit in hits])))
         self.retrieved(chunks, query, top_k=self.lab.top_k)
         return chunks
 

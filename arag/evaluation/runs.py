@@ -186,7 +186,9 @@ def _is_answered(record: Record | None, question: Question) -> TypeGuard[Record]
     """Return whether a record has an answer to a question, which may have changed since."""
     if record is None or record["error"] is not None:
         return False
-    return (record["question"], record["answer"]) == (question.text, question.answer)
+    asked = question.text, question.answer, [*question.aliases], [*question.gold_documents], [*question.gold_pages]
+    pages = list(map(tuple, record["gold_pages"]))
+    return asked == (record["question"], record["answer"], record["aliases"], record["gold_documents"], pages)
 
 
 def _has_verdict(record: Record) -> bool:
@@ -265,9 +267,7 @@ def find_gold(record: Record) -> list[Source]:
 def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:
     """Return the documents and the pages that chunks come from."""
     sources: set[Source] = set()
-    for chunk in map(index.get, dict.fromkeys(chunk_ids)):
-        if chunk is None:
-            continue
+    for chunk in filter(None, index.mget(list(chunk_ids))):
         sources.add(chunk.document_id)
         if chunk.pages is not None:
             first, last = chunk.pages

@@ -1,8 +1,8 @@
-"""What a run used: tokens and durations of its model calls, and what its tool calls retrieved."""
+"""What model calls used: tokens and seconds, and their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -77,11 +77,3 @@ def total(calls: Sequence[ModelCall]) -> Usage:
         output_tokens=sum(call["output_tokens"] for call in calls),
         reasoning_tokens=sum(call["reasoning_tokens"] for call in calls),
     )
-
-
-def total_retrieval(calls: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return sums over a run's tool calls. A chunk is read if it is shown in full, or in passages by `chunk_read`."""
-    calls = list(calls)
-    read = {chunk_id for c in calls for chunk_id in c["chunk_ids" if c["tool"] == "chunk_read" else "new_chunks"]}
-    tokens = {name: sum(call[name] for call in calls) for name in ("retrieved_tokens", "evidence_tokens")}
-    return {"tool_calls": len(calls), "chunks_read": len(read)} | tokens

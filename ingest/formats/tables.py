@@ -105,6 +105,7 @@ def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
     text = decode_text(path.read_bytes(), encoding)
     delimiter = "\t" if path.suffix.lower() == ".tsv" else _find_delimiter(text[:_SAMPLE_CHARACTERS])
+    csv.field_size_limit(MAX_CHARACTERS)  # of this process; by default, a cell of a few pages is too long
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
     try:
         return Content("", "\n".join(table_lines(rows, header=True)))

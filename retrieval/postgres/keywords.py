@@ -156,7 +156,7 @@ def _holding_any(needles: Sequence[Needle]) -> Condition:
     """Return the condition that texts with one of some needles meet."""
     texts = [needle.text for needle in needles]
     if any(needle.runs is None for needle in needles):
-        return " OR ".join(["lowered LIKE ?"] * len(texts)), list(map(_pattern, texts))
+        return f"({' OR '.join(['lowered LIKE ?'] * len(texts))})", list(map(_pattern, texts))
     runs = {run for needle in needles for run in needle.runs or ()}
     holding = " OR ".join(["strpos(lowered, ?) > 0"] * len(texts))
     return f"({_WITH_RUNS} AND ({holding}))", [[*runs, LONG_RUN], *texts]

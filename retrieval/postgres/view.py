@@ -19,15 +19,13 @@ from arag.retrieval.postgres.connection import Pool, Session
 from arag.retrieval.postgres.keywords import KeywordTables
 from arag.retrieval.postgres.schema import GENERATION, State, shifted, unpack
 from arag.retrieval.storage import SentenceMatch
-from arag.retrieval.vectors import MAX_MATRIX_BYTES, SentenceMatrix
+from arag.retrieval.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
 
-_MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4  # of vectors that a limited view keeps: a server may have hundreds of them
 _MAX_LISTED = 1_000  # numbers: more are sent as a mask
 _BITS_PER_NUMBER = 32  # of a mask that is no longer than the list
 
 _MARGIN = 1.2  # of sentences asked for: the shift, and rounding, move the ranks of those that are about as near
 _MORE = 10
-_MAX_PROPOSED = 12_000  # sentences that the graph is asked for, of all publications
 _SEARCH, _MAX_SEARCH = 200, 1_000  # of `hnsw.ef_search`
 # Without sorting, only the graph remains; and a few rows are looked up, where tables would be read for a hash join.
 _GRAPH_SETTINGS = {
@@ -81,7 +79,7 @@ class PostgresView(KeywordTables):
         whole = self._whole or self
         if whole.settings.vector_bytes <= MAX_MATRIX_BYTES:
             return whole.load_matrix().nearest(vector, count, self._numbers)
-        if self._whole is not None and self.settings.vector_bytes <= _MAX_LIMITED_BYTES:
+        if self._whole is not None and self.settings.vector_bytes <= MAX_LIMITED_BYTES:
             return self.load_matrix().nearest(vector, count)
         proposed, generation = self._pool.run(lambda session: self._propose(session, vector, count))
         self._check_age(generation)
@@ -112,7 +110,7 @@ class PostgresView(KeywordTables):
         written = f"[{','.join(map(str, vector.tolist()))}]"
         # So many of all must be proposed for enough of them to be visible.
         wanted = math.ceil(count * self._state.settings.sentences / max(visible, 1) * _MARGIN) + _MORE
-        if self._state.has_graph and wanted <= min(visible, _MAX_PROPOSED):
+        if self._state.has_graph and wanted <= min(visible, MAX_PROPOSED):
             settings = {**_GRAPH_SETTINGS, "hnsw.ef_search": str(min(max(_SEARCH, 2 * wanted), _MAX_SEARCH))}
             order = f"{shifted(schema, self.settings.dimension)} OPERATOR({schema}.<->)"
             statement = f"{select} {order} {limit}"

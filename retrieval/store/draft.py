@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -23,7 +23,8 @@ from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Databa
 from arag.retrieval.store.derived import delete_others, keyword_file
 from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
 from arag.retrieval.store.view import FolderView
-from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, chunk_row, format_places, list_words
+from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
+from arag.retrieval.text import plain, words
 
 
 class FolderDraft(Database, Draft):
@@ -59,8 +60,8 @@ class FolderDraft(Database, Draft):
         with self._transaction():
             self._delete([document.record.id for document in documents])
             rows = [row for document in documents for row in self._insert(document)]
-            words = list_words(chunk.text for _, chunk, _ in rows)
-            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
+            new_words = _word_rows(chunk.text for _, chunk, _ in rows)
+            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", new_words)
         self._graph.add(rows)
 
     def remove(self, document_ids: Collection[str]) -> None:
@@ -177,6 +178,12 @@ class FolderDraft(Database, Draft):
             raise sqlite3.OperationalError("another process has opened the draft")
         self.connection.close()
         sync_path(self._draft)
+
+
+def _word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the rows of table `words` for texts, in order: each word and its plain form."""
+    listed = {word for text in texts for word in words(text) if len(word) <= MAX_WORD_CHARACTERS}
+    return [(word, plain(word)) for word in sorted(listed)]
 
 
 @contextmanager

@@ -29,8 +29,6 @@ from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.vectors import SentenceMatrix
 
 _MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
-_MAX_PROPOSED = 12_000  # sentences, which the graph proposes for a limited view: takes a second
-_MAX_LIMITED_BYTES = 20_000_000  # of vectors that a limited view keeps in memory: a server may have hundreds
 _CHUNKS_COMPARED_AT_ONCE = 2_000
 
 
@@ -118,7 +116,7 @@ class FolderView(Database, View):
             return sentences.nearest(vector, count, self._allowed)
         count = min(count, self.settings.sentences)
         wanted = math.ceil(count * self._asked_for_one)
-        while 0 < wanted <= max(2 * count, _MAX_PROPOSED):
+        while 0 < wanted <= max(2 * count, exact.MAX_PROPOSED):
             try:
                 places = sentences.nearest(vector, wanted)
             except IndexFormatError as error:
@@ -239,7 +237,7 @@ class LimitedView(FolderView):
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
         sentences = self._whole.sentences()
-        few = self.settings.vector_bytes <= _MAX_LIMITED_BYTES
+        few = self.settings.vector_bytes <= exact.MAX_LIMITED_BYTES
         return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences
 
     def _give_up(self, graph: ChromaGraph, reason: str) -> None:

@@ -29,8 +29,16 @@ TABLES = ("state", "documents", "chunks", "contents", "lowered", "sentences", "w
 RUN = re.compile("[a-z0-9]+")
 # Runs of ASCII's letters and digits in a text, which an index finds. One run stands for all that are too long for it.
 LONG_RUN = "x" * (MAX_WORD_CHARACTERS + 1)
-_LONG_RUNS = f"[a-z0-9]{{{MAX_WORD_CHARACTERS + 1},}}"
-RUNS = f"regexp_split_to_array(regexp_replace(lowered, '{_LONG_RUNS}', '{LONG_RUN}', 'g'), '[^a-z0-9]+')"
+RUNS = "runs(lowered)"
+# In PL/pgSQL, and with a cost: else the planner would split all texts again for each run that is looked for.
+_RUNS_FUNCTION = f"""
+CREATE FUNCTION runs(lowered text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10000 AS $$
+BEGIN
+    RETURN regexp_split_to_array(
+        regexp_replace(lowered, '[a-z0-9]{{{MAX_WORD_CHARACTERS + 1},}}', '{LONG_RUN}', 'g'), '[^a-z0-9]+'
+    );
+END $$
+"""
 
 # Texts in `lowered` stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner
 # does not see how long that takes, and would not use several processes by itself.
@@ -230,6 +238,7 @@ def make_tables(session: Session) -> None:
             ((name,),) = session.query("SELECT quote_ident(?)", index)
             session.execute(f"CREATE SCHEMA {name}")
         session.execute(_SCHEMA.format(vector=find_extension(session, "vector")))
+        session.execute(_RUNS_FUNCTION)
 
 
 def lock(session: Session, what: str) -> None:
@@ -250,7 +259,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
         "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
-        _RUN_INDEX: f"ON lowered USING gin (({RUNS}))",
+        _RUN_INDEX: f"ON lowered USING gin ({RUNS})",
     }
     if settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION:
         # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16

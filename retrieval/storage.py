@@ -7,10 +7,11 @@ well as an id: the number names one version of the chunk, and is never used agai
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -275,12 +276,12 @@ class TableReader(ABC):
             IndexFormatError: Some are damaged, or documents lack a part.
         """
         counts = dict(self.query(f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"))
-        lost = {record.id for record in self.documents() if counts.pop(record.id, 0) != record.chunks}
+        lost = {r.id for r in self.documents() if counts.pop(r.id, 0) != r.chunks or not _is_object(r.metadata)}
         lost |= counts.keys()  # chunks without a document
         documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
         for some in batches(documents, _CHUNKS_PER_QUERY):
             chunks = self.numbered(some)
-            stored = {number: positions for number, positions, _ in self.vectors(some)}
+            stored = {number: positions for number, positions, v in self.vectors(some) if np.isfinite(v).all()}
             lost |= {documents[n] for n in some if n not in chunks or not _is_whole(chunks[n], stored.get(n))}
         if lost:
             raise self.damage(f"{count(len(lost), 'document')} lost a part: {', '.join(sorted(lost)[:_MAX_NAMED])}")
@@ -514,6 +515,12 @@ def _is_whole(chunk: Chunk, embedded: list[int] | None) -> bool:
     """Return whether a chunk's sentences are in its text, and have their vectors."""
     are_inside = all(0 <= s.start <= s.end <= len(chunk.text) for s in chunk.sentences)
     return are_inside and chunk.embedded_positions() == embedded
+
+
+def _is_object(text: str) -> bool:
+    with suppress(ValueError):
+        return isinstance(json.loads(text), dict)
+    return False
 
 
 def storable(values: Iterable[Any]) -> list[Any]:

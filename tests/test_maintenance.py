@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 
 import pytest
 
@@ -48,6 +49,20 @@ def derived(folder, name):
 
 
 # --- damage ---
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "change"),
+    [("documents", "metadata", lambda text: text[1:]), ("vectors", "vectors", lambda blob: blob[:-2] + b"\x00\x7c")],
+    ids=["metadata", "an infinite number"],
+)
+def test_damaged_documents_are_named(place, table, column, change):
+    with sqlite3.connect(place / "index.sqlite3") as connection:
+        connection.create_function("damage", 1, change)
+        connection.execute(f"UPDATE {table} SET {column} = damage({column})")
+    (damage,) = verify(place)[0]
+    assert not damage.repairable
+    assert "61 documents lost a part: d0, d1, " in str(damage)
 
 
 @pytest.mark.parametrize(

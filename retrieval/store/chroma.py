@@ -55,7 +55,7 @@ class ChromaWriter:
 
     def __init__(self, working: Path, previous: Path | None) -> None:
         self._working = working
-        self._is_empty = previous is None
+        self._has_gaps = previous is None  # in Chroma's database: of its queue of writes, or of what was removed
         self._process = Child(_PROCESS)
         try:
             with self._name_failures():
@@ -82,6 +82,7 @@ class ChromaWriter:
     def remove(self, ids: Iterable[str]) -> None:
         """Remove the sentences with these ids."""
         for batch in batches(ids, _SENTENCES_PER_CALL):
+            self._has_gaps = True
             self._call("remove", batch)
 
     def publish(self, folder: Path, sentences: int, added: Iterable[SentenceRecord]) -> None:
@@ -99,7 +100,7 @@ class ChromaWriter:
             self._process.close()
             if lost or stored != sentences:  # where a disk fails, Chroma may write half of it without an error
                 raise OSError(f"{lost or abs(sentences - stored):,} sentences are lost; is the disk full?")
-            if self._is_empty:  # give back what Chroma's queue of writes took
+            if self._has_gaps:  # no removed text stays in what is published
                 with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
                     connection.execute("VACUUM")
             sync_tree(self._working)
@@ -130,7 +131,7 @@ class ChromaGraph:
             raise IndexFormatError("it is missing")
         if not is_trusted(folder):
             raise IndexFormatError(
-                f"it was written by another user or on another machine; to use it anyway, set {TRUST_VARIABLE}=1"
+                f"it was copied, or is another user's or machine's; to use it anyway, set {TRUST_VARIABLE}=1"
             )
         if not os.access(folder, os.W_OK):
             raise IndexFormatError(f"{folder} is read-only, and Chroma writes to what it opens")

@@ -148,10 +148,13 @@ def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str,
     known = set().union(*titles.values(), *(words for each in sentences.values() for words in each.values()))
     whole = "".join(text for text, _ in claims)
     chosen: dict[str, set[int]] = {}
+    done: set[tuple[str, str]] = set()  # some models repeat themselves without end
     claim = ""
     for text, cited in claims:
         claim = text if _words(text) else claim or whole
-        for chunk_id in chunks.keys() & cited if known.issuperset(_YEAR.findall(claim)) else ():
+        new = {(claim, chunk_id) for chunk_id in chunks.keys() & cited} - done
+        done |= new
+        for _, chunk_id in new if new and known.issuperset(_YEAR.findall(claim)) else ():
             place = _choose_sentence(claim, sentences[chunk_id], titles[chunk_id])
             if place is not None:
                 chosen.setdefault(chunk_id, set()).add(place)

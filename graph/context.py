@@ -18,7 +18,7 @@ from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.config import JsonDict
 
-from arag.errors import InputError, list_faults
+from arag.errors import InputError, ModelError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.graph.prompts import system_prompt
 from arag.graph.state import MESSAGE_TOKENS
@@ -41,7 +41,7 @@ class Context(BaseModel):
     """An agent's settings; a run's context changes those that it sets. Null and blank values count as not set.
 
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
-    of any other, only a scope counts.
+    of any other, only a scope counts, which must be a `Scope` or its fields.
 
     Example:
         >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}
@@ -90,9 +90,9 @@ class Context(BaseModel):
     def merge(self, context: object) -> Context:
         """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
         if not isinstance(context, Context):
-            # Ignoring the scope in a context of another type would show what it hides.
+            # Ignoring the scope in a context of another type would show what it hides: what is none is an error.
             scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
-            context = Context(scope=scope) if isinstance(scope, Scope | Mapping) else Context()
+            context = Context(scope=scope)
         changed = context.model_fields_set & Context.model_fields.keys()
         return self.model_copy(update={name: getattr(context, name) for name in changed})
 
@@ -122,6 +122,8 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
 ) -> Loader:
     """Make the function that loads what runs work with; `find_user_scope` returns the scope of a run's user, if any."""
+    if isinstance(tools, str):
+        raise InputError(f"tools is the string {tools!r}: give a list")
     others = [tool for tool in tools if not isinstance(tool, str)]
     names = tuple(tool for tool in tools if isinstance(tool, str))
     own = (settings or Context()).model_copy(update={"tools": names})
@@ -166,4 +168,7 @@ def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMe
     """Bind the tools, asking for one call at a time if the provider supports that."""
     parameters = inspect.signature(type(model).bind_tools).parameters
     options: dict[str, Any] = {"parallel_tool_calls": False} if "parallel_tool_calls" in parameters else {}
-    return model.bind_tools(tools, **options)
+    try:
+        return model.bind_tools(tools, **options)
+    except NotImplementedError as error:
+        raise ModelError(f"{type(model).__name__} cannot call tools: its class has no `bind_tools`") from error

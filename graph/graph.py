@@ -21,6 +21,7 @@ from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolCallTransformer
+from langgraph.prebuilt.tool_node import ToolCallWithContext
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
@@ -31,7 +32,7 @@ from arag.graph import MAX_STEPS
 from arag.graph.citations import parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
-from arag.graph.records import find_shown_chunks, records
+from arag.graph.records import find_seen, records
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -45,7 +46,6 @@ from arag.graph.state import (
     split_turn,
     union,
 )
-from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_held
@@ -199,7 +199,7 @@ class _Loop:
         fitting = trim_messages(
             earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
         )
-        return cast("list[AnyMessage]", fitting), as_sent(turn)
+        return as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn)
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
@@ -210,8 +210,9 @@ class _Loop:
         return "force_answer" if self._find_spent_budget(state) else "agent"
 
     def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
-        """End with an answer; an empty reply spends the budget."""
-        return "__end__" if kind_of_reply(state["messages"][-1]) == "answer" else self.route(state)
+        """End with an answer, or where a person has cleared the thread; an empty reply spends the budget."""
+        messages = state["messages"]
+        return "__end__" if not messages or kind_of_reply(messages[-1]) == "answer" else self.route(state)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
@@ -238,11 +239,15 @@ class _Loop:
         return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
 
     def call_tools(self, state: State, results: list[Any]) -> Calls:
-        """Return the tools, and for each call the turn so far, with a message that has only this call."""
-        *before, message = split_turn(state["messages"])[1]
+        """Return the tools, and each call, with the turn so far for tools that ask for it."""
+        turn = split_turn(state["messages"])[1]
         inputs = (
-            {**state, "messages": [*before, *_messages(results), message.model_copy(update={"tool_calls": [call]})]}
-            for call in cast("AIMessage", message).tool_calls
+            ToolCallWithContext(
+                tool_call=call,
+                __type="tool_call_with_context",
+                state={**state, "messages": [*turn, *_messages(results)]},
+            )
+            for call in cast("AIMessage", turn[-1]).tool_calls
         )
         return self._resources().tools, inputs
 
@@ -266,7 +271,7 @@ class _Loop:
         room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
         results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
         evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
-        question = forced_question(mend_characters(turn[0].text), evidence)
+        question = forced_question(turn[0].text, evidence)
         return resources.model, [[*head, HumanMessage(question)]]
 
     def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
@@ -287,7 +292,7 @@ class _Loop:
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, union(read, find_shown_chunks(messages)), read),
+            "citations": parse_citations(answer, index, union(read, find_seen(messages, index)), read),
             "stop_reason": reason,
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),

@@ -9,8 +9,9 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from arag.graph.state import ToolRecord, union
 from arag.models.usage import model_call, total
+from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import find_artifacts
+from arag.retrieval.tools import find_artifacts, find_digests
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
@@ -18,6 +19,13 @@ def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
     artifacts = [message.artifact for message in messages if isinstance(message, ToolMessage)]
     shown = [artifact.get("chunk_ids") for artifact in artifacts if isinstance(artifact, dict)]
     return union(None, [i for ids in shown if isinstance(ids, list) for i in ids if isinstance(i, str)])
+
+
+def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
+    """Return those of them that the index has with the same text: another index may have their ids, too."""
+    digests = {i: digest for artifact in find_artifacts(messages) for i, digest in artifact["digests"].items()}
+    known = find_digests(index, digests)
+    return [i for i in find_shown_chunks(messages) if i not in digests or digests[i] == known[i]]
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:

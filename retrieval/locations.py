@@ -41,6 +41,8 @@ def store_at(location: str | Path | IndexStore) -> IndexStore:
     Raises:
         InputError: It is an address that is not valid, or the packages for PostgreSQL are not installed.
     """
+    if location is None:
+        raise InputError("no location of the index is given: it is None")
     if not isinstance(location, str | Path):
         return location
     parsed = parse_location(location)

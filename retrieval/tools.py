@@ -170,7 +170,7 @@ class RetrievalTool(BaseTool):
         }
         with suppress(RuntimeError, KeyError):  # not in a graph
             get_stream_writer()({"tool": self.name} | event)
-        digests = _find_digests(self.index, shown.sentences) | {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
+        digests = find_digests(self.index, shown.chunk_ids) | {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
         sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
         return shown.text, event | {"results": shown.results, "sentences": sentences, "digests": digests}
 
@@ -220,7 +220,7 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
     A chunk of another index, or one that has changed since, may have the same id: it does not count.
     """
     artifacts = list(find_artifacts(messages))
-    known = _find_digests(index, {chunk_id for artifact in artifacts for chunk_id in artifact["digests"]})
+    known = find_digests(index, {chunk_id for artifact in artifacts for chunk_id in artifact["digests"]})
     chunks: dict[str, None] = {}
     sentences: dict[str, set[int]] = {}
     for artifact in artifacts:
@@ -241,7 +241,8 @@ def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
             yield artifact
 
 
-def _find_digests(index: Index, chunk_ids: Iterable[str]) -> dict[str, str]:
+def find_digests(index: Index, chunk_ids: Iterable[str]) -> dict[str, str]:
+    """Return digests of the texts of chunks, by id; empty ones of chunks that the index does not hold."""
     ids = list(chunk_ids)
     return dict(zip(ids, map(_digest, index.mget(ids)), strict=True))
 

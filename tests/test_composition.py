@@ -56,6 +56,22 @@ def test_a_call_that_a_parent_leaves_without_a_result_gets_one(small_index):
     assert_paired(model.calls[0].messages)
 
 
+def test_a_result_without_its_call_and_half_a_character_are_not_sent(small_index):
+    model = ScriptedModel(ANSWER)
+    question = [("user", "Who? \ud83d"), ToolMessage("Transferred.", tool_call_id="t")]
+    create_arag_agent(model, small_index).invoke({"messages": question})
+    assert [message.text for message in model.calls[0].messages[1:]] == ["Who? \ufffd"]
+
+
+def test_what_another_index_has_under_an_id_is_not_seen(small_index, make_index):
+    other = create_arag_agent(
+        ScriptedModel(call("keyword_search", keywords=["gale"]), ANSWER), make_index({"boso": "A gale."})
+    )
+    agent = create_arag_agent(ScriptedModel(AIMessage("Boso was a count [boso:0].")), small_index)
+    state = agent.invoke({"messages": [*other.invoke(asked())["messages"], ("user", "Who was it?")]})
+    assert [citation["seen"] for citation in state["citations"]] == [False]
+
+
 # --- budgets inside a parent ---
 
 
@@ -95,9 +111,12 @@ def test_another_tool_beside_ours_and_what_its_artifact_says_was_shown(small_ind
 
 
 def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):
+    kinds: list[list[str]] = []
+
     @tool
     def note(text: str, runtime: ToolRuntime) -> Command:
         """Note something."""
+        kinds.append([message.type for message in runtime.state["messages"]])
         return Command(update={"messages": [ToolMessage(f"Noted: {text}", tool_call_id=runtime.tool_call_id)]})
 
     wanted = calls(("note", {"text": "a"}), ("keyword_search", {"keywords": ["Boso"]}), ("note", {"text": "b"}))
@@ -105,4 +124,5 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     state = agent.invoke(asked())
     assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
     assert len(state["trace"]) == 3
+    assert kinds == [["human", "ai"], ["human", "ai", "tool"]]  # the whole message, and results before this call
     assert_paired(state["messages"])

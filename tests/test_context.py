@@ -60,6 +60,8 @@ def test_the_scope_of_any_parents_context_counts(small_index):
         (result,) = results(parent.invoke(asked(), context=context))
         assert "Boso the Elder was a count" in result.text
         assert "broke the bridges" not in result.text
+    with pytest.raises(InputError, match="scope: Input should be"):
+        parent.invoke(asked(), context={"scope": ["boso"]})
 
 
 def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_index):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, messages_from_dict, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
@@ -128,3 +129,5 @@ def test_a_person_writes_a_question_into_a_thread(small_index, checkpointer):
     agent.update_state(in_thread(), asked("Who was a count of Arles?"), as_node="__start__")
     assert agent.get_state(in_thread()).next == ("agent",)
     assert agent.invoke(None, in_thread())["stop_reason"] == "answered"
+    agent.update_state(in_thread(), {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+    assert agent.get_state(in_thread()).next == ()

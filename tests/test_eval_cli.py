@@ -99,6 +99,7 @@ def test_step_limits_and_efforts_make_a_run_each(arag, folder):
     limits = {"max-steps-1": (1, None), "max-steps-9": (9, None)}
     assert settings == {**limits, "effort-low": (15, "low"), "effort-high": (15, "high")}
     assert record_file(folder / "scale/max-steps-1", "arag").read()["2hop__0"]["stop_reason"] == "max_steps"
+    assert len(server.requests) == len({json.dumps(request, sort_keys=True) for request in server.requests})
 
 
 # --- the index ---
@@ -248,7 +249,8 @@ def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, fol
             assert any("is asked again in 600 s" in line for line in process.stderr)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.endswith("Interrupted.\n")) == (INTERRUPTED, True)
+    assert process.returncode == INTERRUPTED
+    assert "Interrupted.\n" in err  # threads that have not heard of it may say more
 
 
 def test_no_file_of_a_run_holds_a_secret(arag, folder):

@@ -243,6 +243,12 @@ def test_a_question_whose_server_stays_busy_fails_and_the_next_run_asks_it_again
 # --- failures and judges ---
 
 
+def test_an_empty_answer_is_a_failure_and_asked_for_again(small_index, folder):
+    with serve([chat(""), chat("Boso")]) as server:
+        errors = [answer(small_index, server, questions(1), folder, name="direct")["q0"]["error"] for _ in range(2)]
+    assert errors == ["ValueError: the model's reply was empty", None]
+
+
 def test_ten_failures_in_a_row_end_a_run(small_index, folder):
     with serve(lambda *_: Failure(400)) as server:
         with pytest.raises(InputError, match=r"10 questions in a row failed, the last one with: .*400"):

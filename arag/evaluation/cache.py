@@ -20,7 +20,7 @@ from langchain_core.outputs import ChatGeneration
 from platformdirs import user_data_path
 
 from arag.errors import InputError, StorageError, without_credentials
-from arag.models.prices import cost
+from arag.models.prices import cost, format_dollars
 from arag.models.usage import model_call
 
 _TABLES = """
@@ -170,9 +170,8 @@ class CallCache(BaseCache):
                     "its provider reports no tokens"
                 )
             if spent >= self._max_cost:
-                raise BudgetError(
-                    f"--max-cost is reached: ${spent:.2f} are spent. With a higher limit, the next run goes on"
-                )
+                spent_so_far = format_dollars(spent)
+                raise BudgetError(f"--max-cost is reached: {spent_so_far} are spent. With more, the next run goes on")
         self._began[key] = time.perf_counter()
         return None
 

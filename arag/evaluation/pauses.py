@@ -24,6 +24,7 @@ def find_pause(error: BaseException | None, tries: int) -> float | None:
         if headers.get("x-should-retry") == "false":  # as where no credit is left
             return None
         codes = [getattr(each, name, None) for each in (error, response) for name in ("status_code", "code")]
+        codes += [argument.get("code") for argument in error.args if isinstance(argument, dict)]  # of a reply's body
         statuses = {code for code in codes if isinstance(code, int)}
         is_broken = statuses & _BROKEN or _CONNECTION_ERRORS & {kind.__name__ for kind in type(error).__mro__}
         if statuses & _BUSY or (is_broken and tries < _MAX_BROKEN_TRIES):

@@ -59,7 +59,8 @@ def run(
         list[int] | None, typer.Option(min=1, help="A-RAG's steps at most, 15 by default; several make a run for each.")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(help="Begin no call once this many US dollars are spent, by earlier runs as well.")
+        float | None,
+        typer.Option(min=0, help="Begin no call once so many US dollars are spent, by earlier runs as well."),
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -125,8 +126,8 @@ def run(
         gold = [document for question in asked for document in question.gold_documents]
         if gold and not any(map(searched.document, gold)):
             warn(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
+        cache = CallCache(ledger, max_cost=max_cost)  # of all variants, which begin with the same calls
         for place, (steps, _) in variants.items():
-            cache = CallCache(Store(place), ledger, max_cost)
             lab = Lab(
                 searched,
                 models[place].model_copy(update={"cache": cache}),
@@ -142,7 +143,8 @@ def run(
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place))
                 if not as_json:
-                    out.print(styled((each.name, "bold"), f" {_describe(summaries[-1])}"))
+                    variant = f" {place.name}:" if len(variants) > 1 else ""
+                    out.print(styled((each.name, "bold"), f"{variant} {_describe(summaries[-1])}"))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     try:

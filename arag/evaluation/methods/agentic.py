@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from langchain_core.messages import AIMessage
+
 from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.graph.graph import create_arag_agent
+from arag.models.usage import model_call
 from arag.retrieval.paper_tools import ChunkRead
 from arag.retrieval.tools import RetrievalTool
 
@@ -26,7 +29,8 @@ class GraphMethod(Method):
         """Run the graph."""
         state = session.patiently(lambda: prepared.invoke({"messages": [("user", question)]}))
         session.adjustment += stored_seconds(state["messages"])
-        session.calls += state.get("model_calls", [])
+        replies = [m for m in state["messages"] if isinstance(m, AIMessage) and m.usage_metadata]
+        session.calls += state.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
         session.trace += state.get("trace", [])
         session.messages = state["messages"]
         return Answer(state["answer"], stop_reason=state.get("stop_reason") or "answered")

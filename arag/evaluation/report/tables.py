@@ -179,6 +179,8 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
     for measure in [measure for measure in (LLM_ACC, CONTAIN_ACC) if frame[measure.name].notna().any()]:
         for other in by_method.values():
             questions, difference, p = paired(baseline[measure.name], other[measure.name])
+            if not questions:
+                continue
             mean, low, high = (f"{100 * value:+.1f}" for value in difference)
             row = {"Method": other["title"].iloc[0], "Measure": measure.title, "Questions": f"{questions:,}"}
             rows.append({**row, "Difference": f"{mean} [{low}, {high}]", "p": f"{p:.3f}" if p >= 0.001 else "< 0.001"})
@@ -188,7 +190,8 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
 def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
     """Return the tables of several runs (paper, Table 1): methods by dataset and model, their efforts and settings."""
     efforts = {name: means(some, (COST, *EFFORT)) for name, some in frame.groupby("run", sort=False)}
-    settings = {run.name: {**run.describe(), "Folder": str(run.folder)} for run in runs}
+    asked = frame.groupby("run")["question_id"].nunique()
+    settings = {r.name: {"Questions": f"{asked[r.name]:,}", **r.describe(), "Folder": str(r.folder)} for r in runs}
     return [
         Table("Accuracy", _accuracy(runs, frame), [INTERVALS]),
         Table("Cost and effort of a question", pd.concat(efforts, names=["Run"]).reset_index("Method").fillna(NONE)),

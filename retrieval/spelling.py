@@ -26,7 +26,8 @@ _MIN_SIMILARITY = 75.0  # rapidfuzz ratio, 0 to 100
 _MIN_SPLIT_CHARACTERS = 2
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
 _MIN_COMMON_CHUNKS = 3  # in a small corpus
-_JOINTS = (" ", "-", " - ")
+_JOINTS = (" ", "-", " - ", ",", ".")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _GAP = r"[\W_]{1,3}"
 
 
@@ -95,6 +96,11 @@ def _respell(parts: Sequence[str], view: View) -> Iterator[str]:
         (word,) = parts
         least = _MIN_SPLIT_CHARACTERS
         sequences += [[word[:cut], word[cut:]] for cut in range(least, len(word) - least + 1)]
+    # A number with its thousands set apart: 12500 is 12,500, and the other way round.
+    grouped = [piece for part in parts for piece in _split_thousands(part)]
+    sequences += [grouped] if len(grouped) > len(parts) else []
+    if len(parts) > 2 and all(map(str.isdecimal, parts)):
+        sequences += [["".join(parts[:-1]), parts[-1]], ["".join(parts)]]
     spelled = view.words_spelled({plain(part) for sequence in sequences for part in sequence})
     known = [sequence for sequence in sequences if spelled.keys() >= set(map(plain, sequence)) or sequence is parts]
     others = {word for sequence in known for part in sequence for word in spelled.get(plain(part), ())}
@@ -104,6 +110,12 @@ def _respell(parts: Sequence[str], view: View) -> Iterator[str]:
         spellings = [dict.fromkeys([part, *spelled.get(plain(part), ())]) for part in sequence]
         choices += _choose([[word for word in some if word in present] for some in spellings])
     return _join(choices, view)
+
+
+def _split_thousands(part: str) -> list[str]:
+    """Return the groups of three digits of a number; of a year and of all else, the part itself."""
+    is_number = part.isdecimal() and not _YEAR.fullmatch(part)
+    return re.findall(r"\d{1,3}(?=(?:\d{3})*$)", part) if is_number else [part]
 
 
 def _choose(spellings: Sequence[Iterable[str]]) -> Iterator[tuple[str, ...]]:

@@ -26,6 +26,9 @@ def closest(results):
         ({"a": 'The album (Orlath) by "Joss" Tamsin.'}, "Joss Tamsin", ('Joss" Tamsin', 1)),
         ({"a": "Здесь жил Чайковский."}, "Чайковскии", ("Чайковский", 1)),
         ({"a": "编号为BH-07的机车。"}, "ＢＨ－０７", ("BH-07", 1)),
+        ({"a": "It cost $5,000."}, "5000", ("5,000", 1)),
+        ({"a": "And 45'321.99 in all."}, "45321.99", ("45'321.99", 1)),
+        ({"a": "In all 1234567.5 tons."}, "1,234,567.5", ("1234567.5", 1)),
     ],
 )
 def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keyword, term):

@@ -40,12 +40,14 @@ from arag.graph.state import (
     StopReason,
     as_sent,
     count_context_tokens,
+    drop_orphans,
     find_run,
     kind_of_reply,
     repair_reply,
     split_turn,
     union,
 )
+from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_held
@@ -239,15 +241,15 @@ class _Loop:
         return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
 
     def call_tools(self, state: State, results: list[Any]) -> Calls:
-        """Return the tools, and each call, with the turn so far for tools that ask for it."""
-        turn = split_turn(state["messages"])[1]
+        """Return the tools, and each call, with the turn for tools that ask for it; the call's message is the last."""
+        *before, message = drop_orphans(split_turn(state["messages"])[1])
         inputs = (
             ToolCallWithContext(
                 tool_call=call,
                 __type="tool_call_with_context",
-                state={**state, "messages": [*turn, *_messages(results)]},
+                state={**state, "messages": [*before, *_messages(results), message]},
             )
-            for call in cast("AIMessage", turn[-1]).tool_calls
+            for call in cast("AIMessage", message).tool_calls
         )
         return self._resources().tools, inputs
 
@@ -271,7 +273,7 @@ class _Loop:
         room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
         results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
         evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
-        question = forced_question(turn[0].text, evidence)
+        question = forced_question(mend_characters(turn[0].text), evidence)
         return resources.model, [[*head, HumanMessage(question)]]
 
     def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:

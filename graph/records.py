@@ -22,10 +22,13 @@ def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
 
 
 def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return those of them that the index has with the same text: another index may have their ids, too."""
-    digests = {i: digest for artifact in find_artifacts(messages) for i, digest in artifact["digests"].items()}
-    known = find_digests(index, digests)
-    return [i for i in find_shown_chunks(messages) if i not in digests or digests[i] == known[i]]
+    """Return those of them that the index has with the text that was shown: another index may have their ids, too."""
+    results: list[tuple[list[str], dict[str, str]]] = [
+        (find_shown_chunks([m]), next(find_artifacts([m]), {"digests": {}})["digests"]) for m in messages
+    ]
+    known = find_digests(index, {chunk_id for _, digests in results for chunk_id in digests})
+    seen = (i for shown, digests in results for i in shown if i not in digests or digests[i] == known[i])
+    return union(None, seen)
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:

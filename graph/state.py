@@ -157,25 +157,34 @@ def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     return list(turn[first:])
 
 
+def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return a turn without results whose calls do not stand before them, which providers refuse."""
+    asked: set[str | None] = set()
+    kept: list[AnyMessage] = []
+    for message in turn:
+        if isinstance(message, AIMessage):
+            asked |= {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
+        if not isinstance(message, ToolMessage) or message.tool_call_id in asked:
+            kept.append(message)
+    return kept
+
+
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff, and results without
-    their calls. What people type may have half a surrogate pair.
+    Other agents of a larger graph may leave calls without one, such as those beside a handoff. What people type may
+    have half a surrogate pair.
     """
+    turn = drop_orphans(turn)
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
-    asked: set[str | None] = set()
     sent: list[AnyMessage] = []
     for message in turn:
-        if isinstance(message, ToolMessage) and message.tool_call_id not in asked:
-            continue
         if isinstance(message, HumanMessage) and isinstance(message.content, str):
             message = message.model_copy(update={"content": mend_characters(message.content)})  # noqa: PLW2901
         sent.append(message)
         if isinstance(message, AIMessage) and kind_of_reply(message) == "calls":
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
             calls = [*message.tool_calls, *emptied]
-            asked |= {call["id"] for call in calls}
             sent[-1] = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
             missing = [call["id"] or "" for call in calls if call["id"] not in answered]
             sent += [ToolMessage("No result.", tool_call_id=call_id, status="error") for call_id in missing]

@@ -27,6 +27,7 @@ _MIN_SPLIT_CHARACTERS = 2
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
 _MIN_COMMON_CHUNKS = 3  # in a small corpus
 _JOINTS = (" ", "-", " - ", ",", ".")
+_NUMBER_END = r"(?!\d)(?![\W_]\d{3}(?!\d))"  # else 5,000 would be in 5,000,000
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _GAP = r"[\W_]{1,3}"
 
@@ -130,7 +131,8 @@ def _join(choices: Sequence[tuple[str, ...]], view: View) -> Iterator[str]:
     """
     several = [choice for choice in choices if len(choice) > 1]
     for choice, chunks in zip(several, view.chunks_holding(several, _CHUNKS_LOOKED_AT), strict=True):
-        pattern = re.compile(rf"(?<!\w){_GAP.join(map(re.escape, choice))}")
+        end = _NUMBER_END if all(map(str.isdecimal, choice)) else ""
+        pattern = re.compile(rf"(?<!\w){_GAP.join(map(re.escape, choice))}{end}")
         for chunk in chunks.values():
             yield from pattern.findall(searchable(chunk.text))
         if len(chunks) == _CHUNKS_LOOKED_AT:

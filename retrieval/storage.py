@@ -518,7 +518,7 @@ def _is_whole(chunk: Chunk, embedded: list[int] | None) -> bool:
 
 
 def _is_object(text: str) -> bool:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         return isinstance(json.loads(text), dict)
     return False
 

@@ -124,5 +124,5 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     state = agent.invoke(asked())
     assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
     assert len(state["trace"]) == 3
-    assert kinds == [["human", "ai"], ["human", "ai", "tool"]]  # the whole message, and results before this call
+    assert kinds == [["human", "ai"], ["human", "tool", "ai"]]  # the message with the call is the last one
     assert_paired(state["messages"])

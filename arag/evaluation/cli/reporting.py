@@ -68,9 +68,7 @@ def failures(
             wrong += find_failures(name, plan.methods[name].iterative, list(records.values()), searched)
         for failure in wrong:
             if row := known.get((failure.method, failure.record["question_id"])):
-                is_corrected = row.get("decided_by") == "record" and row["cause"] != failure.cause
-                decision = ("person", "") if is_corrected else (row.get("decided_by") or "", row.get("why") or "")
-                failure.decide(row["cause"], *decision)
+                failure.decide(row["cause"], row.get("decided_by") or "", row.get("why") or "")
         if judge is not None:
             store = Store(folder)
             model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})

@@ -90,7 +90,7 @@ class Context(BaseModel):
     def merge(self, context: object) -> Context:
         """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
         if not isinstance(context, Context):
-            # Ignoring the scope in a context of another type would show what it hides: what is none is an error.
+            # Ignoring the scope in a context of another type would show what it hides; a wrong one is an error.
             scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
             context = Context(scope=scope)
         changed = context.model_fields_set & Context.model_fields.keys()

@@ -23,11 +23,15 @@ from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index
+from arag.retrieval.text import fold
 from arag.retrieval.tools import make_tools
 from arag.terminal import err
+from arag.text.marks import mark, without_marks
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+
+    from arag.graph.state import Citation
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -107,15 +111,18 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
         with naming_failures("the model"):
             state = await agent.ainvoke({"messages": [HumanMessage(mend_characters(question))]})
         forced = "" if state["stop_reason"] == "answered" else f"\n\nThe answer was forced: {state['stop_reason']}."
-        sources = [
-            f"\n[{citation['chunk_id']}] {citation['document']['title'] if citation['document'] else ''}"
-            + ("" if citation["seen"] else " (not seen in this run)")
-            for citation in state["citations"]
-        ]
-        return "".join([state["answer"], forced, "\n\nSources:" if sources else "", *sources])
+        sources = [_write_source(citation) for citation in state["citations"]] or ["none"]
+        # The last line "Sources:" is ours, whatever the answer quotes.
+        return "\n".join([f"{state['answer']}{forced}\n", "Sources:", *sources])
 
     ask.handle_validation_error = "The question is missing: give it as a string."
     return ask
+
+
+def _write_source(citation: Citation) -> str:
+    title = citation["document"]["title"] if citation["document"] else ""
+    note = "" if citation["seen"] else " (not seen in this run)"
+    return f"{mark(citation['chunk_id'])} {without_marks(fold(title))}{note}"
 
 
 def serve_mcp(

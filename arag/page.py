@@ -153,13 +153,11 @@ _MARKDOWN.validateLink = is_web_address  # type: ignore[method-assign, assignmen
 
 def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     """Render an answer's Markdown, with links in place of its citations; HTML in it is shown as text."""
-    answer = re.sub("[\ue000\ue001]", "", answer)
-    numbers = {source["chunk_id"]: number for number, source in enumerate(sources, 1)}
-    if numbers:
-        ids = "|".join(map(re.escape, sorted(numbers, key=len, reverse=True)))
-        cited = rf"\[({ids})\]|(?<![\w/.-])({ids})(?!\d|:\d)"
-        # Marks stand for citations while the Markdown is rendered.
-        answer = re.sub(cited, lambda match: f"\ue000{numbers[match[1] or match[2]]}\ue001", answer)
+    answer = re.sub("[\ue000\ue001]", "\ufffd", answer)
+    cited = [(span, number) for number, source in enumerate(sources, 1) for span in source["spans"]]
+    # Marks stand for citations while the Markdown is rendered.
+    for span, number in sorted(cited, key=lambda entry: entry[0]["start"], reverse=True):
+        answer = f"{answer[: span['start']]}\ue000{number}\ue001{answer[span['end'] :]}"
     html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
 
     links = {

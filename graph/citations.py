@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import fsum, sqrt
 
-from arag.graph.state import Citation, CitedDocument, Quote
+from arag.graph.state import Citation, CitedDocument, Quote, Span
 from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
 from arag.retrieval.text import fold, is_title, plain
 from arag.retrieval.types import Chunk
+from arag.text.marks import quote_id
 
 # Most ids: a name without spaces, commas and brackets, and a number.
 _ID = re.compile(r"[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+(?!\d|:\d)")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
-_SEPARATORS = re.compile(r"[,;，；、]")
+_PART = re.compile(r"[^,;，；、]+")  # of what stands in brackets
+_NUMBERED = re.compile(r"(.+)(:\d+)", re.DOTALL)
+_LIKE_A_MARK = re.compile(r"[\[【(（][^\[\]【】()（）]{1,400}:\s?\d")
+_FILLER = "\ue000"  # stands for a character of an unusual id
+_SQUEEZED = re.compile(r"[\w()]+")
+_ROUND = str.maketrans("[]［］【】（）", "()()()()")
+_BESIDE = 12  # characters beside a mark that show that it is quoted
+_MIN_BESIDE = 6
 _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
 _WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
@@ -58,8 +67,11 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     """
     seen, read = set(seen), set(read)
     claims = list(_find_claims(answer, index, seen))
-    ids = list(dict.fromkeys(chunk_id for _, chunk_ids in claims for chunk_id in chunk_ids))
-    chunks = dict(zip(ids, index.mget(ids), strict=True))
+    spans: dict[str, list[Span]] = {}
+    for claim in claims:
+        for chunk_id, span in claim.cited:
+            spans.setdefault(chunk_id, []).append(span)
+    chunks = dict(zip(spans, index.mget(list(spans)), strict=True))
     shown = {chunk_id: chunk for chunk_id, chunk in chunks.items() if chunk is not None and chunk_id in seen}
     quotes = _choose_quotes(claims, shown)
     return [
@@ -70,37 +82,110 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             pages=list(chunk.pages) if chunk and chunk.pages else None,
             document=_describe(chunk, index) if chunk else None,
             quotes=[_quote(shown[chunk_id], place) for place in sorted(quotes.get(chunk_id, ()))],
+            spans=spans[chunk_id],
         )
         for chunk_id, chunk in chunks.items()
     ]
 
 
-def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield what an answer says before each citation, and the ids that it cites; at last, what it says after all."""
-    # Ids that were shown may also have spaces, commas and brackets: short ones stand for them here.
-    unusual = sorted((i for i in seen if re.search(r":\d+$", i) and not _ID.fullmatch(i)), key=len, reverse=True)
-    short = {chunk_id: f"\ue000{number}:0" for number, chunk_id in enumerate(unusual)}
-    if short:  # all in one pass: there may be thousands
-        shown = rf"(?<!\w)(?:{'|'.join(map(re.escape, short))})(?!\d|:\d)"
-        answer = re.sub(shown, lambda match: short[match[0]], answer)
-    long = {name: chunk_id for chunk_id, name in short.items()}
+@dataclass(frozen=True)
+class _Claim:
+    """What an answer says before brackets, and the chunks that these cite, each with its place in the answer."""
+
+    text: str
+    cited: Sequence[tuple[str, Span]] = ()
+
+
+def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[_Claim]:
+    """Yield the claims of an answer; the last one is what it says after all citations, and cites nothing."""
+    masked, unusual = _mask_unusual_ids(answer, seen)
+    found = [(match, list(_find_names(match, unusual, index))) for match in _BRACKETS.finditer(masked)]
+    quotable = _read_quotable(index, seen, {name for _, names in found for name, _ in names})
     at = 0
-    for match in _BRACKETS.finditer(answer):
-        square, corner, round_ = match.groups()
-        parts = [part.strip() for part in _SEPARATORS.split(square or corner or round_)]
-        # Ids of ready-made chunks have any form.
-        names = [name for part in parts for name in ([part] if part and index.get(part) else _ID.findall(part))]
-        ids = [long.get(name, name) for name in names]
-        cited = [i for i in ids if i in seen or (not round_ and _may_be_cited(i, index))]
-        if cited:
-            yield answer[at : match.start()], cited
+    for match, names in found:
+        is_round = match.lastindex == 3
+        cited = [(name, span) for name, span in names if name in seen or (not is_round and _may_be_cited(name, index))]
+        if cited and not _is_quoted(answer, *match.span(), quotable):
+            yield _Claim(answer[at : match.start()], cited)
             at = match.end()
-    yield answer[at:], []
+    yield _Claim(answer[at:])
+
+
+def _mask_unusual_ids(answer: str, seen: Collection[str]) -> tuple[str, dict[int, str]]:
+    """Replace ids that were shown and have spaces, commas or brackets by others, as long, that `_ID` matches.
+
+    Returns:
+        The answer, and by their places in it the ids that were replaced.
+    """
+    forms: dict[str, str] = {}
+    for chunk_id in seen:
+        if _NUMBERED.fullmatch(chunk_id) and not _ID.fullmatch(chunk_id):
+            forms |= {chunk_id: chunk_id, quote_id(chunk_id)[1:-1]: chunk_id}
+    if not forms:
+        return answer, {}
+    unusual: dict[int, str] = {}
+
+    def mask(match: re.Match[str]) -> str:
+        unusual[match.start()] = forms[match[0]]
+        head, _, number = match[0].rpartition(":")
+        return f"{_FILLER * len(head)}:{number}"
+
+    longest_first = sorted(forms, key=len, reverse=True)
+    shown = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\d|:\d)"  # one pass: there may be thousands
+    return re.sub(shown, mask, answer), unusual
+
+
+def _find_names(brackets: re.Match[str], unusual: Mapping[int, str], index: Index) -> Iterator[tuple[str, Span]]:
+    """Yield what may be ids of chunks in brackets of a masked answer, with their places in it."""
+    answer = brackets.string
+    inside = brackets.span(brackets.lastindex or 0)
+    for part in _PART.finditer(answer, *inside):
+        name = part[0].strip()
+        if name and index.get(name):  # ids of ready-made chunks have any form
+            start = answer.index(name, part.start())
+            found = [(name, start, start + len(name))]
+        else:
+            matches = _ID.finditer(answer, *part.span())
+            found = [(unusual.get(match.start(), match[0]), match.start(), match.end()) for match in matches]
+        for chunk_id, start, end in found:
+            is_alone = answer[start:end] == answer[slice(*inside)].strip()
+            yield chunk_id, Span(start=brackets.start(), end=brackets.end()) if is_alone else Span(start=start, end=end)
 
 
 def _may_be_cited(name: str, index: Index) -> bool:
     """Return whether what looks like an id is of a chunk that exists or was made up: no time, verse or ratio."""
     return bool(_LIKE_A_FILE.search(name) or index.get(name) or index.document(name.rpartition(":")[0]))
+
+
+# --- marks in what an answer quotes ---
+
+
+def _read_quotable(index: Index, seen: Collection[str], names: Collection[str]) -> list[str]:
+    """Return, for comparison, the texts of chunks that were shown and that have what looks like a mark in them."""
+    irregular = [name for name in names if not _ID.fullmatch(name)]
+    texts = [f"{chunk.title}\n{chunk.text}" for chunk in index.mget(list(seen)) if chunk is not None]
+    return [_squeeze(t) for t in texts if _LIKE_A_MARK.search(t) or any(name in t for name in irregular)]
+
+
+def _is_quoted(answer: str, start: int, end: int, texts: Sequence[str]) -> bool:
+    """Return whether brackets in an answer, together with the text before or behind them, are from a chunk.
+
+    A document may contain what looks like a citation of another one. Where an answer quotes it, it cites nothing.
+    """
+    if not texts:
+        return False
+    brackets = _squeeze(answer[start:end])
+    before = _squeeze(answer[max(0, start - 8 * _BESIDE) : start])[-_BESIDE:]
+    behind = _squeeze(answer[end : end + 8 * _BESIDE])[:_BESIDE]
+    quotations = [before + brackets] if len(before) >= _MIN_BESIDE else []
+    if len(behind) >= _MIN_BESIDE:
+        quotations.append(brackets + behind)
+    return any(quotation in text for text in texts for quotation in quotations)
+
+
+def _squeeze(text: str) -> str:
+    """Return the letters, digits and brackets of a text, in lower case, with all brackets round."""
+    return "".join(_SQUEEZED.findall(text.translate(_ROUND))).lower()
 
 
 def is_web_address(text: str) -> bool:
@@ -137,7 +222,7 @@ def _quote(chunk: Chunk, place: int) -> Quote:
     return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(place))
 
 
-def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
+def _choose_quotes(claims: Sequence[_Claim], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
     """Return the positions of the sentences that bear what an answer says, by chunk id.
 
     Citations side by side share a claim. A list of sources without words of its own stands for the whole answer. A
@@ -146,16 +231,16 @@ def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str,
     sentences = {chunk_id: _sentence_words(chunk) for chunk_id, chunk in chunks.items()}
     titles = {chunk_id: _words(chunk.title) for chunk_id, chunk in chunks.items()}
     known = set().union(*titles.values(), *(words for each in sentences.values() for words in each.values()))
-    whole = "".join(text for text, _ in claims)
+    whole = "".join(claim.text for claim in claims)
     chosen: dict[str, set[int]] = {}
     done: set[tuple[str, str]] = set()  # some models repeat themselves without end
-    claim = ""
-    for text, cited in claims:
-        claim = text if _words(text) else claim or whole
-        new = {(claim, chunk_id) for chunk_id in chunks.keys() & cited} - done
+    text = ""
+    for claim in claims:
+        text = claim.text if _words(claim.text) else text or whole
+        new = {(text, chunk_id) for chunk_id, _ in claim.cited if chunk_id in chunks} - done
         done |= new
-        for _, chunk_id in new if new and known.issuperset(_YEAR.findall(claim)) else ():
-            place = _choose_sentence(claim, sentences[chunk_id], titles[chunk_id])
+        for _, chunk_id in new if new and known.issuperset(_YEAR.findall(text)) else ():
+            place = _choose_sentence(text, sentences[chunk_id], titles[chunk_id])
             if place is not None:
                 chosen.setdefault(chunk_id, set()).add(place)
     return chosen

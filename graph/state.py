@@ -25,6 +25,13 @@ MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
 
 
+class Span(TypedDict):
+    """A part of the answer: `answer[start:end]`."""
+
+    start: int
+    end: int
+
+
 class Quote(TypedDict):
     """A sentence of a cited chunk that bears what the answer says: `text[start:end]` of the chunk."""
 
@@ -61,6 +68,8 @@ class Citation(TypedDict):
     """The chunk's document; None if the index has no such chunk."""
     quotes: list[Quote]
     """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
+    spans: list[Span]
+    """Where the answer names the chunk, with its brackets if nothing else is in them."""
 
 
 class ToolRecord(TypedDict):

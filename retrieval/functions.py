@@ -16,8 +16,9 @@ from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic
-from arag.retrieval.text import is_latin
+from arag.retrieval.text import fold, is_latin
 from arag.retrieval.types import Chunk, Excerpt, KeywordResults, ReadResults, SemanticResults
+from arag.text.marks import list_marks, without_marks
 
 MAX_QUERIES = 10  # of one call
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
@@ -72,7 +73,7 @@ def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: i
             held = held.add(shown.hits)
             parts.append(shown)
             text = render_semantic(shown)
-        texts.append(f"{query}: {text}" if several else text)
+        texts.append(f"{without_marks(fold(query))}: {text}" if several else text)
     return _list_hits(index, SemanticResults("; ".join(queries), ()), parts, "\n\n".join(texts))
 
 
@@ -101,8 +102,8 @@ def _limit(index: Index, within: str) -> Index:
     if len(documents) > _MAX_DOCUMENTS:
         raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
     if not documents:
-        closest = ", ".join(chunk_id for ids in index.read([within]).unknown.values() for chunk_id in ids)
-        example = f"Chunk ids look like: {closest}." if closest else "The index is empty."
+        closest = [chunk_id for ids in index.read([within]).unknown.values() for chunk_id in ids]
+        example = f"Chunk ids look like {list_marks(closest)}." if closest else "The index is empty."
         raise InputError(f"No document has {within!r} in its title or id. {example}")
     return index.limited_to(documents)
 

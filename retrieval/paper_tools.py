@@ -17,10 +17,10 @@ from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.functions import NO_CHUNK_ID, Retrieved, show_chunks
 from arag.retrieval.present import Held
-from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.tools import Keywords, RetrievalArguments, RetrievalTool, Texts
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
+from arag.text.marks import mark, without_marks
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
@@ -108,7 +108,10 @@ def _show_sentences(
         if chunk := chunks.get(hit.chunk_id):  # else a writer has removed it meanwhile
             sentences = [fold(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]
             texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
-    blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
+    blocks = [
+        f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{without_marks(texts.get(hit.chunk_id, ''))}"
+        for hit in results.hits
+    ]
     text = "\n\n".join(blocks) or "No chunk was found."
     return tool.show(Retrieved(text, ids, asdict(results), evidence=["\n".join(texts.values())]), held)
 

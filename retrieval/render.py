@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, count, fold, is_title, name_words, without_title, words
+from arag.retrieval.text import CUT, count, fold, is_title, name_words, shorten, without_title, words
 from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
+from arag.text.marks import list_marks, mark, without_marks
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
-_HARMLESS_BRACKETS = re.compile(r"\[(?![^\[\]]*:\d)[^\[\]]*\]")  # in an id or title: they cannot pass for a chunk's id
-_ROUND = str.maketrans("[]", "()")
+_MAX_ID_CHARACTERS = 200  # of an unknown id that is repeated
 
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
@@ -43,9 +42,9 @@ def _join(head: str, shown: Shown) -> str:
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
         block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(hit, named)}".rstrip()
         same = shown.same.get(hit.chunk_id)
-        blocks.append(f"{block}\n(the same text: {_list(same)})" if same else block)
+        blocks.append(f"{block}\n(the same text: {list_marks(same)})" if same else block)
     if shown.above:
-        blocks.append(f"Shown above: {_list(shown.above)}")
+        blocks.append(f"Shown above: {list_marks(shown.above)}")
     if shown.brief:
         brief = [f"{mark(hit.chunk_id)} {_write_hit(hit, named)}" for hit in shown.brief]
         blocks.append("\n".join(["In brief:", *brief]))
@@ -60,7 +59,7 @@ def _write_hit(hit: Hit, named: set[str]) -> str:
     has_heading = any(sentence.under for sentence in excerpt.sentences)
     is_said = hit.document_id in named or (has_heading and {*name_words(excerpt.title)} <= {*name_words(hit.chunk_id)})
     named.add(hit.document_id)
-    return _write(excerpt, titled=not is_said)
+    return without_marks(_write(excerpt, titled=not is_said))
 
 
 def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt]) -> str:
@@ -72,37 +71,23 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
             blocks.append(f"{mark(chunk.id)} Shown in full above.")
         elif chunk.id not in excerpts:
             part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
-            place = ", ".join(filter(None, [_write_name(chunk.title), part, name_pages(chunk.pages)]))
+            place = ", ".join(filter(None, [without_marks(fold(chunk.title)), part, name_pages(chunk.pages)]))
             head = f"{mark(chunk.id)} {place}".strip()
-            blocks.append(f"{head}\n{without_title(chunk.text, chunk.title)}")
+            blocks.append(f"{head}\n{without_marks(without_title(chunk.text, chunk.title))}")
         elif excerpts[chunk.id].sentences:
-            blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
+            blocks.append(f"{mark(chunk.id)} {without_marks(_write(excerpts[chunk.id]))}")
         else:
             left_out.append(chunk.id)
     if left_out:
-        blocks.append(f"{_list(left_out)}: {_LEFT_OUT}")
+        blocks.append(f"{list_marks(left_out)}: {_LEFT_OUT}")
     for number, (chunk_id, closest) in enumerate(results.unknown.items()):
-        block = f"[{chunk_id}] There is no chunk with this id."
+        block = f"{mark(shorten(chunk_id, _MAX_ID_CHARACTERS))} There is no chunk with this id."
         if closest:
-            block += f" Ids look like {_list(closest)}; search results give them."
+            block += f" Ids look like {list_marks(closest)}; search results give them."
         elif number == 0:  # the later ones have no examples in any case
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)
-
-
-def mark(chunk_id: str) -> str:
-    """Return a chunk's id in square brackets; in quotes, too, if a part of it could pass for another chunk's mark."""
-    return f"[{json.dumps(chunk_id, ensure_ascii=False) if _is_misleading(chunk_id) else chunk_id}]"
-
-
-def _write_name(title: str) -> str:
-    """Return a title on one line, with round brackets if a part of it could pass for a chunk's mark."""
-    return fold(title).translate(_ROUND) if _is_misleading(title) else title
-
-
-def _is_misleading(text: str) -> bool:
-    return re.search(r"[\[\]\r\n]", _HARMLESS_BRACKETS.sub("", text)) is not None
 
 
 def name_pages(pages: Sequence[int] | None) -> str:
@@ -113,33 +98,31 @@ def name_pages(pages: Sequence[int] | None) -> str:
 
 
 def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
+    keyword = without_marks(report.keyword)
     apart = [hit.chunk_id for hit in hits if report.keyword in hit.apart]
     named = [hit.chunk_id for hit in hits if report.keyword in hit.named]
     if apart:
-        return f"{report.keyword}: only apart, in {_list(apart)}"
+        return f"{keyword}: only apart, in {list_marks(apart)}"
     if named and not report.chunks:
-        return f"{report.keyword}: only in the name of {_list(named)}"
+        return f"{keyword}: only in the name of {list_marks(named)}"
     number = count(report.chunks, "chunk") if report.chunks else "none"
-    notes = [f"and in the name of {_list(named)}"] if named else []
+    notes = [f"and in the name of {list_marks(named)}"] if named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
+        spelled = without_marks(report.searched_as)
         found = count(next(term.chunks for term in report.closest if term.text == report.searched_as), "chunk")
-        notes.append(f"and {found} as {report.searched_as}" if report.chunks else found)
-        number = number if report.chunks else f"spelled {report.searched_as}"
+        notes.append(f"and {found} as {spelled}" if report.chunks else found)
+        number = number if report.chunks else f"spelled {spelled}"
     elif terms := [term for term in report.closest if _is_worth_naming(term, report.keyword)]:
-        names = ", ".join(f"{term.text} ({count(term.chunks, 'chunk')})" for term in terms)
+        names = ", ".join(f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in terms)
         notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
-    return f"{report.keyword}: {number}" + (f" ({'; '.join(notes)})" if notes else "")
+    return f"{keyword}: {number}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _is_worth_naming(term: Term, keyword: str) -> bool:
     is_name = term.text[:1].isupper() and len(words(term.text)) == len(words(keyword))  # and no part of the keyword
     return term.respelled or is_name or term.chunks <= _MAX_TERM_CHUNKS
-
-
-def _list(chunk_ids: Sequence[str]) -> str:
-    return ", ".join(map(mark, chunk_ids))
 
 
 def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
@@ -149,12 +132,12 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
     """
     sentences = excerpt.sentences
     lines: list[str] = []
-    title = _write_name(excerpt.title) if titled else ""
+    title = fold(excerpt.title) if titled else ""
     heading, is_line = "", False
     above: tuple[str, ...] = ()
     for place, sentence in enumerate(sentences):
         is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
-        heading = _write_name(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
+        heading = fold(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
         above = sentence.under
         named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
         if any(is_title(sentence.text, name) for name in named):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
@@ -165,6 +167,9 @@ def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
 def _strip(chunk_id: str) -> Iterator[str]:
     """Yield an id as it is, then with less and less around it, at last with nothing that an id may stand in."""
     yield chunk_id
+    with suppress(ValueError):  # a mark has unusual ids as JSON strings
+        if isinstance(name := json.loads(chunk_id.strip().removeprefix("[").removesuffix("]")), str):
+            yield name
     inner = chunk_id
     for _ in range(_MAX_AROUND_ID):
         inner = inner.lstrip().rstrip(_BEHIND_IDS)

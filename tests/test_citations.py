@@ -43,10 +43,11 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
         "pages": None,
         "document": {"id": "guide.md", "title": "Guide", "url": "", "author": "", "date": ""},
         "quotes": [{"start": 7, "end": 38, "text": "The guide tells of the harbour."}],
+        "spans": [{"start": 12, "end": 24}],
     }
     assert (unread["chunk_id"], unread["seen"], unread["read"]) == ("notes.md:0", True, False)
     assert (unseen["document"]["id"], unseen["seen"], unseen["quotes"]) == ("论文 一", False, [])
-    nothing = {"pages": None, "document": None, "quotes": []}
+    nothing = {"pages": None, "document": None, "quotes": [], "spans": [{"start": 72, "end": 84}]}
     assert made_up == {"chunk_id": "atlas.md:3", "seen": False, "read": False, **nothing}
 
 
@@ -123,7 +124,7 @@ def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_
         assert text.count("[a.md:0]") == 2  # the second one in quotes
     assert "[a.md:0:0] One" in read.invoke({"chunk_ids": ["a.md:0:0"]})
     assert "Three [draft]" in read.invoke({"chunk_ids": ["x] Leave: Staff have 98 days. [a.md:0"]})
-    assert "Four) (a.md:0) <x>" in read.invoke({"chunk_ids": ["b.md:0"]})
+    assert "Four] (a.md:0) <x>" in read.invoke({"chunk_ids": ["b.md:0"]})
 
 
 def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_index):

@@ -19,7 +19,7 @@ from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
 from arag.retrieval.render import name_pages
-from arag.retrieval.text import count, shorten
+from arag.retrieval.text import count, fold, shorten
 from arag.terminal import out, styled
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
@@ -143,12 +143,11 @@ def _show_result(result: ToolMessage) -> None:
 
 
 def _show_sources(state: State) -> None:
-    if state["citations"]:
-        out.print()
-        out.print("Sources", style="bold")
+    out.print()
+    out.print("Sources" if state["citations"] else "Sources: none", style="bold")
     for citation in state["citations"]:
         document = citation["document"]
-        about = filter(None, [document and document["title"], name_pages(citation["pages"])])
+        about = filter(None, [document and fold(document["title"]), name_pages(citation["pages"])])
         note = "" if citation["seen"] else " (not seen in this run)"
         out.print(styled(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red")))
         if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):

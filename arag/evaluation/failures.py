@@ -23,6 +23,7 @@ from arag.evaluation.scores import share
 from arag.files import written_whole
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.retrieval.index import Index
+from arag.text.marks import with_mark
 
 FAILURES_FILE = "failures.csv"
 DEEPER = 100  # chunks to search for a passage that was not among the top k
@@ -194,7 +195,7 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
     gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:
-        data = as_data("chunk", f"[{chunk.id}]\n{chunk.text}")
+        data = as_data("chunk", with_mark(chunk.id, chunk.text))
         yield f"With gold:\n{data}" if gold & find_sources(index, [chunk.id]) else data
 
 

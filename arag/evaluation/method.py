@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, starmap
 from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
@@ -36,6 +36,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_batch
 from arag.retrieval.tools import Presentation
 from arag.retrieval.types import Chunk, Hit
+from arag.text.marks import mark, with_mark
 
 MAX_ATTEMPTS = 3
 _LONG_PAUSE_SECONDS = 10.0  # it is announced
@@ -357,9 +358,9 @@ class Session:
         A chunk that is there twice is shown once.
         """
         texts = {chunk.id: chunk.text for chunk in chunks}
-        passages = "\n\n".join(f"[{chunk_id}]\n{text}" for chunk_id, text in texts.items())
+        passages = "\n\n".join(starmap(with_mark, texts.items()))
         reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
-        return Answer(read_answer(reply), [chunk_id for chunk_id in texts if f"[{chunk_id}]" in reply])
+        return Answer(read_answer(reply), [chunk_id for chunk_id in texts if mark(chunk_id) in reply])
 
 
 @contextmanager

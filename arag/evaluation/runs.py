@@ -27,6 +27,7 @@ from arag.graph.state import Citation, ToolRecord
 from arag.models.prices import cost
 from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.index import Index
+from arag.text.marks import mark
 
 MAX_FAILURES = 10  # questions in a row
 
@@ -223,7 +224,7 @@ def make_record(
     text, answers, index = answer.text.strip(), [question.answer, *question.aliases], session.lab.index
     seen = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["chunk_ids"]))
     read = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["new_chunks"]))
-    citations = parse_citations(" ".join([text, *(f"[{chunk_id}]" for chunk_id in answer.cited)]), index, seen, read)
+    citations = parse_citations(" ".join([text, *map(mark, answer.cited)]), index, seen, read)
     gold: list[Source] = [*(question.gold_pages or question.gold_documents)]
     messages: list[AnyMessage] = session.messages or [HumanMessage(question.text), *([AIMessage(text)] if text else [])]
     return Record(

@@ -23,6 +23,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.words import content_words, find_names, list_words, stem
+from arag.text.marks import mark, read_results, without_marks
 
 _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
@@ -31,9 +32,9 @@ _LINK_BONUS = 1.2  # words that a name counts for that an earlier quote has brou
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-# What `arag.graph.prompts` writes, and how chunks begin in it and in what `chunk_read` returns.
+# What `arag.graph.prompts` writes, and what stands behind the mark of a chunk.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
-_BLOCK = re.compile(r"^\[([^\]\n]+)\](?: \(-?\d\.\d\d\))?(?: (.*)|$)((?:\n(?!\[[^\]\n]+\](?: |$)).*)*)", re.MULTILINE)
+_SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
@@ -97,7 +98,7 @@ class _Notes:
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
-        text = " ".join(text.split())
+        text = without_marks(" ".join(text.split()))
         if text and not text.startswith("#") and text != title:
             known = self.sentences.get((chunk_id, text))
             if known is None or known.similarity < similarity:
@@ -105,8 +106,9 @@ class _Notes:
 
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts as the tools write them."""
-        for chunk_id, head, body in _BLOCK.findall(text):
-            title, _, excerpt = head.partition(": ")
+        for chunk_id, shown in read_results(text):
+            head, _, body = _SIMILARITY.sub("", shown).partition("\n")
+            title, _, excerpt = head.strip().partition(": ")
             for sentence in _SENTENCE_END.split(_LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")):
                 self.add(chunk_id, _PLACE.sub("", title), sentence)
 
@@ -206,7 +208,7 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
 
     first = max(quotes, key=aim)
     lines = [
-        f"{'' if quote.title in quote.text else f'{quote.title}: '}{quote.text} [{quote.chunk_id}]"
+        f"{'' if quote.title in quote.text else f'{quote.title}: '}{quote.text} {mark(quote.chunk_id)}"
         for quote in [first, *(quote for quote in quotes if quote is not first)]
     ]
     return "\n".join([*lines, _NOTICE])

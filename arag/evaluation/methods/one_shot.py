@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from arag.evaluation.method import Method, Session
 from arag.graph.prompts import forced_prompt, forced_question
+from arag.text.marks import with_mark
 
 _DIRECT = "Answer the question from what you know: first the answer itself, as briefly as the question allows."
 
@@ -35,7 +36,7 @@ class NaiveRAG(Method):
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Search, and ask the model."""
-        evidence = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in session.search(question))
+        evidence = "\n\n".join(with_mark(chunk.id, chunk.text) for chunk in session.search(question))
         return session.call([SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]).text
 
 

@@ -17,6 +17,7 @@ from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
 from arag.graph.prompts import as_data
 from arag.retrieval.text import EAST_ASIAN
 from arag.retrieval.types import Chunk
+from arag.text.marks import with_mark
 
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage that is retrieved
 _DENSE_WEIGHT = 0.65  # of the ranking by vectors; the rest is BM25's
@@ -278,7 +279,7 @@ def _follow_up(question: str, draft: str, follow_up: str, documents: str, sessio
 
 
 def _show(documents: Mapping[int, Chunk]) -> str:
-    return as_data("documents", "\n\n".join(f"[{number}]\n{chunk.text}" for number, chunk in documents.items()))
+    return as_data("documents", "\n\n".join(with_mark(str(number), chunk.text) for number, chunk in documents.items()))
 
 
 def _list(documents: Mapping[int, Chunk]) -> list[str]:

@@ -32,6 +32,7 @@ from arag.evaluation.methods.graphrag.building import (
 from arag.graph.prompts import EXAMPLE_ID, as_data
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk
+from arag.text.marks import with_mark
 
 REPORTS = "Reports\n\n"
 SOURCES = "\nSources\n\n"
@@ -127,7 +128,7 @@ def build_context(
             break
         relationships, relationship_table = more, table
     ranked_chunks = filter(None, map(chunk_of, rank_chunks(graph, selected)))
-    chunks, sources = fill(SOURCES, ranked_chunks, lambda chunk: f"[{chunk.id}]\n{chunk.text}\n\n", for_chunks)
+    chunks, sources = fill(SOURCES, ranked_chunks, lambda chunk: f"{with_mark(chunk.id, chunk.text)}\n\n", for_chunks)
     return Context(communities, entities, relationships, chunks, tables + entity_table + relationship_table, sources)
 
 

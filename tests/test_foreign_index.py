@@ -196,12 +196,13 @@ def run_copy(graph, foreign):
 
 
 def delete_and_copy(graph, foreign):
-    """Until the inode is the same again, where the file system hands inodes out again."""
-    inode = (graph / "chroma.sqlite3").stat().st_ino
+    """Until the database has its inode again, where the file system hands inodes out again."""
+    database = graph / "chroma.sqlite3"
+    inode = database.stat().st_ino
     for _ in range(20):
-        shutil.rmtree(graph)
-        subprocess.run(["cp", "-rp", foreign, graph], check=True)
-        if (graph / "chroma.sqlite3").stat().st_ino == inode:
+        database.unlink()
+        subprocess.run(["cp", "-p", foreign / database.name, database], check=True)
+        if database.stat().st_ino == inode:
             break
 
 

@@ -7,13 +7,15 @@ import random
 import shutil
 import sqlite3
 import struct
+import subprocess
+import uuid
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from arag.child import Child
+from arag.child import Child, ChildError
 from arag.errors import ARAGError, IndexFormatError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
@@ -107,14 +109,14 @@ def spoil_graph(folder):
     ("how", "use"),
     [*(("copied", use) for use in USES), ("renamed", "search"), ("linked", "repair"), ("of another user", "ingest")],
 )
-@pytest.mark.filterwarnings("ignore:the graph of the index in")
+@pytest.mark.filterwarnings("ignore:semantic search is slow")
 def test_a_graph_that_somebody_else_has_made_is_never_opened(
     sound, index, through_chroma, opened, how, use, tmp_path, monkeypatch
 ):
     expected = search(sound)
     graph = graph_of(index)
     if how == "renamed":  # ours, of another index
-        own = write_index(tmp_path / "own", {"x": "A line."})
+        own = write_index(tmp_path / "own", {"x": "A line. Another line."})
         shutil.rmtree(graph)
         shutil.copytree(graph_of(own), graph)
     elif how == "linked":
@@ -150,6 +152,211 @@ def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repa
         verify(index, repair=True)
         assert search(index) == expected
     assert opened.pop() == graph_of(index).name
+
+
+# --- whether Chroma's folder is still the user's own ---
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """An index that this user has written, whose receipts are the only ones."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return write_index(tmp_path / "own", DOCUMENTS)
+
+
+@pytest.fixture
+def foreign(own, tmp_path):
+    """A folder of Chroma with files of the same names, sizes and times as those of `own`, written by somebody else."""
+    foreign = shutil.copytree(graph_of(own), tmp_path / "foreign")
+    spoil_graph(foreign)
+    for file in foreign.rglob("*"):
+        copy_times(graph_of(own) / file.relative_to(foreign), file)
+    return foreign
+
+
+def receipts(tmp_path):
+    return {file.name for file in (tmp_path / "state" / "arag" / "graphs").iterdir()}
+
+
+def copy_times(source, target):
+    status = source.stat()
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def run_tar(graph, foreign):
+    archive = foreign.with_suffix(".tar")
+    subprocess.run(["tar", "-C", foreign, "-cf", archive, "."], check=True)
+    subprocess.run(["tar", "-C", graph, "-xf", archive], check=True)
+
+
+def run_copy(graph, foreign):
+    inode = (graph / "chroma.sqlite3").stat().st_ino
+    subprocess.run(["cp", "-rp", f"{foreign}/.", graph], check=True)
+    assert (graph / "chroma.sqlite3").stat().st_ino == inode  # written in place
+
+
+def delete_and_copy(graph, foreign):
+    """Until the database has its inode again, where the file system hands inodes out again."""
+    database = graph / "chroma.sqlite3"
+    inode = database.stat().st_ino
+    for _ in range(20):
+        database.unlink()
+        subprocess.run(["cp", "-p", foreign / database.name, database], check=True)
+        if database.stat().st_ino == inode:
+            break
+
+
+def flip_bit(graph, foreign):
+    (metadata,) = graph.rglob("index_metadata.pickle")
+    data = bytearray(metadata.read_bytes())
+    data[50] ^= 1
+    metadata.write_bytes(data)
+    copy_times(foreign / metadata.relative_to(graph), metadata)
+
+
+def rename_segment(graph, foreign):
+    """The folder has a name of Chroma's, and all files stay as they are."""
+    (segment,) = (path for path in graph.iterdir() if path.is_dir())
+    segment.rename(graph / str(uuid.uuid4()))
+
+
+def link_file(graph, foreign):
+    (level,) = graph.rglob("data_level0.bin")
+    level.unlink()
+    level.symlink_to(foreign / level.relative_to(graph))
+
+
+def put_pipe(graph, foreign):
+    (level,) = graph.rglob("data_level0.bin")
+    level.unlink()
+    os.mkfifo(level)
+
+
+ATTACKS = {
+    "tar -x": run_tar,
+    "cp -rp": run_copy,
+    "rm and cp": delete_and_copy,
+    "a bit of the pickle": flip_bit,
+    "a journal more": lambda graph, _: (graph / "chroma.sqlite3-journal").touch(),
+    "a file more in the graph": lambda graph, _: next(graph.rglob("header.bin")).with_name("more.bin").touch(),
+    "a folder in the graph": lambda graph, _: next(graph.rglob("header.bin")).with_name("more").mkdir(),
+    "a file less": lambda graph, _: next(graph.rglob("index_metadata.pickle")).unlink(),
+    "another name of the graph": rename_segment,
+    "a link": link_file,
+    "a hard link": lambda graph, foreign: (foreign / "link").hardlink_to(graph / "chroma.sqlite3"),
+    "a pipe": put_pipe,
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_folder_with_files_of_somebody_else_is_not_opened_and_made_again(
+    own, foreign, through_chroma, opened, attack
+):
+    expected = search(own)
+    graph = graph_of(own)
+    assert opened.pop() == graph.name
+    ATTACKS[attack](graph, foreign)
+    opened.clear()
+    with pytest.warns(UserWarning, match=r"is slow, .* copied or changed.*verify --index .* --repair") as told:
+        assert search(own) == expected
+    assert len(told) == 1
+    assert [damage.part for damage in verify(own, repair=True)[0]] == [graph.name]
+    assert graph.name not in opened
+    with warnings.catch_warnings(action="error"):
+        assert search(own) == expected
+    assert opened.pop() == graph_of(own).name
+
+
+def test_folders_of_two_own_indexes_that_were_swapped_are_not_opened(own, through_chroma, opened, tmp_path):
+    other = write_index(tmp_path / "other", {"x": "A line. Another line."})
+    first, second = graph_of(own), graph_of(other)
+    expected = search(own)
+    opened.clear()
+    first.rename(tmp_path / "kept")
+    second.rename(first)
+    (tmp_path / "kept").rename(second)
+    with pytest.warns(UserWarning, match="copied or changed"):
+        assert search(own) == expected
+    with pytest.warns(UserWarning, match="copied or changed"):
+        search(other)
+    assert opened == []
+
+
+def test_reading_changes_no_file_whatever_becomes_of_the_readers(own, through_chroma):
+    def changes():
+        return {file: (file.lstat().st_mtime_ns, file.lstat().st_ctime_ns) for file in graph_of(own).rglob("*")}
+
+    ingest_more(own)
+    remove("d3", own)
+    before = changes()
+    with open_index(own, embedder=HashEmbeddings()) as first, open_index(own, embedder=HashEmbeddings()) as second:
+        for opened in (first, second, first):
+            opened.semantic_search("ship7", 5)
+        reader = Child("arag.retrieval.store.chroma_process")
+        for milliseconds in range(1, 200, 10):  # the kernel then kills it
+            with suppress(ChildError):
+                reader.call("count", str(graph_of(own)), seconds=milliseconds / 1000)
+            reader.close()
+    assert verify(own) == ([], [])
+    assert changes() == before
+    with warnings.catch_warnings(action="error"):
+        search(own)
+
+
+def test_a_moved_index_stays_the_users_own_and_a_copy_takes_nothing_from_it(own, through_chroma, opened, tmp_path):
+    expected = search(own)
+    moved = own.rename(tmp_path / "moved")
+    copy = shutil.copytree(moved, tmp_path / "copy")
+    ingest_more(copy)
+    opened.clear()
+    with warnings.catch_warnings(action="error"):
+        assert search(moved) == expected
+        assert opened.pop() == graph_of(moved).name
+        ingest_more(moved)
+        search(moved)
+    assert receipts(tmp_path) == {graph_of(moved).name, graph_of(copy).name}
+
+
+def test_receipts_of_deleted_indexes_go(own, through_chroma, tmp_path):
+    documents = {"x": "A line. Another line."}
+    moved = write_index(tmp_path / "other", documents).rename(tmp_path / "moved")
+    deleted = write_index(tmp_path / "third", documents)
+    just_deleted = write_index(tmp_path / "fourth", documents)
+    left = {graph_of(own).name, graph_of(moved).name, graph_of(just_deleted).name}
+    for file in (tmp_path / "state" / "arag" / "graphs").iterdir():
+        if file.name != graph_of(just_deleted).name:
+            os.utime(file, (0, 0))
+    shutil.rmtree(deleted)
+    shutil.rmtree(just_deleted)
+    search(moved)
+    new = write_index(tmp_path / "fifth", documents)
+    assert receipts(tmp_path) == {*left, graph_of(new).name}
+
+
+def test_a_copied_index_says_on_one_line_why_it_is_slow_and_a_small_one_says_nothing(
+    arag, quick_embedder, tmp_path, monkeypatch
+):
+    corpus = write_corpus(tmp_path / "corpus", {"x": "A line. Another line."})
+    assert arag("ingest", corpus, "--index", tmp_path / "own")[0] == 0
+    copy = shutil.copytree(tmp_path / "own", tmp_path / "a copy")
+    assert arag("search", "semantic", "line", "--index", copy)[2] == ""
+    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    code, out, err = arag("search", "semantic", "line", "--index", copy)
+    assert code == 0
+    assert "A line." in out
+    assert err.startswith(f"Note: semantic search is slow, because the graph of the index in {copy} is not used: ")
+    assert err.strip().endswith(f"run `arag verify --index '{copy}' --repair`")
+
+
+@pytest.mark.usefixtures("through_chroma")
+def test_a_read_only_graph_is_not_called_damaged(arag, own, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    code, out, err = arag("verify", "--index", own)
+    assert (code, out.strip()) == (0, f"No damage found in {own}.")
+    assert f"{graph_of(own)} was not checked: its folder is read-only" in err
+    with pytest.warns(UserWarning, match="is read-only") as told:
+        search(own)
+    assert "--repair" not in str(told[0].message)  # it could not
 
 
 # --- SQLite's files ---
@@ -256,7 +463,7 @@ def test_what_is_no_file_is_an_error_or_replaced_and_no_hang(index, name, kind):
 
 
 @pytest.mark.parametrize("seed", slow_except(*range(8), among=range(400)))
-@pytest.mark.filterwarnings("ignore:the graph of the index in")
+@pytest.mark.filterwarnings("ignore:semantic search is slow")
 def test_a_flipped_bit_is_found_or_repaired_or_changes_a_letter(index, seed):
     rng = random.Random(seed)
     file = rng.choice(sorted(file for file in index.glob("*") if file.is_file() and file.stat().st_size))

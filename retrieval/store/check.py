@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from arag.errors import IndexFormatError
 from arag.retrieval.keywords import format_keywords
 from arag.retrieval.storage import Damage
-from arag.retrieval.store.chroma import ChromaGraph
+from arag.retrieval.store.chroma import MIN_SENTENCES, ChromaGraph, ReadOnlyError
 from arag.retrieval.store.database import INDEX_FILE
 from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.store.view import FolderView
@@ -41,10 +42,12 @@ def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
 
 
 def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
-    if not view.settings.sentences:
+    if view.settings.sentences < MIN_SENTENCES:
         return
     try:
         with closing(ChromaGraph(folder, view.settings.sentences)) as graph:
             graph.nearest(np.ones(view.settings.dimension, np.float32), 1)
+    except ReadOnlyError as error:
+        warnings.warn(f"{folder} was not checked: {error}", stacklevel=2)
     except IndexFormatError as error:
         yield Damage(folder.name, str(error))

@@ -3,7 +3,7 @@
 Chroma is native code that does what the files in its folder say: it may crash, or hang for ever. So it runs in a child
 process (`chroma_process`), and opens only folders that this user wrote (`derived`). It overwrites its graph in pieces:
 a process that is killed while it writes damages it, often unnoticed. So a publication's folder is made under another
-name, renamed when it is complete, and never written to again.
+name, renamed when it is complete, and never written to again: no file changes when it is opened or searched.
 
 Its graph only proposes sentences; their similarities come from the vectors in the index's file.
 """
@@ -29,12 +29,18 @@ from arag.retrieval.store.derived import GRAPH_DATABASE, TRUST_VARIABLE, is_trus
 
 SEARCH_SECONDS = 60.0  # the first search reads the graph from the disk
 WRITE_SECONDS = 600.0  # each time most of the graph is written
+MIN_SENTENCES = 2  # Chroma writes no graph after a single change, but makes a new one at each start
 CLOSE_SECONDS = 30.0  # takes a moment, but for the times that it never returned
 
 _PROCESS = "arag.retrieval.store.chroma_process"
 # A read turns ids into SQL variables, whose number is limited.
 _SENTENCES_PER_CALL = 500
 _CHANGES_PER_SYNC = 5_000  # after which Chroma writes its graph
+# At each start, Chroma adds a row to the table that it locks its database with. It needs only the lock: without the
+# row, the file stays as it is.
+_KEEP_UNCHANGED = (
+    "CREATE TRIGGER IF NOT EXISTS unchanged BEFORE INSERT ON acquire_write BEGIN SELECT RAISE(IGNORE); END"
+)
 
 
 class SentenceRecord(NamedTuple):
@@ -100,8 +106,9 @@ class ChromaWriter:
             self._process.close()
             if lost or stored != sentences:  # where a disk fails, Chroma may write half of it without an error
                 raise OSError(f"{lost or abs(sentences - stored):,} sentences are lost; is the disk full?")
-            if self._has_gaps:  # no removed text stays in what is published
-                with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
+            with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
+                connection.execute(_KEEP_UNCHANGED)
+                if self._has_gaps:  # no removed text stays in what is published
                     connection.execute("VACUUM")
             sync_tree(self._working)
             delete(folder)
@@ -119,22 +126,26 @@ class ChromaWriter:
             raise StorageError(f"the sentence vectors cannot be written to {self._working}: {error}") from error
 
 
+class ReadOnlyError(IndexFormatError):
+    """Chroma's folder is read-only: it may be sound, but Chroma does not open it."""
+
+
 class ChromaGraph:
     """A publication's sentences in Chroma's graph.
 
-    Every call may raise an IndexFormatError: the folder must not be opened, has not so many sentences, or cannot be
-    searched; or Chroma crashed or hangs.
+    Every call may raise an IndexFormatError: the folder must not be opened (a ReadOnlyError if it cannot be written
+    to), has not so many sentences, or cannot be searched; or Chroma crashed or hangs.
     """
 
     def __init__(self, folder: Path, sentences: int) -> None:
         if not folder.is_dir():
             raise IndexFormatError("it is missing")
+        if not os.access(folder, os.W_OK):
+            raise ReadOnlyError("its folder is read-only, and Chroma opens only what it may write to")
         if not is_trusted(folder):
             raise IndexFormatError(
-                f"it was copied, or is another user's or machine's; to use it anyway, set {TRUST_VARIABLE}=1"
+                f"it was copied or changed, or another user or machine has made it ({TRUST_VARIABLE}=1 uses it anyway)"
             )
-        if not os.access(folder, os.W_OK):
-            raise IndexFormatError(f"{folder} is read-only, and Chroma writes to what it opens")
         self._folder = folder
         self._process = Child(_PROCESS)
         if (stored := int(self._call("count"))) != sentences:
@@ -161,6 +172,6 @@ def copy_folder(previous: Path, working: Path) -> None:
     shutil.copytree(
         previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=shutil.copyfile
     )
-    # Who opens the folder writes to Chroma's database. What was deleted is not copied.
+    # What was deleted is not copied.
     with closing(sqlite3.connect(f"{(previous / GRAPH_DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
         source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])

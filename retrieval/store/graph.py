@@ -10,9 +10,9 @@ from pathlib import Path
 from arag.child import ChildError
 from arag.errors import StorageError
 from arag.retrieval.storage import Settings, Vectors, batches
-from arag.retrieval.store.chroma import ChromaWriter, SentenceRecord
+from arag.retrieval.store.chroma import MIN_SENTENCES, ChromaWriter, SentenceRecord
 from arag.retrieval.store.database import Database
-from arag.retrieval.store.derived import GRAPH_DRAFT, graph_folder, is_trusted, read_receipt, write_receipt
+from arag.retrieval.store.derived import GRAPH_DRAFT, count_removed, graph_folder, is_trusted, write_receipt
 from arag.retrieval.types import Chunk
 
 _MAX_REMOVED = 0.3  # of the sentences: a graph from which more were removed is built again
@@ -58,7 +58,7 @@ class NextGraph:
         try:
             if rebuild:
                 self._start_again()
-            if settings.sentences:
+            if settings.sentences >= MIN_SENTENCES:
                 self._write(draft, settings)
         except (ChildError, StorageError) as error:
             if not self._is_from_scratch:
@@ -96,7 +96,7 @@ class NextGraph:
         if not is_trusted(previous):
             return None
         self._before = set(self._published.numbers_by_id())
-        self._removed = read_receipt(previous) or 0
+        self._removed = count_removed(previous)
         return previous
 
     def _write(self, draft: Database, settings: Settings) -> None:

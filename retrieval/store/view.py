@@ -23,7 +23,7 @@ from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage import KeywordRanking, SentenceMatch, View, batches
-from arag.retrieval.store.chroma import ChromaGraph
+from arag.retrieval.store.chroma import ChromaGraph, ReadOnlyError
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
 from arag.retrieval.store.derived import graph_folder, keyword_file
 from arag.retrieval.vectors import SentenceMatrix
@@ -120,7 +120,7 @@ class FolderView(Database, View):
             try:
                 places = sentences.nearest(vector, wanted)
             except IndexFormatError as error:
-                self._give_up(sentences, str(error))
+                self._give_up(sentences, error)
                 return self.nearest(vector, count)
             inside = [place for place in places if self._allowed is None or place[0] in self._allowed]
             if len(inside) >= count:
@@ -139,11 +139,11 @@ class FolderView(Database, View):
         graph = None if self.settings.vector_bytes <= exact.MAX_MATRIX_BYTES else self._open_graph()
         return graph or self._make_matrix()
 
-    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
+    def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
         """Compare with every vector from now on, if a graph fails."""
         with self._sentences_lock:
             if self._sentences is graph:
-                self._warn_of_graph(reason)
+                self._warn_of_graph(error)
                 graph.close()
                 self._sentences = self._make_matrix()
 
@@ -180,13 +180,14 @@ class FolderView(Database, View):
             return ChromaGraph(graph_folder(self._folder, self.settings.token), self.settings.sentences)
         except IndexFormatError as error:
             self.check_is_published()
-            self._warn_of_graph(str(error))
+            self._warn_of_graph(error)
             return None
 
-    def _warn_of_graph(self, reason: str) -> None:
+    def _warn_of_graph(self, error: IndexFormatError) -> None:
+        advice = f". To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`"
         warnings.warn(
-            f"the graph of the index in {self._folder} is not used ({reason}): semantic search compares with every "
-            f"vector. To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`",
+            f"semantic search is slow, because the graph of the index in {self._folder} is not used: {error}"
+            f"{'' if isinstance(error, ReadOnlyError) else advice}",
             stacklevel=2,
         )
 
@@ -240,7 +241,7 @@ class LimitedView(FolderView):
         few = self.settings.vector_bytes <= exact.MAX_LIMITED_BYTES
         return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences
 
-    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
-        self._whole._give_up(graph, reason)  # noqa: SLF001 - of the same kind
+    def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
+        self._whole._give_up(graph, error)  # noqa: SLF001 - of the same kind
         with self._sentences_lock:
             self._sentences = None  # and is opened again

@@ -13,9 +13,12 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag.errors import InputError, list_faults
+from arag.retrieval.text import shorten
 
 Test: TypeAlias = Callable[[Mapping[str, Any]], bool]
 Compare: TypeAlias = Callable[[Any, Any], bool]
+
+_MAX_SHOWN = 100  # characters of a wrong value in a message
 
 
 class Scope(BaseModel):
@@ -90,6 +93,26 @@ class Scope(BaseModel):
         return lambda document_id, metadata: (
             (document_id in ids or any(pattern.match(document_id) for pattern in patterns)) and test(metadata)
         )
+
+
+def read_scope(given: object) -> Scope:
+    """Return a scope that somebody gives, or make one of its fields.
+
+    Fields without a condition are refused: they are what a missing entry looks like, and would show all documents.
+
+    Raises:
+        InputError: It is neither, or has no condition.
+    """
+    if isinstance(given, Scope):
+        return given
+    scope = Scope(**given) if isinstance(given, Mapping) else None
+    if scope is None or scope == Scope():
+        shown = shorten(repr(given), _MAX_SHOWN)
+        raise InputError(
+            f"{shown} is no scope: give `where`, `documents` or both, leave the scope out, or, for all documents, give "
+            "the object Scope(); a field `scope` that means something else needs another name"
+        )
+    return scope
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

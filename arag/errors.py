@@ -6,6 +6,9 @@ from typing import Any
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
+_MAX_FAULTS = 5
+_MAX_PLACE = 100  # characters of a field's name, which may be anybody's
+
 
 def without_credentials(text: str) -> str:
     """Replace user names and passwords in a text's URLs with `***`."""
@@ -13,8 +16,11 @@ def without_credentials(text: str) -> str:
 
 
 def list_faults(error: Any) -> str:
-    """Return on one line what a ValidationError of pydantic says about each field."""
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+    """Return on one line what a ValidationError of pydantic says about the first fields that are wrong."""
+    faults = error.errors()
+    named = [(".".join(map(str, fault["loc"])) or "arguments", fault["msg"]) for fault in faults[:_MAX_FAULTS]]
+    more = f"; and {len(faults) - _MAX_FAULTS:,} more" if len(faults) > _MAX_FAULTS else ""
+    return "; ".join(f"{place[:_MAX_PLACE]}: {message}" for place, message in named) + more
 
 
 class ARAGError(RuntimeError):

@@ -18,9 +18,9 @@ from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, reason
-from arag.ingest.records import Records, is_id, read_json, read_jsonl, read_record, to_json
+from arag.ingest.records import MAX_ID_BYTES, Records, is_id, read_json, read_jsonl, read_record, to_json
 from arag.retrieval.locations import is_index
-from arag.retrieval.text import fold
+from arag.retrieval.text import fold, shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -38,6 +38,8 @@ RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_json
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
 _SAMPLE_CHARACTERS = 4_096
+_MAX_SHOWN = 100  # characters of an id in a message
+_WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
 class _File(NamedTuple):
@@ -219,7 +221,7 @@ class SourceReader:
     def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:
         fields, own_id = (item, item.get("id")) if isinstance(item, Mapping) else (item.metadata, item.id)
         if own_id is not None or fields.get("source") is not None:
-            place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
+            place += f" (source {_show(str(fields['source']))})" if own_id is None else f" (id {_show(own_id)})"
         # Sets have another order in each process.
         fields = {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
         try:
@@ -258,7 +260,7 @@ class SourceReader:
         if isinstance(item, Document):
             document_id = clean_characters(item.id).strip()
             if not is_id(document_id):
-                item = Problem(source, f"id {document_id!r} is empty or has control characters in it")
+                item = Problem(source, f"id {_show(document_id)} {_WRONG_ID}")
             elif not item.text.strip():
                 item = Problem(source, "empty document")
             else:
@@ -272,6 +274,10 @@ def _is_object(item: object) -> TypeIs[DocumentObject]:
     from langchain_core.documents import Document as LangChainDocument
 
     return isinstance(item, Mapping | LangChainDocument)
+
+
+def _show(value: object) -> str:
+    return shorten(repr(value), _MAX_SHOWN)
 
 
 def _real_path(path: Path) -> str:

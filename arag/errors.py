@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from arag.visible import visible_line
+
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
@@ -26,6 +28,8 @@ def list_faults(error: Any) -> str:
 class ARAGError(RuntimeError):
     """Base of all errors that this library raises on purpose; any other error is a bug.
 
+    Its text is one line, without characters that a terminal obeys: it may quote what others wrote.
+
     It is a RuntimeError because the LangGraph API server sends clients the messages of only a few kinds of errors.
 
     Example:
@@ -36,6 +40,9 @@ class ARAGError(RuntimeError):
         ...     print(error)
         no index in no-such-folder: ...
     """
+
+    def __str__(self) -> str:
+        return visible_line(super().__str__())
 
 
 class InputError(ARAGError, ValueError):

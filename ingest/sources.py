@@ -19,8 +19,8 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, reason
 from arag.ingest.records import MAX_ID_BYTES, Records, is_id, read_json, read_jsonl, read_record, to_json
-from arag.retrieval.locations import is_index
-from arag.retrieval.text import fold, shorten
+from arag.retrieval.locations import is_index, looks_like_address
+from arag.retrieval.text import shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -39,6 +39,8 @@ _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
 _SAMPLE_CHARACTERS = 4_096
 _MAX_SHOWN = 100  # characters of an id in a message
+_MAX_TITLE = 1_000  # characters: every chunk and every result has it
+_MAX_PROBLEMS = 100  # of one file that are told one by one
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
@@ -146,6 +148,8 @@ class SourceReader:
         try:
             path.stat()
         except (OSError, ValueError) as error:
+            if looks_like_address(str(source)):  # which may hold a password
+                raise InputError(f"{place} is an address: give files and folders, or documents in Python") from None
             raise InputError(f"{name} cannot be read: {reason(error)}") from error
         if source == "":
             raise InputError("a source is an empty path")
@@ -203,12 +207,18 @@ class SourceReader:
         ending, before = file.path.suffix.lower(), self.bytes
         holds_records = ending in RECORD_READERS and not self._readers.knows(file.path)
         read = RECORD_READERS[ending] if holds_records else self._read_whole
+        problems = 0
         try:
             for item, end in read(file.path, file.id):
                 self.bytes = before + end
-                yield self._finish(item, file.real_path)
+                finished = self._finish(item, file.real_path)
+                problems += isinstance(finished, Problem)
+                if isinstance(finished, Document) or problems <= _MAX_PROBLEMS:
+                    yield finished
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
+        if problems > _MAX_PROBLEMS:
+            yield self._finish(Problem(str(file.path), f"{problems - _MAX_PROBLEMS:,} more problems"), file.real_path)
         self.bytes = before + file.size
 
     def _read_whole(self, path: Path, file_id: str) -> Records:
@@ -264,7 +274,7 @@ class SourceReader:
             elif not item.text.strip():
                 item = Problem(source, "empty document")
             else:
-                title = fold(clean_characters(item.title))
+                title = shorten(clean_characters(item.title), _MAX_TITLE)
                 return replace(item, id=document_id, title=title, source=source, file=file)
         self.failures.add(file)
         return Problem(source, clean_characters(item.reason))

@@ -37,7 +37,7 @@ class Console(rich.console.Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    def line(self, *parts: str | tuple[str, str], style: str | None = None) -> None:
+    def print_line(self, *parts: str | tuple[str, str], style: str | None = None) -> None:
         """Print one line, of strings and of pairs of a string and a style."""
         shown = [visible_line(part) if isinstance(part, str) else (visible_line(part[0]), part[1]) for part in parts]
         self.print(Text.assemble(*shown), style=style)
@@ -49,12 +49,12 @@ err = Console(stderr=True)
 
 def warn(line: str) -> None:
     """Print a warning on stderr."""
-    err.line(line, style="yellow")
+    err.print_line(line, style="yellow")
 
 
 def show_error(error: Exception) -> None:
     """Print an error on stderr in one line."""
-    err.line(("Error:", "bold red"), f" {error}")
+    err.print_line(("Error:", "bold red"), f" {error}")
 
 
 def end_at_once(code: int) -> NoReturn:

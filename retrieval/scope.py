@@ -109,7 +109,7 @@ def read_scope(given: object) -> Scope:
     scope = Scope(**given) if isinstance(given, Mapping) else None
     if scope is None or scope == Scope():
         raise InputError(
-            f"{_show(given)} is no scope: give `where`, `documents` or both, leave the scope out, or, for all "
+            f"{_show(given)} is not a scope: give `where`, `documents` or both, leave the scope out, or, for all "
             "documents, give the object Scope(); a field `scope` that means something else needs another name"
         )
     return scope

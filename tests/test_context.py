@@ -101,7 +101,7 @@ def test_a_parents_field_of_the_same_name_needs_another_one_or_a_scope(small_ind
 
     agent = create_arag_agent(ScriptedModel(ANSWER), small_index)
     parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
-    with pytest.raises(InputError, match=r"'refractor' is no scope: .* that means something else needs another name"):
+    with pytest.raises(InputError, match=r"'refractor' is not a scope: .* something else needs another name"):
         parent.invoke(asked(), context=Telescope())
 
 

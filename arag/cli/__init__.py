@@ -48,7 +48,7 @@ def options(
 def main() -> None:
     """Run the command line. Our own errors, and those of files, print one line on stderr and exit with code 1."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    warnings.showwarning = lambda message, *_, **__: err.line(("Note:", "yellow"), f" {message}")
+    warnings.showwarning = lambda message, *_, **__: err.print_line(("Note:", "yellow"), f" {message}")
     if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

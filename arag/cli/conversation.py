@@ -132,14 +132,14 @@ class _RunView:
     def _show_call(self, name: str, arguments: Any) -> None:
         named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
         shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
-        out.line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}")
+        out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}")
 
 
 def _show_result(result: ToolMessage) -> None:
     artifact = result.artifact or {}
     chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
     tokens = artifact.get("retrieved_tokens", 0)
-    out.line(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+    out.print_line(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
 
 def _show_sources(state: State) -> None:
@@ -150,11 +150,11 @@ def _show_sources(state: State) -> None:
         document = citation["document"]
         about = filter(None, [document and document["title"], name_pages(citation["pages"])])
         note = "" if citation["seen"] else " (not seen in this run)"
-        out.line(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red"))
+        out.print_line(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red"))
         if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
-            out.line(f"     {origin}", style="dim")
+            out.print_line(f"     {origin}", style="dim")
         for quote in citation["quotes"]:
-            out.line(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
+            out.print_line(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
 
 
 def _show_counts(state: State) -> None:

@@ -121,11 +121,11 @@ def verify(
     else:
         for damage in dict.fromkeys([*found, *left]):
             mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
-            out.line(mark, f" {damage}")
+            out.print_line(mark, f" {damage}")
         if not found:
-            out.line(f"No damage found in {index.location}.")
+            out.print_line(f"No damage found in {index.location}.")
         elif not repair and any(damage.repairable for damage in left):
-            out.line(f"Run `arag verify --repair --index {index.location}` to repair it.")
+            out.print_line(f"Run `arag verify --repair --index {index.location}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 
@@ -154,7 +154,7 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         f"{summary.seconds:.1f} s."
     )
     size = f" holds {count(summary.documents, 'document')}, {count(summary.chunks, 'chunk')}, "
-    out.line((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}.")
+    out.print_line((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}.")
     if summary.absent:
         out.print(
             f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
@@ -167,9 +167,9 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         skipped.setdefault(problem.reason, []).append(problem.source)
     for reason, files in skipped.items():
         names = shorten(", ".join(files), _MAX_NAMES)
-        err.line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
+        err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
     for problem in summary.problems:
-        err.line(("Left out:", "yellow"), f" {problem}")
+        err.print_line(("Left out:", "yellow"), f" {problem}")
 
 
 # --- looking ---
@@ -186,7 +186,7 @@ def info(
         return
     for name, value in values.items():
         if name != "bytes" or value:  # not known of a scope
-            out.line(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
+            out.print_line(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
 
 
 def list_documents(

@@ -3,8 +3,13 @@
 import re
 from typing import Any
 
+from arag.visible import visible_line
+
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
+
+_MAX_FAULTS = 5
+_MAX_PLACE = 100  # characters of a field's name, which may be anybody's
 
 
 def without_credentials(text: str) -> str:
@@ -13,12 +18,17 @@ def without_credentials(text: str) -> str:
 
 
 def list_faults(error: Any) -> str:
-    """Return on one line what a ValidationError of pydantic says about each field."""
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+    """Return on one line what a ValidationError of pydantic says about the first fields that are wrong."""
+    faults = error.errors()
+    named = [(".".join(map(str, fault["loc"])) or "arguments", fault["msg"]) for fault in faults[:_MAX_FAULTS]]
+    more = f"; and {len(faults) - _MAX_FAULTS:,} more" if len(faults) > _MAX_FAULTS else ""
+    return "; ".join(f"{place[:_MAX_PLACE]}: {message}" for place, message in named) + more
 
 
 class ARAGError(RuntimeError):
     """Base of all errors that this library raises on purpose; any other error is a bug.
+
+    Its text is one line, without characters that a terminal obeys: it may quote what others wrote.
 
     It is a RuntimeError because the LangGraph API server sends clients the messages of only a few kinds of errors.
 
@@ -30,6 +40,9 @@ class ARAGError(RuntimeError):
         ...     print(error)
         no index in no-such-folder: ...
     """
+
+    def __str__(self) -> str:
+        return visible_line(super().__str__())
 
 
 class InputError(ARAGError, ValueError):

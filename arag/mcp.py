@@ -23,7 +23,7 @@ from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index
-from arag.retrieval.text import fold
+from arag.retrieval.text import fold, shorten
 from arag.retrieval.tools import make_tools
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
@@ -83,7 +83,7 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         arguments = {**(params.arguments or {}), "messages": []}  # so that a client claims no conversation
         try:
             if params.name not in tools:
-                raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(tools)}.")
+                raise InputError(f"There is no tool {shorten(repr(params.name), 100)}. The tools are: {', '.join(tools)}.")
             call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
             message = await tools[params.name].ainvoke(call)
             text, is_error = message.text, message.status == "error"
@@ -195,5 +195,5 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
         listener = socket.create_server((host, port))
     except OSError as error:
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
-    err.print(f"Serving {index.path} at http://{host}:{listener.getsockname()[1]}/mcp")
+    err.print_line(f"Serving {index.path} at http://{host}:{listener.getsockname()[1]}/mcp")
     uvicorn.Server(uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])

@@ -26,6 +26,7 @@ from arag.models.replies import mend_characters
 from arag.models.usage import model_call, total
 from arag.retrieval.render import name_pages
 from arag.retrieval.text import count, shorten
+from arag.visible import visible
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
 _FRAME = (
@@ -186,5 +187,5 @@ _TEMPLATES.tests["web_address"] = is_web_address
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a template below `arag/`; values are escaped and surrogates replaced."""
-    return mend_characters(_TEMPLATES.get_template(template).render(values).lstrip())
+    """Render a template below `arag/`; values are escaped, surrogates replaced, and controls written out."""
+    return visible(mend_characters(_TEMPLATES.get_template(template).render(values).lstrip()))

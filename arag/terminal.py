@@ -1,15 +1,12 @@
-r"""Printing and progress bars for all commands; untrusted text is shown but never interpreted.
+"""Printing and progress bars for all commands; untrusted text is shown but never interpreted.
 
-Documents, file names, model answers and errors may hold characters that a terminal obeys: escape sequences that set the
-clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python escapes them (`\x1b`);
-Rich drops some. Markup and emoji codes are printed literally.
+Markup and emoji codes are printed literally.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,21 +18,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from rich.segment import Segment
 from rich.text import Text
 
+from arag.visible import OBEYED, visible, visible_line
+
 FAILED = 1  # exit code of a command that failed, wholly or in part
 INTERRUPTED = 130  # exit code that shells use for Ctrl-C
-
-# All controls except newline and tab, lone surrogates, line separators, and characters that reorder text or are not
-# part of any writing: embeddings, overrides and isolates, invisible operators, annotations, tags. Joiners, zero-width
-# spaces and soft hyphens stay: Persian, Khmer and emoji need them, and they do not reorder anything.
-_OBEYED = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
-)
-
-
-def visible(text: str) -> str:
-    """Escape every character that a terminal interprets, except newlines and tabs."""
-    return _OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
 class Console(rich.console.Console):
@@ -51,20 +37,24 @@ class Console(rich.console.Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
+    def print_line(self, *parts: str | tuple[str, str], style: str | None = None) -> None:
+        """Print one line, of strings and of pairs of a string and a style."""
+        shown = [visible_line(part) if isinstance(part, str) else (visible_line(part[0]), part[1]) for part in parts]
+        self.print(Text.assemble(*shown), style=style)
+
 
 out = Console()
 err = Console(stderr=True)
-styled = Text.assemble  # joins strings, and pairs of a string and a style
 
 
 def warn(line: str) -> None:
     """Print a warning on stderr."""
-    err.print(line, style="yellow")
+    err.print_line(line, style="yellow")
 
 
 def show_error(error: Exception) -> None:
     """Print an error on stderr in one line."""
-    err.print(styled(("Error:", "bold red"), f" {error}"))
+    err.print_line(("Error:", "bold red"), f" {error}")
 
 
 def end_at_once(code: int) -> NoReturn:
@@ -78,7 +68,7 @@ def print_json(value: Any) -> None:
     """Print a value as JSON, with control characters escaped; programs read the same value."""
     # Streams of other encodings escape as Python does, which is not valid JSON.
     text = json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower() != "utf-8", indent=2)
-    print(_OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], text))  # noqa: T201 - a console would wrap it
+    print(OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], text))  # noqa: T201 - a console would wrap it
 
 
 def progress(*columns: ProgressColumn, transient: bool = True) -> Progress:

@@ -25,7 +25,7 @@ from arag.graph.state import MESSAGE_TOKENS
 from arag.models.chat import load_model
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
-from arag.retrieval.scope import Scope
+from arag.retrieval.scope import Scope, read_scope
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
 
@@ -39,6 +39,9 @@ _BOTH: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 
 class Context(BaseModel):
     """An agent's settings; a run's context changes those that it sets. Null and blank values count as not set.
+
+    A scope is not set only if it is null or left out: one that is blank or has no condition is an error, as it would
+    show all documents.
 
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
     of any other, only a scope counts, which must be a `Scope` or its fields.
@@ -71,13 +74,22 @@ class Context(BaseModel):
     """Maximum tokens in the model's context before an answer is forced."""
 
     def __init__(self, **settings: Any) -> None:
-        settings = {name: value for name, value in settings.items() if value is not None and str(value).strip()}
+        settings = {
+            name: value
+            for name, value in settings.items()
+            if value is not None and (name == "scope" or str(value).strip())
+        }
         try:
             super().__init__(**settings)
         except ValidationError as error:
             known = ", ".join(type(self).model_fields)
             message = f"the settings are not valid: {list_faults(error)}. Valid settings: {known}"
             raise InputError(message) from None  # pydantic's error shows an address with its credentials
+
+    @field_validator("scope", mode="before")
+    @classmethod
+    def _check_scope(cls, scope: object) -> Scope:
+        return read_scope(scope)
 
     @field_validator("model")
     @classmethod

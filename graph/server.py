@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Mapping
 
 from langgraph.runtime import get_runtime
 from starlette.applications import Starlette
@@ -30,7 +29,7 @@ from arag.graph.context import make_loader
 from arag.graph.graph import build_graph
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.scope import Scope
+from arag.retrieval.scope import Scope, read_scope
 
 INDEX_VARIABLE = "ARAG_INDEX"
 SCOPE_VARIABLE = "ARAG_USER_SCOPE"
@@ -57,13 +56,13 @@ def find_user_scope() -> Scope | None:
     server = get_runtime().server_info
     user = server.user if server is not None else None
     conditions = user[field] if user is not None and field in user else None
-    scope = Scope(**conditions) if isinstance(conditions, Mapping) else Scope()
-    if scope == Scope():  # what a missing entry of the operator's own table may look like
+    try:
+        return read_scope(conditions)
+    except InputError as error:
         raise InputError(
-            f"this server gives each user a scope ({SCOPE_VARIABLE}={field}), and this run's user has none: the "
-            "server's authentication must set it to `where`, `documents` or both"
-        )
-    return scope
+            f"this server gives each user a scope ({SCOPE_VARIABLE}={field}), and this run's user has none that is "
+            f"valid: {error}"
+        ) from error
 
 
 def refuse_foreign_pages(app: ASGIApp, allowed_origins: list[str]) -> ASGIApp:

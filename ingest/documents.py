@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arag.ingest.formats.content import JSON
+from arag.visible import visible_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Problem:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.source}: {self.reason}"
+        return visible_line(f"{self.source}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)

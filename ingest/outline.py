@@ -9,9 +9,10 @@ from arag.retrieval.text import CELL_BORDER, HEADING_BORDER, fold
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
 _MAX_NAME = 100  # characters of a heading that are kept
+_MAX_HEADER = 2_000  # characters of a table's header: each chunk of the table keeps it
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
+_MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
@@ -58,7 +59,8 @@ class Outline:
         """Go on to a row with a line after it, and return its table's header unless the row has it."""
         cells = _split(row)
         if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
-            self._header = fold(row).strip("| ")
+            header = fold(row).strip("| ")
+            self._header = header if len(header) <= _MAX_HEADER else ""
             return ""
         return "" if _names_cells(_split(self._header), row) else self._header
 

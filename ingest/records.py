@@ -25,6 +25,8 @@ from arag.retrieval.text import fold
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
 
+MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
+_MAX_JSON_VALUES = 5_000_000  # that are read at once: they take about a gigabyte
 _MAX_VALUE = 40  # characters of a value in a message
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
@@ -103,8 +105,9 @@ def to_json(value: Any) -> Any:
 
 
 def is_id(text: str) -> bool:
-    """Return whether a text may be an id: it is not blank, and has no line ends or other control characters."""
-    return bool(text.strip()) and all(unicodedata.category(character) not in {"Cc", "Zl", "Zp"} for character in text)
+    """Return whether a text may be an id: short, not blank, and without line ends or other control characters."""
+    has_controls = any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
+    return bool(text.strip()) and len(text.encode()) <= MAX_ID_BYTES and not has_controls
 
 
 def _clean(value: JSON) -> JSON:
@@ -120,6 +123,9 @@ def _clean(value: JSON) -> JSON:
 
 def _load(data: bytes) -> JSON:
     text = decode(data).strip()
+    # No text has more values than these characters, and those in strings are few: counting takes no memory.
+    if sum(map(text.count, ",[{")) > _MAX_JSON_VALUES:
+        raise FormatError(f"more than {_MAX_JSON_VALUES:,} values at once; JSON Lines are read one by one")
     try:
         value: JSON = to_json(json.loads(text))
     except (RecursionError, ValueError) as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 6  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 7  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once
 _MAX_HEADING = 100  # characters
@@ -32,7 +32,7 @@ _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
 # Also a line of a log, which begins with its time.
 _LIST_ITEM = re.compile(
-    r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S*)\s"
+    r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
 )
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _WHITE = re.compile(r"\s*")

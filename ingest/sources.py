@@ -18,9 +18,9 @@ from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, reason
-from arag.ingest.records import Records, is_id, read_json, read_jsonl, read_record, to_json
-from arag.retrieval.locations import is_index
-from arag.retrieval.text import fold
+from arag.ingest.records import MAX_ID_BYTES, Records, is_id, read_json, read_jsonl, read_record, to_json
+from arag.retrieval.locations import is_index, looks_like_address
+from arag.retrieval.text import shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -38,6 +38,10 @@ RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_json
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
 _SAMPLE_CHARACTERS = 4_096
+_MAX_SHOWN = 100  # characters of an id in a message
+_MAX_TITLE = 1_000  # characters: every chunk and every result has it
+_MAX_PROBLEMS = 100  # of one file that are told one by one
+_WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
 class _File(NamedTuple):
@@ -144,6 +148,8 @@ class SourceReader:
         try:
             path.stat()
         except (OSError, ValueError) as error:
+            if looks_like_address(str(source)):  # which may hold a password
+                raise InputError(f"{place} is an address: give files and folders, or documents in Python") from None
             raise InputError(f"{name} cannot be read: {reason(error)}") from error
         if source == "":
             raise InputError("a source is an empty path")
@@ -201,12 +207,18 @@ class SourceReader:
         ending, before = file.path.suffix.lower(), self.bytes
         holds_records = ending in RECORD_READERS and not self._readers.knows(file.path)
         read = RECORD_READERS[ending] if holds_records else self._read_whole
+        problems = 0
         try:
             for item, end in read(file.path, file.id):
                 self.bytes = before + end
-                yield self._finish(item, file.real_path)
+                finished = self._finish(item, file.real_path)
+                problems += isinstance(finished, Problem)
+                if isinstance(finished, Document) or problems <= _MAX_PROBLEMS:
+                    yield finished
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
+        if problems > _MAX_PROBLEMS:
+            yield self._finish(Problem(str(file.path), f"{problems - _MAX_PROBLEMS:,} more problems"), file.real_path)
         self.bytes = before + file.size
 
     def _read_whole(self, path: Path, file_id: str) -> Records:
@@ -219,7 +231,7 @@ class SourceReader:
     def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:
         fields, own_id = (item, item.get("id")) if isinstance(item, Mapping) else (item.metadata, item.id)
         if own_id is not None or fields.get("source") is not None:
-            place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
+            place += f" (source {_show(str(fields['source']))})" if own_id is None else f" (id {_show(own_id)})"
         # Sets have another order in each process.
         fields = {k: sorted(v, key=str) if isinstance(v, set | frozenset) else v for k, v in fields.items()}
         try:
@@ -258,11 +270,11 @@ class SourceReader:
         if isinstance(item, Document):
             document_id = clean_characters(item.id).strip()
             if not is_id(document_id):
-                item = Problem(source, f"id {document_id!r} is empty or has control characters in it")
+                item = Problem(source, f"id {_show(document_id)} {_WRONG_ID}")
             elif not item.text.strip():
                 item = Problem(source, "empty document")
             else:
-                title = fold(clean_characters(item.title))
+                title = shorten(clean_characters(item.title), _MAX_TITLE)
                 return replace(item, id=document_id, title=title, source=source, file=file)
         self.failures.add(file)
         return Problem(source, clean_characters(item.reason))
@@ -272,6 +284,10 @@ def _is_object(item: object) -> TypeIs[DocumentObject]:
     from langchain_core.documents import Document as LangChainDocument
 
     return isinstance(item, Mapping | LangChainDocument)
+
+
+def _show(value: object) -> str:
+    return shorten(repr(value), _MAX_SHOWN)
 
 
 def _real_path(path: Path) -> str:

@@ -21,6 +21,7 @@ from arag.retrieval import search
 from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
 from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View, batches
+from arag.retrieval.text import shorten
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
@@ -124,7 +125,7 @@ class Index:
             limit: A scope, or ids of documents. On an index that is limited already, both limits apply.
         """
         if isinstance(limit, str):
-            raise InputError(f"{limit!r} is a string: give a scope, or a list of documents' ids")
+            raise InputError(f"{shorten(repr(limit), 100)} is a string: give a scope, or a list of documents' ids")
         return Index(self._publications, self, limit if isinstance(limit, Scope) else frozenset(limit))
 
     @property

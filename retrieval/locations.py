@@ -12,10 +12,23 @@ from arag.retrieval.postgres.location import SCHEMES, PostgresLocation
 from arag.retrieval.storage import IndexStore
 from arag.retrieval.store.folder import FolderStore, is_index
 
-__all__ = ["is_index", "parse_location", "store_at", "using_store"]
+__all__ = ["is_index", "looks_like_address", "parse_location", "store_at", "using_store"]
 
-# A scheme has two characters or more: C:// is a drive. `Path` makes one slash of two.
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|^\W*postgres(ql)?:/", re.IGNORECASE)
+# What may hold a password, however it is written: a folder's name would be shown, and made. A scheme has two characters
+# or more: C:// is a drive. `Path` makes one slash of two.
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]+\s*:\s*/\s*/"
+    r"|^\W*postgres(ql)?\s*(:\s*/|[:/].*@)"
+    r"|[^\s/\\:@]:[^/\\@]+@"  # user:password@host
+    r"|(passw\w*|pwd)\s*="  # as libpq and other drivers have it
+    r"|^\W*(host|hostaddr|port|user|dbname|service|sslmode)\s*=",
+    re.IGNORECASE,
+)
+
+
+def looks_like_address(text: str) -> bool:
+    """Return whether a text is a database's address, or meant as one: no message may quote it."""
+    return _ADDRESS.search(text) is not None
 
 
 def parse_location(location: str | Path) -> Path | PostgresLocation:
@@ -25,7 +38,7 @@ def parse_location(location: str | Path) -> Path | PostgresLocation:
         InputError: It is an address that is not valid; the message does not quote it.
     """
     text = str(location)
-    if _ADDRESS.search(text) is None:
+    if not looks_like_address(text):
         return Path(location)
     if text.startswith(SCHEMES):
         return PostgresLocation.parse(text)

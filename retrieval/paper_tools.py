@@ -18,7 +18,7 @@ from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.functions import NO_CHUNK_ID, Retrieved, show_chunks
 from arag.retrieval.present import Held
 from arag.retrieval.text import fold, searchable
-from arag.retrieval.tools import Keywords, RetrievalArguments, RetrievalTool, Texts
+from arag.retrieval.tools import ChunkIds, Keywords, OneText, RetrievalArguments, RetrievalTool
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 from arag.text.marks import mark, without_marks
 
@@ -34,12 +34,12 @@ class _KeywordArguments(RetrievalArguments):
 
 
 class _SemanticArguments(RetrievalArguments):
-    query: str = Field(description="What to look for, in natural language.")
+    query: OneText = Field(description="What to look for, in natural language.")
     top_k: TopK = Field(default_factory=int)
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(description="Ids of the chunks to read.")
+    chunk_ids: ChunkIds = Field(description="Ids of the chunks to read.")
 
 
 class KeywordSearch(RetrievalTool):

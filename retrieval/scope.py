@@ -8,14 +8,18 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from arag.errors import InputError, list_faults
+from arag.retrieval import MAX_CHARACTERS
+from arag.retrieval.text import shorten
 
 Test: TypeAlias = Callable[[Mapping[str, Any]], bool]
 Compare: TypeAlias = Callable[[Any, Any], bool]
+
+_MAX_SHOWN = 100  # characters of a wrong value in a message
 
 
 class Scope(BaseModel):
@@ -48,13 +52,13 @@ class Scope(BaseModel):
     where: dict[str, Any] | None = Field(
         default=None, description='Conditions on metadata in Chroma\'s language: {"year": {"$gte": 2020}}.'
     )
-    documents: tuple[str, ...] | None = Field(
+    documents: tuple[Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)], ...] | None = Field(
         default=None, description="Document ids, or patterns of them such as handbook/*."
     )
 
     def __init__(self, **conditions: Any) -> None:
         if isinstance(ids := conditions.get("documents"), str):  # each character would be a pattern
-            raise InputError(f"the scope is not valid: {ids!r} is a string: give a list of ids or patterns")
+            raise InputError(f"the scope is not valid: {_show(ids)} is a string: give a list of ids or patterns")
         try:
             super().__init__(**copy.deepcopy(conditions))  # the caller may change theirs
             self.compile()  # raises an error for conditions that cannot be checked
@@ -92,24 +96,47 @@ class Scope(BaseModel):
         )
 
 
+def read_scope(given: object) -> Scope:
+    """Return a scope that somebody gives, or make one of its fields.
+
+    Fields without a condition are refused: they are what a missing entry looks like, and would show all documents.
+
+    Raises:
+        InputError: It is neither, or has no condition.
+    """
+    if isinstance(given, Scope):
+        return given
+    scope = Scope(**given) if isinstance(given, Mapping) else None
+    if scope is None or scope == Scope():
+        raise InputError(
+            f"{_show(given)} is not a scope: give `where`, `documents` or both, leave the scope out, or, for all "
+            "documents, give the object Scope(); a field `scope` that means something else needs another name"
+        )
+    return scope
+
+
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of a text in which `*` stands for any characters; many of them take no longer."""
     return re.compile(fnmatch.translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
 
 
+def _show(value: object) -> str:
+    return shorten(repr(value), _MAX_SHOWN)
+
+
 def _parse(where: object) -> Test:
     """Return the test that conditions on several fields describe."""
     if not isinstance(where, dict) or not where:
-        raise InputError(f"{where!r} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
+        raise InputError(f"{_show(where)} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
     tests: list[Test] = []
     for name, condition in where.items():
         if name in {"$and", "$or"}:
             if not isinstance(condition, list) or not condition:
-                raise InputError(f"{name} needs a list of conditions, not {condition!r}")
+                raise InputError(f"{name} needs a list of conditions, not {_show(condition)}")
             parts = [_parse(part) for part in condition]
             tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
         elif not isinstance(name, str) or name.startswith("$"):
-            raise InputError(f"{name!r} is not valid around conditions: use $and or $or, or give a field's name")
+            raise InputError(f"{_show(name)} is not valid around conditions: use $and or $or, or give a field's name")
         else:
             operators = condition if isinstance(condition, dict) and condition else {"$eq": condition}
             tests += [_parse_operator(name, operator, operand) for operator, operand in operators.items()]
@@ -119,12 +146,12 @@ def _parse(where: object) -> Test:
 def _parse_operator(name: str, operator: str, operand: Any) -> Test:
     """Return the test that compares a field with an operand."""
     if operator not in _OPERATORS:
-        raise InputError(f"{operator!r} is not an operator: valid are {', '.join(_OPERATORS)}")
+        raise InputError(f"{_show(operator)} is not an operator: valid are {', '.join(_OPERATORS)}")
     takes_list = operator in {"$in", "$nin"}
     values = operand if takes_list else [operand]
     if not isinstance(values, list) or not all(map(_is_scalar, values)):
         needed = "a list of texts, numbers, true or false" if takes_list else "a text, a number, true or false"
-        raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {needed}")
+        raise InputError(f"{operator} of {shorten(name, _MAX_SHOWN)} cannot take {_show(operand)}: it needs {needed}")
     # Access lists may have thousands of entries.
     prepared = frozenset(map(_tagged, values)) if takes_list else operand
     compare = _OPERATORS[operator]

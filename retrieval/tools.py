@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from arag.errors import InputError, list_faults
 from arag.models.replies import mend_characters
-from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
+from arag.retrieval import DEFAULT_TOP_K, MAX_CHARACTERS, MAX_RESULTS
 from arag.retrieval.functions import (
     MAX_QUERIES,
     Retrieved,
@@ -36,7 +36,7 @@ ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 Presentation: TypeAlias = Literal["compact", "paper"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
-MAX_KEYWORDS = 50  # of one call
+MAX_KEYWORDS, MAX_CHUNK_IDS = 50, 100  # of one call
 _PLURALS = {"keyword": "keywords", "query": "queries", "chunk_id": "chunk_ids"}
 
 # How artifacts of these tools are recognised.
@@ -57,18 +57,27 @@ def _as_list(value: Any) -> Any:
     return [text for text in mended if not isinstance(text, str) or text.strip()]
 
 
-def _check_number(texts: list[str], most: int) -> list[str]:
-    if not 1 <= len(texts) <= most:
-        raise ValueError(f"there are {len(texts)}: give 1 to {most}")
+def _check_number(texts: list[str], most: int, least: int = 1) -> list[str]:
+    if not least <= len(texts) <= most:
+        raise ValueError(f"there are {len(texts):,}: give 1 to {most}")
     return texts
+
+
+def _check_length(text: str) -> str:  # results and errors repeat it
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters: give at most {MAX_CHARACTERS:,}")
+    return text
 
 
 # Models pay for schemas with every prompt: bounds are checked outside of them, and defaults come from factories,
 # which schemas do not repeat.
-Texts: TypeAlias = Annotated[list[str], BeforeValidator(_as_list)]
+OneText: TypeAlias = Annotated[str, AfterValidator(_check_length)]
+Texts: TypeAlias = Annotated[list[OneText], BeforeValidator(_as_list)]
 Keywords: TypeAlias = Annotated[Texts, AfterValidator(partial(_check_number, most=MAX_KEYWORDS))]
 Queries: TypeAlias = Annotated[Texts, AfterValidator(partial(_check_number, most=MAX_QUERIES))]
-Within: TypeAlias = Annotated[str, Field(description="Only documents with this in title or id.")]
+# No id at all is an error of the tool, with a text of its own.
+ChunkIds: TypeAlias = Annotated[Texts, AfterValidator(partial(_check_number, most=MAX_CHUNK_IDS, least=0))]
+Within: TypeAlias = Annotated[OneText, Field(description="Only documents with this in title or id.")]
 
 
 class RetrievalArguments(BaseModel):
@@ -98,8 +107,8 @@ class _SemanticArguments(RetrievalArguments):
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(description="Chunk ids.")
-    about: str = Field(default_factory=str, description="What to look for; without it, one chunk in full.")
+    chunk_ids: ChunkIds = Field(description="Chunk ids.")
+    about: OneText = Field(default_factory=str, description="What to look for; without it, one chunk in full.")
 
 
 def _explain(error: ValidationError | Any) -> str:

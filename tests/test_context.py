@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -60,8 +63,46 @@ def test_the_scope_of_any_parents_context_counts(small_index):
         (result,) = results(parent.invoke(asked(), context=context))
         assert "Boso the Elder was a count" in result.text
         assert "broke the bridges" not in result.text
-    with pytest.raises(InputError, match="scope: Input should be"):
-        parent.invoke(asked(), context={"scope": ["boso"]})
+
+
+EMPTY = ["", " ", {}, {"documents": None}, {"where": None}, {"where": {}}, [], 0, False]
+
+
+@pytest.mark.parametrize("given", [*EMPTY, "kitchen", ["boso"]], ids=repr)
+def test_a_scope_that_is_given_and_is_none_is_an_error_and_never_shows_everything(small_index, given):
+    class Theirs(BaseModel):
+        scope: Any = None
+
+    model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER)
+    agent = create_arag_agent(model, small_index)
+    parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
+    attempts = [
+        lambda: Context(scope=given),
+        lambda: agent.invoke(asked(), context={"scope": given}),
+        lambda: parent.invoke(asked(), context={"scope": given, "team": "ops"}),
+        lambda: parent.invoke(asked(), context=Theirs(scope=given)),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InputError, match="scope: Value error"):
+            attempt()
+    assert model.calls == []
+
+
+def test_no_scope_is_null_or_absent_and_an_object_may_allow_everything(small_index):
+    agent = create_arag_agent(ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0"]), ANSWER] * 4), small_index)
+    for context in ({"scope": None}, {}, {"scope": Scope()}, Context(scope=Scope())):
+        assert agent.invoke(asked(), context=context)["read_chunks"] == ["boso:0"]
+
+
+def test_a_parents_field_of_the_same_name_needs_another_one_or_a_scope(small_index):
+    @dataclass
+    class Telescope:
+        scope: str = "refractor"
+
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index)
+    parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
+    with pytest.raises(InputError, match=r"'refractor' is not a scope: .* something else needs another name"):
+        parent.invoke(asked(), context=Telescope())
 
 
 def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_index):

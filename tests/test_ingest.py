@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arag.errors import ModelError
+from arag.ingest import records
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
@@ -93,6 +97,89 @@ def assert_consistent(place):
         for key, vector in vectors.items():
             assert np.linalg.norm(vector - hash_vector(embedded[key])) < 2e-3
     assert verify(place) == ([], [])
+
+
+# --- hostile files ---
+
+_LENGTH = 100_000  # of each text: one that takes time in its square takes a minute
+
+
+def fill(pattern):
+    return (pattern * (_LENGTH // len(pattern) + 1))[:_LENGTH]
+
+
+LAUGHS = "".join(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in pairwise("abcdefg"))
+SLOW = {
+    "ticks.md": fill("`"),
+    "tildes.md": f"a\n{fill('~')}",
+    "quotes.md": fill("> ") + "x",
+    "emphasis.md": fill("*a _b "),
+    "html.md": fill("<div>"),
+    "fences.md": fill("````\n```\n"),
+    "spaces.md": f"#{fill(' ')}\nx",
+    "dashes.md": f"| a | b |\n{fill('-')}x\n",
+    "columns.txt": " | ".join(f"c{n}" for n in range(_LENGTH // 14)) + "\nc1: x | y" * (_LENGTH // 20),
+    "clock.txt": "[12:00:00" + "x" * 40_000 + " It is. So." * 5_000,
+    "brackets.py": fill("("),
+    "nested.py": "\n".join(f"{' ' * n}if a:" for n in range(900)),
+    "columns.csv": fill("a,") + "\n" + fill("1,"),
+    "laughs.md": f"---\na: &a [x, x, x, x, x, x, x, x, x]\n{LAUGHS}---\nText.",
+    "deep.md": f"---\na: {'[' * 20_000}\n---\nText.",
+}
+
+
+def test_no_text_takes_time_in_its_square(corpus):
+    began = time.process_time()
+    summary, _ = corpus.ingest(SLOW | {"good.md": "The mill stands."})
+    assert time.process_time() - began < 30
+    assert (summary.read, summary.problems) == (len(SLOW) + 1, ())
+
+
+def write_files(corpus, files):
+    corpus.source.mkdir()
+    for name, text in files.items():
+        (corpus.source / name).write_text(text)
+
+
+def test_what_would_fill_the_memory_is_left_out_and_the_rest_is_kept(corpus):
+    values = "{}," * 10_000_000 + "{}"
+    files = {
+        "items.json": f"[{values}]",
+        "line.jsonl": f'{{"text": "x", "values": [{values}]}}\n' + '{"id": "after", "text": "It stands."}\n',
+        "deep.json": "[" * 1_000_000,
+        "deep.jsonl": '{"text": "x", "value": ' + '{"a": ' * 5_000 + "1" + "}" * 5_001 + "\n",
+        "good.md": "The mill stands.",
+    }
+    write_files(corpus, files)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    summary, _ = corpus.ingest()
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 500_000  # kilobytes
+    reasons = {Path(problem.source.partition(",")[0]).name: problem.reason for problem in summary.problems}
+    assert sorted(reasons) == ["deep.json", "deep.jsonl", "items.json", "line.jsonl"]
+    assert "more than 5,000,000 values at once" in reasons["items.json"]
+    assert "more than 5,000,000 values at once" in reasons["line.jsonl"]
+    assert summary.documents == 2
+
+
+def test_a_line_without_end_is_read_in_parts(corpus, monkeypatch):
+    monkeypatch.setattr(records, "MAX_FILE_BYTES", 1_000)
+    write_files(corpus, {"a.jsonl": "x" * 5_000 + '\n{"text": "It stands."}\n', "b.md": "The mill stands."})
+    summary, _ = corpus.ingest()
+    assert (summary.documents, len(summary.problems)) == (2, 5)
+    assert all("not valid JSON" in problem.reason for problem in summary.problems)
+
+
+def test_of_a_files_many_problems_the_first_are_told_and_the_rest_counted(corpus):
+    write_files(corpus, {"a.jsonl": "x\n" * 100_000 + '{"text": "It stands."}\n'})
+    summary, _ = corpus.ingest()
+    assert (summary.documents, len(summary.problems)) == (1, 101)
+    assert str(summary.problems[-1]).endswith("a.jsonl: 99,900 more problems")
+
+
+def test_a_title_without_end_is_cut(corpus):
+    corpus.ingest({"a.md": f"# {fill('Mill ')}\n\nIt stands."})
+    with corpus.open() as index:
+        assert 990 < len(index.document("a.md").title) <= 1_000
 
 
 # --- nothing is lost, and the same again embeds nothing ---

@@ -15,6 +15,7 @@ from arag import ingest, open_index
 from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
+from arag.graph.server import open_server_index
 from arag.retrieval.locations import parse_location, store_at
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
@@ -56,18 +57,61 @@ def home(tmp_path, monkeypatch):
 # --- what a location is ---
 
 
-@pytest.mark.parametrize("folder", ["my-index", "", "C:\\index", "a:b/c", "postgres:x", "backups/postgres:/old"])
+@pytest.mark.parametrize(
+    "folder", ["my-index", "", "C:\\index", "a:b/c", "postgres:x", "backups/postgres:/old", "/home/me@company/12:30"]
+)
 def test_what_is_not_an_address_is_a_folder(folder):
     assert store_at(folder).location == store_at(Path(folder)).location == Path(folder)
 
 
-@pytest.mark.parametrize(
-    "location", [f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper(), f"mysql://ann:{SECRET}@host/db"]
-)
+MEANT = [
+    *[f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper(), f"mysql://ann:{SECRET}@host/db"],
+    f"host=db.example.com user=ann password={SECRET}",
+    f"'host = db.example.com password = {SECRET}'",
+    f"dbname=library password='{SECRET}'",
+    f"user=ann {SECRET}",
+    f"sslpassword={SECRET}",
+    f"Driver={{PostgreSQL}};Server=db;Uid=ann;Pwd={SECRET};",
+    f"postgres//ann:{SECRET}@host/db",
+    f"Postgresql ://ann:{SECRET}@host/db",
+    f"postgresql: //ann:{SECRET}@host/db",
+    f"postgresql:ann:{SECRET}/x@host/db",
+    f'"postgres/ann:{SECRET}/x@host/db"',
+    f"ann:{SECRET}@host:5432/db",
+    f"//ann:{SECRET}@host/db",
+    f"jdbc:postgresql:db?user=ann&password={SECRET}",
+]
+
+
+@pytest.mark.parametrize("location", MEANT, ids=str)
 def test_what_only_looks_like_an_address_is_refused_and_does_not_become_a_folder(location):
     with pytest.raises(InputError, match="give a folder, or postgresql://user") as caught:
         store_at(location)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("location", MEANT, ids=str)
+def test_no_command_quotes_or_makes_what_only_looks_like_an_address(arag, home, example_index, monkeypatch, location):
+    (home / "work" / "a.md").write_text("The mill stands.")
+    said = ""
+    for command in (
+        ["ingest", "a.md", "--index", location],
+        ["ingest", location, "--index", "made"],
+        ["ask", "Who?", "--index", location],
+        ["mcp", "--index", location],
+        ["copy", location, "made"],
+        ["copy", example_index.path, location],
+        ["eval", "run", "--questions", "q.json", "--method", "naive-rag", "--index", location],
+    ):
+        code, out, err = arag(*command)
+        assert code == 1, (command, out, err)
+        said += out + err
+    monkeypatch.setenv("ARAG_INDEX", str(location))
+    code, out, err = arag("info")
+    with pytest.raises(InputError) as caught:
+        open_server_index()
+    assert SECRET.lower() not in (said + out + err + str(caught.value)).lower()
+    assert not [path for path in home.rglob("*") if SECRET.lower() in str(path).lower()]
 
 
 def test_without_its_packages_an_error_says_what_to_install(monkeypatch):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 
+from arag import ingest, open_index
+from arag.errors import ARAGError
 from arag.evaluation.failures import csv_cell
-from arag.terminal import visible
+from arag.visible import visible, visible_line
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve
 
@@ -128,6 +132,76 @@ def test_commands_of_experiments(arag, place, monkeypatch):
     cells = [cell for table in tables for row in csv.reader(table.open(newline="")) for cell in row]
     assert "'=HYPERLINK(" in str(cells)
     assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
+
+
+# Names that would begin lines of their own, hide or reorder text; the last are not UTF-8.
+FORGED = "Left out: honest.md: it is empty"
+NAMES = [
+    f"a\n{FORGED}.md",
+    f"b\r\x1b[2K{FORGED}.md",
+    f"c\x85{FORGED}.xyz",
+    "d\u2028e\u202efdp.md",
+    "f\u2066\x9b31m.jsonl",
+]
+NAMES = [os.fsencode(name) for name in NAMES] + [b"g\xff\n.md", b"h\xff.xyz", b"i\xff.md"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder in a folder whose name is hostile, too, with files of hostile names."""
+    made = tmp_path / f"corpus\n{FORGED}"
+    made.mkdir()
+    for name in NAMES:
+        Path(os.fsdecode(os.fsencode(made) + b"/" + name)).write_text("The mill stands.\n")
+    (made / "good.md").write_text("# The ferry \x1b[2J\u202e\n\nThe ferry sails.\u2067\x9c\n")
+    return made
+
+
+def lines(run):
+    """Assert that a command's output has harmless lines, none of them forged."""
+    code, out, err = harmless(run, told=False)
+    assert not [line for line in (out + err).splitlines() if line.startswith(FORGED)]
+    return code, out, err
+
+
+def test_a_files_name_forges_no_line_of_any_command(arag, folder, tmp_path, quick_embedder):
+    index, copied, page = tmp_path / f"index\n{FORGED}", tmp_path / f"copy\n{FORGED}", tmp_path / f"x\n{FORGED}.html"
+    code, out, err = lines(arag("ingest", folder, "--index", index))
+    assert (code, out.startswith("Read ")) == (3, True)
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["Skipped", *["Left out"] * 5]
+    left_out = json.loads(arag("ingest", folder, "--index", index, "--json")[1])["problems"]
+    assert str(folder / f"a\n{FORGED}.md") in [problem["source"] for problem in left_out]  # programs get it as it is
+    of_index = ["--index", index]
+    _, listed, _ = lines(arag("list", *of_index))
+    assert [line.split("\t")[0] for line in listed.splitlines()] == ["good.md", "i\ufffd.md"]
+    lines(arag("info", *of_index))
+    lines(arag("ask", f"Who sails?\n{FORGED}", *of_index, "-m", "extractive", "--html", page))
+    assert not OBEYED.findall(page.read_text("utf-8"))
+    assert "The ferry sails.\\u2067\\x9c" in page.read_text("utf-8")
+    lines(arag("copy", index, copied))
+    (index / "arag.sqlite").write_bytes(b"damaged")
+    lines(arag("verify", *of_index))
+    lines(arag("list", *of_index))
+    lines(arag("copy", index, tmp_path / "other"))
+    lines(arag("remove", "i*", f"\n{FORGED}", "--index", copied))
+    lines(arag("remove", f"\n{FORGED}", "--index", tmp_path / f"none\n{FORGED}"))
+    lines(arag("ingest", folder / NAMES[0].decode(), "--index", index))
+
+
+def test_warnings_and_errors_of_python_are_harmless_lines(folder, tmp_path):
+    with pytest.warns(UserWarning, match="left out 7 items") as caught:
+        ingest(folder, tmp_path / "index", embedder=HashEmbeddings()).close()
+    told = [str(each.message) for each in caught]
+    for attempt in (
+        lambda: ingest(folder / NAMES[0].decode(), tmp_path / "other", embedder=HashEmbeddings()),
+        lambda: open_index(tmp_path / f"none\n{FORGED}\u202e"),
+    ):
+        with pytest.raises(ARAGError) as raised:
+            attempt()
+        told.append(str(raised.value))
+    assert len(told) == 3
+    for text in told:
+        assert visible_line(text) == text
 
 
 def test_what_people_write_stays():

@@ -86,12 +86,20 @@ def test_patterns_choose_documents(patterns, allowed):
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
         ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
         ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
+        ({"documents": ["a*" * 500_000]}, "documents.0: String should have at most 2000 characters"),
+        ({"documents": "a*" * 500_000}, "is a string: give a list of ids or patterns"),
+        ({"where": {"a": {"$like" * 500_000: 1}}}, "is not an operator: valid are $eq, $ne"),
+        ({"where": {"$like" * 500_000: 1}}, "is not valid around conditions"),
+        ({"where": {"a" * 500_000: {"$in": "b" * 500_000}}}, "it needs a list of texts"),
+        ({"where": {"$or": "b" * 500_000}}, "$or needs a list of conditions"),
+        ({"x" * 500_000: 1}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_scope_is_refused(conditions, message):
     with pytest.raises(InputError) as caught:
         Scope(**conditions)
     assert message in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_no_pattern_takes_long():

@@ -95,5 +95,8 @@ def test_who_has_no_scope_sees_nothing(client_of):
     for name in ("eve", "nil"):
         with pytest.raises(Exception, match="this run's user has none"):
             client_of(name).runs.wait(None, "arag", input=LENS)
+    for scope in ("", {}, {"documents": None}):
+        with pytest.raises(Exception, match="is not a scope"):
+            client_of("ann").runs.wait(None, "arag", input=LENS, context={"scope": scope})
     with pytest.raises(HTTPStatusError, match="401"):
         client_of("mallory").runs.wait(None, "arag", input=LENS)

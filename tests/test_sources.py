@@ -176,6 +176,14 @@ class TestObjects:
         assert run(Document("One.", id="a", metadata=values), {"id": "b", "text": "Two.", **values}).problems == ()
         assert [document.metadata for document in listed().values()] == [expected, expected]
 
+    def test_an_id_that_is_far_too_long_is_left_out_and_not_repeated(self, run, listed):
+        record, longest = {"id": "i" * 1_000_000, "text": "One."}, "é" * 950
+        source = Document("Two.", metadata={"source": "s" * 1_000_000})
+        problems = run(record, source, {"id": longest, "text": "Three."}).problems
+        assert ["has more than 1,900 bytes" in problem.reason for problem in problems] == [True, True]
+        assert max(len(str(problem)) for problem in problems) < 500
+        assert list(listed()) == [longest]
+
     def test_each_problem_names_its_document(self, run):
         problems = run(
             Document("Good."),
@@ -189,7 +197,7 @@ class TestObjects:
             "sources[1] (source 'empty.pdf'): empty document",
             "sources[2] (id 'x'): the record has no \"text\"",
             'sources[3]: "text" is 5; it must be a string',
-            "sources[4] (id ''): id '' is empty or has control characters in it",
+            "sources[4] (id ''): id '' is empty, has control characters in it, or has more than 1,900 bytes",
         ]
         assert str(problems[4]).startswith("sources[5] (id 'w'): JSON cannot hold it")
 

@@ -132,6 +132,33 @@ def test_bad_arguments_are_an_error_message_that_names_them(call, name, argument
     assert "pydantic" not in message.content
 
 
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_what_is_far_too_long_is_an_error_that_names_the_limit_and_does_not_repeat_it(index, presentation):
+    many = "x" * 1_000_000
+    searched, asked, read = make_tools(index, presentation=presentation)
+    query = "query" if presentation == "paper" else "queries"
+    sent = [(searched, {"keywords": ["gale", many]}), (asked, {query: many}), (read, {"chunk_ids": [many]})]
+    if presentation == "compact":
+        sent += [(searched, {"keywords": ["gale"], "within": many}), (read, {"chunk_ids": ["12:0"], "about": many})]
+    for tool, arguments in sent:
+        message = use(tool, **arguments)
+        assert (message.status, len(message.text) < 300) == ("error", True)
+        assert "it has 1,000,000 characters: give at most 2,000" in message.text
+    message = use(read, chunk_ids=[f"no-such-{n}:0" for n in range(10_000)])
+    assert (message.status, len(message.text) < 300) == ("error", True)
+    assert "chunk_ids: Value error, there are 10,000: give 1 to 100" in message.text
+    for wrong in ([None] * 100_000, [many] * 100):
+        assert len(use(searched, keywords=wrong).text) < 1_000
+
+
+def test_a_phrase_as_long_as_the_limit_is_found_and_a_program_may_look_for_longer_ones(index, call):
+    phrase = LONG[:2_000]
+    assert call("keyword_search", keywords=[phrase]).artifact["chunk_ids"] == ["long:0"]
+    longer = index.read("long:0").chunks[0].text.strip()
+    assert len(longer) > 2_000
+    assert index.keyword_search(longer).hits[0].chunk_id == "long:0"
+
+
 # --- keyword_search ---
 
 

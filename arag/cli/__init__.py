@@ -16,7 +16,7 @@ from arag.cli.ask import ask, chat, mcp
 from arag.cli.index import copy, info, ingest, list_documents, read, remove, search, verify
 from arag.errors import ARAGError, InputError
 from arag.evaluation.cli import eval_app
-from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error, styled
+from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +48,7 @@ def options(
 def main() -> None:
     """Run the command line. Our own errors, and those of files, print one line on stderr and exit with code 1."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    warnings.showwarning = lambda message, *_, **__: err.print(styled(("Note:", "yellow"), f" {message}"))
+    warnings.showwarning = lambda message, *_, **__: err.print_line(("Note:", "yellow"), f" {message}")
     if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -137,7 +137,7 @@ def _read_questions() -> Iterator[str]:
             return
         if question:
             if not is_typed:
-                out.print(f"> {question}")
+                out.print_line(f"> {question}")
             yield question
             out.print()
 

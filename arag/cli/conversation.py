@@ -19,8 +19,8 @@ from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
 from arag.retrieval.render import name_pages
-from arag.retrieval.text import count, fold, shorten
-from arag.terminal import out, styled
+from arag.retrieval.text import count, shorten
+from arag.terminal import out
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 _THREAD: Any = {"configurable": {"thread_id": "chat"}}
@@ -132,14 +132,14 @@ class _RunView:
     def _show_call(self, name: str, arguments: Any) -> None:
         named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
         shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
-        out.print(styled((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}"))
+        out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}")
 
 
 def _show_result(result: ToolMessage) -> None:
     artifact = result.artifact or {}
     chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
     tokens = artifact.get("retrieved_tokens", 0)
-    out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+    out.print_line(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
 
 def _show_sources(state: State) -> None:
@@ -147,13 +147,13 @@ def _show_sources(state: State) -> None:
     out.print("Sources" if state["citations"] else "Sources: none", style="bold")
     for citation in state["citations"]:
         document = citation["document"]
-        about = filter(None, [document and fold(document["title"]), name_pages(citation["pages"])])
+        about = filter(None, [document and document["title"], name_pages(citation["pages"])])
         note = "" if citation["seen"] else " (not seen in this run)"
-        out.print(styled(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red")))
+        out.print_line(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red"))
         if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
-            out.print(f"     {origin}", style="dim")
+            out.print_line(f"     {origin}", style="dim")
         for quote in citation["quotes"]:
-            out.print(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
+            out.print_line(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
 
 
 def _show_counts(state: State) -> None:

@@ -12,8 +12,9 @@ from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.retrieval.text import count, fold, shorten
-from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
+from arag.retrieval.text import count, shorten
+from arag.terminal import FAILED, err, out, print_json, progress
+from arag.visible import visible_line
 
 if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary
@@ -120,11 +121,11 @@ def verify(
     else:
         for damage in dict.fromkeys([*found, *left]):
             mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
-            out.print(styled(mark, f" {damage}"))
+            out.print_line(mark, f" {damage}")
         if not found:
-            out.print(f"No damage found in {index.location}.")
+            out.print_line(f"No damage found in {index.location}.")
         elif not repair and any(damage.repairable for damage in left):
-            out.print(f"Run `arag verify --repair --index {index.location}` to repair it.")
+            out.print_line(f"Run `arag verify --repair --index {index.location}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 
@@ -153,7 +154,7 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         f"{summary.seconds:.1f} s."
     )
     size = f" holds {count(summary.documents, 'document')}, {count(summary.chunks, 'chunk')}, "
-    out.print(styled((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}."))
+    out.print_line((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}.")
     if summary.absent:
         out.print(
             f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
@@ -166,9 +167,9 @@ def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
         skipped.setdefault(problem.reason, []).append(problem.source)
     for reason, files in skipped.items():
         names = shorten(", ".join(files), _MAX_NAMES)
-        err.print(styled(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}"))
+        err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
     for problem in summary.problems:
-        err.print(styled(("Left out:", "yellow"), f" {problem}"))
+        err.print_line(("Left out:", "yellow"), f" {problem}")
 
 
 # --- looking ---
@@ -185,7 +186,7 @@ def info(
         return
     for name, value in values.items():
         if name != "bytes" or value:  # not known of a scope
-            out.print(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
+            out.print_line(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
 
 
 def list_documents(
@@ -206,7 +207,7 @@ def list_documents(
             print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
         for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
-            print("\t".join(visible(fold(field)) for field in fields))  # noqa: T201 - a console would write spaces
+            print("\t".join(visible_line(field) for field in fields))  # noqa: T201 - a console would write spaces
 
 
 def search(

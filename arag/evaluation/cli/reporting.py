@@ -79,10 +79,10 @@ def failures(
     write_failures(wrong, folder)
     counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
-        out.print(f"{name}: {cause}: {count:,}")
+        out.print_line(f"{name}: {cause}: {count:,}")
     left = sum(not failure.cause for failure in wrong)
     todo = "; fill in `cause` there and run this again" if left else ""
-    out.print(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
+    out.print_line(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
     show_written(write_report([folder], folder))
     if judge is not None and left:
         raise typer.Exit(FAILED)

@@ -25,7 +25,7 @@ from arag.options import (
     read_pairs,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, err, out, print_json, progress, styled, warn
+from arag.terminal import FAILED, err, out, print_json, progress, warn
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -103,7 +103,7 @@ def run(
         variants[target / name] = steps, effort_option | read_model_options(model_option)
     models = {place: load_without_retries(model, **options) for place, (_, options) in variants.items()}
     for line in make_index(every, index):
-        err.print(line)
+        err.print_line(line)
     contents = describe_contents(index)
     for place, (steps, options) in variants.items():
         plan = Plan(
@@ -137,14 +137,14 @@ def run(
                 presentation=presentation,
                 max_steps=steps,
                 at_once=concurrency,
-                announce=err.print,
+                announce=err.print_line,
             )
             preparing_model = models[place].model_copy(update={"cache": CallCache(kept, ledger, max_cost)})
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place))
                 if not as_json:
                     variant = f" {place.name}:" if len(variants) > 1 else ""
-                    out.print(styled((each.name, "bold"), f"{variant} {_describe(summaries[-1])}"))
+                    out.print_line((each.name, "bold"), f"{variant} {_describe(summaries[-1])}")
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     try:
@@ -311,4 +311,4 @@ def _show_problems(questions: Sequence[Question], records: Mapping[str, Record],
 def show_written(files: Sequence[Path]) -> None:
     """Print which files were written."""
     for file in files:
-        out.print(f"Written: {file}")
+        out.print_line(f"Written: {file}")

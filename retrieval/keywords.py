@@ -14,7 +14,7 @@ import mmap
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice, repeat
 from pathlib import Path
@@ -76,10 +76,10 @@ class KeywordTexts:
         self._begins: list[int] = borders[:-1].tolist()
         self._ends: list[int] = borders[1:].tolist()
 
-    def limited_to(self, numbers: Collection[int]) -> KeywordTexts:
+    def limited_to(self, numbers: Integers) -> KeywordTexts:
         """Return the texts of some chunks only; they share the file."""
         limited = copy(self)
-        inside = np.flatnonzero(np.isin(self._numbers, np.fromiter(numbers, np.int64, len(numbers))))
+        inside = np.flatnonzero(np.isin(self._numbers, numbers))
         begins, ends = ([places[row] for row in inside.tolist()] for places in (self._begins, self._ends))
         vars(limited).update(_numbers=self._numbers[inside], _begins=begins, _ends=ends)
         return limited

@@ -94,15 +94,15 @@ def _make_schema() -> list[tuple[str, ...]]:
 
 
 class Database(TableReader):
-    """The documents and chunks in an index's file. Threads share the connection and take turns."""
+    """The documents and chunks in an index's file. Whoever shares the connection shares its lock and takes turns."""
 
     LOWER = "lower({})"  # of `connect`
     HOLDS = "instr({}, ?) > 0"
 
-    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: Path, lock: threading.RLock | None = None) -> None:
         self.connection = connection
         self._file = file
-        self._lock = threading.RLock()
+        self._lock = lock or threading.RLock()
         self.settings = self._read_settings()
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -43,6 +43,7 @@ class FolderView(Database, View):
         if whole is None:
             super().__init__(connect(file), file)
             self._close = weakref.finalize(self, self.connection.close)
+            self._check_size()
         else:
             super().__init__(whole.connection, file, whole._lock)  # noqa: SLF001 - of the same kind
         self._folder = folder
@@ -205,6 +206,12 @@ class FolderView(Database, View):
             f"vector. To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`",
             stacklevel=2,
         )
+
+    def _check_size(self) -> None:
+        """Refuse settings that count more vectors than the file has room for: memory is reserved for so many."""
+        ((size,),) = self.query("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        if self.settings.sentences * self.settings.dimension * np.dtype(np.float16).itemsize > size:
+            raise self.damage("its settings count more sentences than it has room for")
 
     def check_is_published(self) -> None:
         """Raise a StorageError if a newer publication has replaced this one, and deleted its files."""

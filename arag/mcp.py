@@ -83,7 +83,8 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         arguments = {**(params.arguments or {}), "messages": []}  # so that a client claims no conversation
         try:
             if params.name not in tools:
-                raise InputError(f"There is no tool {shorten(repr(params.name), 100)}. The tools are: {', '.join(tools)}.")
+                name = shorten(repr(params.name), 100)
+                raise InputError(f"There is no tool {name}. The tools are: {', '.join(tools)}.")
             call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
             message = await tools[params.name].ainvoke(call)
             text, is_error = message.text, message.status == "error"

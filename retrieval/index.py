@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -257,8 +256,8 @@ class Index:
 
     def document(self, document_id: str) -> DocumentInfo | None:
         """Return what is known about a document apart from its text, or None if the index does not hold it."""
-        record = self._search(lambda view: view.document(document_id))
-        return None if record is None else _describe_document(record)
+        described = self._search(lambda view: _describe_documents(view, view.entries([document_id]).values()))
+        return next(iter(described), None)
 
     def documents(self) -> Iterator[DocumentInfo]:
         """Yield what is known about each document apart from its text, in the order of ids.
@@ -266,8 +265,8 @@ class Index:
         If a writer publishes meanwhile, the rest is as it is then.
         """
         after = ""
-        while page := self._search(lambda view: list(islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
-            yield from map(_describe_document, page)
+        while page := self._search(lambda view: _describe_documents(view, islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
+            yield from page
             after = page[-1].id
 
     def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
@@ -377,7 +376,7 @@ def _list_allowed(view: View, limit: _Limit) -> list[str]:
     if not isinstance(limit, Scope):
         return list(view.fingerprints(limit))
     allows = limit.compile()
-    return [record.id for record in view.documents() if allows(record.id, json.loads(record.metadata))]
+    return [record.id for record in view.documents() if allows(record.id, view.metadata(record))]
 
 
 def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
@@ -387,10 +386,14 @@ def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, lis
     return [(chunks[number], positions, vectors) for number, positions, vectors in placed]
 
 
-def _describe_document(record: DocumentRecord) -> DocumentInfo:
-    metadata = json.loads(record.metadata)
-    source = record.source or metadata.get("source")
-    return DocumentInfo(record.id, record.title, source if isinstance(source, str) else "", metadata, record.chunks)
+def _describe_documents(view: View, records: Iterable[DocumentRecord]) -> list[DocumentInfo]:
+    described = []
+    for record in records:
+        metadata = view.metadata(record)
+        source = record.source or metadata.get("source")
+        source = source if isinstance(source, str) else ""
+        described.append(DocumentInfo(record.id, record.title, source, metadata, record.chunks))
+    return described
 
 
 def _check_top_k(top_k: int) -> None:

@@ -14,7 +14,7 @@ import mmap
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice, repeat
 from pathlib import Path
@@ -70,16 +70,16 @@ class KeywordTexts:
         self._size = len(data)
         self._text: Str = Str(data)
         self._bytes = np.frombuffer(data, np.uint8)
-        borders = np.concatenate([[0], _read_ends(data, len(numbers))])
+        borders = _read_borders(data, len(numbers))
         self._numbers = np.asarray(numbers, dtype=np.int64)
         # Single values are read faster from lists than from arrays.
         self._begins: list[int] = borders[:-1].tolist()
         self._ends: list[int] = borders[1:].tolist()
 
-    def limited_to(self, numbers: Collection[int]) -> KeywordTexts:
+    def limited_to(self, numbers: Integers) -> KeywordTexts:
         """Return the texts of some chunks only; they share the file."""
         limited = copy(self)
-        inside = np.flatnonzero(np.isin(self._numbers, np.fromiter(numbers, np.int64, len(numbers))))
+        inside = np.flatnonzero(np.isin(self._numbers, numbers))
         begins, ends = ([places[row] for row in inside.tolist()] for places in (self._begins, self._ends))
         vars(limited).update(_numbers=self._numbers[inside], _begins=begins, _ends=ends)
         return limited
@@ -209,15 +209,16 @@ def _map(file: Path) -> mmap.mmap:
         return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _read_ends(data: memoryview, chunks: int) -> Integers:
-    """Return where the texts end, checked: the file may be from somebody else, and nothing outside it may be read."""
+def _read_borders(data: memoryview, chunks: int) -> Integers:
+    """Return 0 and where each text ends, checked: the file may be from somebody else, and other memory is not read."""
     text_bytes = len(data) - _FOOTER.size - 8 * chunks
     if text_bytes < 0 or _FOOTER.unpack(data[-_FOOTER.size :]) != (_MARK, chunks):
         raise ValueError("it is truncated, or of other chunks")
-    ends = np.frombuffer(bytes(data[text_bytes : -_FOOTER.size]), "<i8").astype(np.int64)
-    if np.any(np.diff(ends, prepend=0) <= 0) or (ends[-1] if chunks else 0) != text_bytes:
+    ends = np.frombuffer(bytes(data[text_bytes : -_FOOTER.size]), "<i8")
+    borders = np.concatenate([[0], ends]).astype(np.int64)
+    if np.any(borders[1:] <= borders[:-1]) or borders[-1] != text_bytes:  # differences of hostile ones may overflow
         raise ValueError("its texts have impossible borders")
-    return ends
+    return borders
 
 
 def _best(rows: Integers, scores: NDArray[Any], top_k: int) -> Integers:

@@ -118,6 +118,8 @@ def semantic_search(
     hits: list[Hit] = []
     for number in dict.fromkeys([*titled, *nearest[:top_k]]):
         chunk, matches = chunks[number], similarities[number]
+        if not matches.keys() <= set(chunk.embedded_positions()):
+            raise view.damage(f"chunk {number} has vectors of other sentences")
         excerpt = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
         places = tuple(sorted(matches))
         hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, chunk.tokens, matches=places))

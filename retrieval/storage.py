@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -21,10 +21,11 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
 from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
-from arag.retrieval.text import SAMPLE_CHARACTERS, count, is_latin
+from arag.retrieval.text import SAMPLE_CHARACTERS, count, is_latin, shorten
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -34,15 +35,17 @@ FORMAT_VERSION = 6
 
 _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
-    "documents.title, documents.chunks, contents.text, contents.places"
+    "chunks.sentences, documents.title, documents.chunks, contents.text, contents.places"
 )
 NAME = "id || ' ' || title"  # of a document
 _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
 _MAX_NAMED = 10  # documents in a message
+_MAX_SHOWN = 100  # characters of an id
 UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
 
-_Count = Annotated[int, Field(ge=0, le=1 << 53)]
+_MAX_COUNT = 1 << 53
+_Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 _Item = TypeVar("_Item")
 
 
@@ -52,7 +55,7 @@ class Settings:
 
     embedder: str  # name of the embedder, as given to `load_embedder`
     dimension: Annotated[int, Field(ge=1, le=1 << 20)]  # length of its vectors
-    chunk_tokens: Annotated[int, Field(ge=1, le=1 << 53)]  # size that chunks are cut to, in tokens
+    chunk_tokens: Annotated[int, Field(ge=1, le=_MAX_COUNT)]  # size that chunks are cut to, in tokens
     tokenizer: str  # what counted the tokens; several names if it was not the same for all documents
     token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
     documents: _Count = 0
@@ -205,9 +208,12 @@ class TableReader(ABC):
         return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", numbers))
 
     def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
-        """Return the chunks with these numbers, as far as they exist, in this order."""
+        """Return the chunks with these numbers, which exist, in this order."""
         chunks = self._chunks_among("chunks.number", numbers)
-        return {number: chunks[number] for number in numbers if number in chunks}
+        for number in numbers:
+            if number not in chunks:
+                raise self.damage(f"chunk {number} has no text or no document")
+        return {number: chunks[number] for number in numbers}
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -235,15 +241,26 @@ class TableReader(ABC):
     def entries(self, document_ids: Collection[str]) -> dict[str, DocumentRecord]:
         """Return the entries of those documents that exist, by id, in this order."""
         rows = self.query_among(f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table}", "id", document_ids)
-        entries = {row[0]: DocumentRecord(*row) for row in rows}
+        entries = {row[0]: self._make_record(row) for row in rows}
         return {document_id: entries[document_id] for document_id in document_ids if document_id in entries}
 
     def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
         """Yield all documents' entries, by id, beginning after an id."""
         select = f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
         while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
-            yield from (DocumentRecord(*row) for row in rows)
+            yield from map(self._make_record, rows)
             after = rows[-1][0]
+
+    def metadata(self, record: DocumentRecord) -> dict[str, Any]:
+        """Return the further fields of a document."""
+        try:
+            fields = json.loads(record.metadata)
+            to_json(fields)  # refuses what no ingestion lets through: too deep, or half a character
+        except (ValueError, RecursionError) as error:
+            raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
+        if not isinstance(fields, dict):
+            raise self.damage(f"the metadata of {_shown(record.id)} is not an object")
+        return fields
 
     def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist, by id."""
@@ -276,15 +293,16 @@ class TableReader(ABC):
             IndexFormatError: Some are damaged, or documents lack a part.
         """
         counts = dict(self.query(f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"))
-        lost = {r.id for r in self.documents() if counts.pop(r.id, 0) != r.chunks or not _is_object(r.metadata)}
+        lost = {r.id for r in self.documents() if counts.pop(r.id, 0) != r.chunks or not self._has_metadata(r)}
         lost |= counts.keys()  # chunks without a document
         documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
         for some in batches(documents, _CHUNKS_PER_QUERY):
             chunks = self.numbered(some)
             stored = {number: positions for number, positions, v in self.vectors(some) if np.isfinite(v).all()}
-            lost |= {documents[n] for n in some if n not in chunks or not _is_whole(chunks[n], stored.get(n))}
+            lost |= {documents[n] for n in some if chunks[n].embedded_positions() != stored.get(n)}
         if lost:
-            raise self.damage(f"{count(len(lost), 'document')} lost a part: {', '.join(sorted(lost)[:_MAX_NAMED])}")
+            named = ", ".join(map(_shown, sorted(lost)[:_MAX_NAMED]))
+            raise self.damage(f"{count(len(lost), 'document')} lost a part: {named}")
 
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         return {row[0]: self._make_chunk(row) for row in self.query_among(self._select_chunks(), column, values)}
@@ -296,13 +314,32 @@ class TableReader(ABC):
         )
 
     def _make_chunk(self, row: Sequence[Any]) -> Chunk:
-        _, chunk_id, document_id, ordinal, tokens, first_page, last_page, title, chunks, text, places = row
+        _, chunk_id, document_id, ordinal, tokens, first, last, embedded, title, chunks, text, places = row
         try:
-            sentences = parse_places(places)
-        except (ValueError, TypeError, LookupError) as error:
-            raise self.damage(f"the chunk {chunk_id!r}: {error}") from error
-        pages = None if first_page is None else (first_page, last_page)
+            sentences = parse_places(places, len(text))
+            if not all(0 <= number <= _MAX_COUNT for number in (ordinal, tokens, chunks)):
+                raise ValueError("its numbers are not possible")  # noqa: TRY301
+            if (first is None) != (last is None):
+                raise ValueError("it has a first page or a last one, and not both")  # noqa: TRY301
+            if sum(sentence.embedded for sentence in sentences) != embedded:
+                raise ValueError("it has more or fewer sentences than were embedded")  # noqa: TRY301
+        except (ValueError, LookupError) as error:
+            raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
+        pages = None if first is None else (first, last)
         return Chunk(chunk_id, document_id, ordinal, title, text, sentences, tokens, chunks, pages)
+
+    def _make_record(self, row: Sequence[Any]) -> DocumentRecord:
+        record = DocumentRecord(*row)
+        if not 0 <= record.chunks <= _MAX_COUNT:
+            raise self.damage(f"the document {_shown(record.id)} has {record.chunks} chunks")
+        return record
+
+    def _has_metadata(self, record: DocumentRecord) -> bool:
+        try:
+            self.metadata(record)
+        except IndexFormatError:
+            return False
+        return True
 
 
 class View(TableReader):
@@ -355,7 +392,7 @@ class View(TableReader):
         """Return these chunks, by number."""
         numbers = self.numbers_holding(groups, limit)
         chunks = self.numbered(set(chain.from_iterable(numbers)))
-        return [{number: chunks[number] for number in some if number in chunks} for some in numbers]
+        return [{number: chunks[number] for number in some} for some in numbers]
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 
@@ -511,16 +548,9 @@ class IndexStore(Protocol):
         """Make everything again that is derived from the documents, unless these are damaged."""
 
 
-def _is_whole(chunk: Chunk, embedded: list[int] | None) -> bool:
-    """Return whether a chunk's sentences are in its text, and have their vectors."""
-    are_inside = all(0 <= s.start <= s.end <= len(chunk.text) for s in chunk.sentences)
-    return are_inside and chunk.embedded_positions() == embedded
-
-
-def _is_object(text: str) -> bool:
-    with suppress(ValueError, RecursionError):
-        return isinstance(json.loads(text), dict)
-    return False
+def _shown(name: str) -> str:
+    """Return an id as it stands in a message: somebody else's may be endless."""
+    return shorten(name, _MAX_SHOWN)
 
 
 def storable(values: Iterable[Any]) -> list[Any]:

@@ -6,14 +6,26 @@ Rows are never changed, apart from a document's source.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
 
 from arag.retrieval.types import Chunk, Sentence
 
 DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"  # as the fields of a DocumentRecord
 CHUNK_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, sentences"
 MAX_WORD_CHARACTERS = 100  # of a word that is suggested for a misspelt one
+
+
+@dataclass
+class _Places:
+    sentences: list[tuple[int, int, int, int, int]]
+    headings: list[str]
+    tables: list[tuple[str]]
+
+
+_PLACES = TypeAdapter(_Places)
 
 
 def chunk_row(chunk: Chunk) -> tuple[str | int | None, ...]:
@@ -32,15 +44,20 @@ def format_places(sentences: Sequence[Sentence]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def parse_places(text: str) -> tuple[Sentence, ...]:
-    """Read what `format_places` wrote.
+def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
+    """Read what `format_places` wrote about a chunk's text, which has so many characters.
 
     Raises:
-        ValueError, TypeError, LookupError: It is something else.
+        ValueError, LookupError: It is something else.
     """
-    stored: Mapping[str, Any] = json.loads(text)
-    headings, headers = stored["headings"], [header for *_, header in stored["tables"]]
+    try:
+        stored = _PLACES.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise ValueError("the places of its sentences cannot be read") from error
+    if not all(0 <= start <= end <= length for start, end, *_ in stored.sentences):
+        raise ValueError("sentences lie outside of its text")
+    headings, headers = stored.headings, [header for (header,) in stored.tables]
     return tuple(
         Sentence(start, end, bool(embedded), headings[heading], headers[table] if table >= 0 else "")
-        for start, end, embedded, heading, table in stored["sentences"]
+        for start, end, embedded, heading, table in stored.sentences
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class SentenceMatrix:
         return len(self._chunks)
 
     def nearest(
-        self, vector: NDArray[np.float32], count: int, numbers: Collection[int] | NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], count: int, numbers: NDArray[np.int64] | None = None
     ) -> list[SentenceMatch]:
         """Return the `count` sentences nearest to a vector of length one, nearest first, ties in the order of the rows.
 
@@ -72,7 +72,7 @@ class SentenceMatrix:
         similarities = self._vectors @ vector
         similarities[np.isnan(similarities)] = -np.inf
         if numbers is not None:
-            similarities[~np.isin(self._chunks, np.fromiter(numbers, np.int64, len(numbers)))] = -np.inf
+            similarities[~np.isin(self._chunks, numbers)] = -np.inf
         if count < len(similarities):
             least = np.partition(similarities, -count)[-count] - _MARGIN if count > 0 else np.inf
         else:

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from arag import Scope, copy_index, create_arag_agent, make_tools
 from arag.child import Child, ChildError
 from arag.errors import ARAGError, IndexFormatError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.store.folder import FolderStore
-from fakes import HashEmbeddings, write_corpus, write_index
+from fakes import DIMENSION, HashEmbeddings, write_corpus, write_index
 from selection import slow_except
 from stores import trust
 
@@ -430,6 +431,131 @@ def test_a_log_beside_an_index_is_not_read(sound, index):
     for use in (search, ingest_more):
         use(index)
         assert search(index)[1:] == expected[1:]
+
+
+# --- rows that the tables take, and no writer writes ---
+
+DEEP = "[" * 100_000
+DIGITS = "9" * 5_000
+ONE = f"x'{'003c' * DIMENSION}'"  # a vector
+NONE = f"x'{'007e' * 9 * DIMENSION}'"  # as of nine sentences without one
+NOTHING = '"headings": [""], "tables": []}'
+ROWS = {
+    "metadata: a list": "UPDATE documents SET metadata = '[1]'",
+    "metadata: a number": "UPDATE documents SET metadata = '1'",
+    "metadata: a text": "UPDATE documents SET metadata = '\"a\"'",
+    "metadata: null": "UPDATE documents SET metadata = 'null'",
+    "metadata: endless lists": f"UPDATE documents SET metadata = '{DEEP}'",
+    "metadata: deep": f"""UPDATE documents SET metadata = '{{"a": {"[" * 400}{"]" * 400}}}'""",
+    "metadata: many digits": f"""UPDATE documents SET metadata = '{{"a": {DIGITS}}}'""",
+    "metadata: half a character": """UPDATE documents SET metadata = '{"a": "\\ud800"}'""",
+    "metadata: bytes": "UPDATE documents SET metadata = CAST(x'fffe' AS TEXT)",
+    "a document's chunks: -1": "UPDATE documents SET chunks = -1",
+    "a document's chunks: many": f"UPDATE documents SET chunks = {2**63 - 1}",
+    "a document's id: NUL": "UPDATE documents SET id = 'd7' || char(0) WHERE id = 'd7'",
+    "a document is gone": "DELETE FROM documents WHERE id = 'd7'",
+    "places: endless lists": f"UPDATE contents SET places = '{DEEP}'",
+    "places: deep": f"""UPDATE contents SET places = '{{"sentences": {DEEP}{"]" * 100_000}, {NOTHING}'""",
+    "places: many digits": f"""UPDATE contents SET places = '{{"sentences": [[0, {DIGITS}, 1, 0, -1]], {NOTHING}'""",
+    "places: outside": f"""UPDATE contents SET places = '{{"sentences": [[0, 999, 1, 0, -1]], {NOTHING}'""",
+    "places: negative": f"""UPDATE contents SET places = '{{"sentences": [[-5, 3, 1, 0, -1]], {NOTHING}'""",
+    "places: fractions": f"""UPDATE contents SET places = '{{"sentences": [[0.5, 3, 1, 0, -1]], {NOTHING}'""",
+    "places: no heading": f"""UPDATE contents SET places = '{{"sentences": [[0, 3, 1, 7, -1]], {NOTHING}'""",
+    "places: others": f"""UPDATE contents SET places = '{{"sentences": [[0, 3, 1, 0, -1]], {NOTHING}'""",
+    "a text is gone": "DELETE FROM contents WHERE number = 7",
+    "ordinal: -1": "UPDATE chunks SET ordinal = -1",
+    "ordinal: many": f"UPDATE chunks SET ordinal = {2**63 - 1}",
+    "tokens: many": f"UPDATE chunks SET tokens = {2**63 - 1}",
+    "one page": "UPDATE chunks SET first_page = 3",
+    "embedded: -1": "UPDATE chunks SET sentences = -1",
+    "embedded: many": f"UPDATE chunks SET sentences = {2**63 - 1}",
+    "vectors: none": "UPDATE vectors SET vectors = x''",
+    "vectors: an odd number of bytes": "UPDATE vectors SET vectors = x'616263'",
+    "vectors: of more sentences": f"UPDATE vectors SET vectors = CAST({ONE} || vectors AS BLOB)",
+    "vectors: of other sentences": f"UPDATE vectors SET vectors = CAST({NONE} || vectors AS BLOB)",
+    "vectors are gone": "DELETE FROM vectors",
+    "settings: sentences": "UPDATE settings SET value = json_set(value, '$.sentences', 1000000000000)",
+    "settings: dimension": "UPDATE settings SET value = json_set(value, '$.dimension', 1000000)",
+    "settings: deep": f"UPDATE settings SET value = '{DEEP}'",
+    "settings: many digits": f"""UPDATE settings SET value = '{{"sentences": {DIGITS}}}'""",
+}
+
+
+WRITERS = {"ingest", "remove", "repair"}
+
+
+def read_all(folder):
+    with open_index(folder, embedder=HashEmbeddings()) as opened:
+        opened.info()
+        opened.read(["d7:0", "d7"], adjacent=2)
+        opened.find_documents("d7")
+        list(opened.sentence_vectors())
+        limited = opened.limited_to(Scope(where={"year": {"$ne": 7}}))
+        limited.keyword_search(["ship7", "shp7"], by_coverage=True)
+        limited.semantic_search("ship7", titles_first=True)
+        for tool in make_tools(opened):
+            names = tool.args.keys() & {"keywords", "queries", "chunk_ids"}
+            tool.invoke({name: ["ship7", "d7:0"] for name in names})
+
+
+def list_all(folder):
+    with open_index(folder, embedder=HashEmbeddings()) as opened:
+        list(opened.documents())
+        opened.document("d7")
+
+
+def ask(folder):
+    with open_index(folder, embedder=HashEmbeddings()) as opened:
+        create_arag_agent("extractive", opened).invoke({"messages": [("user", "When was ship7 built?")]})
+
+
+ALL_USES = {
+    **USES,
+    "read": read_all,
+    "list": list_all,
+    "ask": ask,
+    "copy": lambda folder: copy_index(folder, folder.parent / "copy"),
+}
+
+
+QUICK = ("metadata: a list", "metadata: deep", "metadata: many digits", "places: deep", "places: outside")
+QUICK += ("ordinal: many", "a text is gone", "vectors: of other sentences", "settings: sentences", "settings: deep")
+
+
+@pytest.mark.parametrize("row", slow_except(*QUICK, among=ROWS.keys()))
+@pytest.mark.filterwarnings("ignore:the graph of the index in")
+def test_impossible_rows_are_named_in_one_sentence_and_found(index, arag, row):
+    run_script(index / "index.sqlite3", ROWS[row])
+    (damage,) = [damage for damage in verify(index)[0] if damage.part == "index.sqlite3"]
+    assert len(str(damage)) < 500
+    messages = []
+    for name, use in ALL_USES.items():
+        folder = shutil.copytree(index, index.parent / name) if name in WRITERS else index
+        try:
+            use(folder)
+        except ARAGError as error:
+            messages.append(str(error))
+            assert str(folder) in str(error)  # noqa: PT017 - it may also succeed
+    assert messages
+    for command in (["list"], ["info"], ["read", "d7:0"], ["search", "keyword", "ship7"], ["verify"]):
+        code, _, error = arag(*command, "--index", index)
+        assert code in {0, 1}
+        messages.append(error)
+    assert all(len(message) < 500 for message in messages)
+    assert not any("Traceback" in message for message in messages)
+
+
+def test_a_keyword_file_of_other_texts_changes_no_text_and_is_found(sound, index, arag):
+    (file,) = index.glob("keywords-*")
+    file.write_bytes(file.read_bytes().replace(b"ship7.", b"shipx."))
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        (hit,) = opened.keyword_search("shipx").hits
+        assert "of ship7." in opened.get(hit.chunk_id).text
+        assert opened.keyword_search("shipx", by_coverage=True).hits
+    code, out, _ = arag("verify", "--index", index)
+    assert (code, "does not have the texts" in out) == (1, True)
+    assert arag("verify", "--index", index, "--repair")[0] == 0
+    assert search(index)[1:] == search(sound)[1:]
 
 
 # --- what is no file, and changes by chance ---

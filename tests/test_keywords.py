@@ -145,6 +145,10 @@ def test_a_keyword_file_that_is_not_one_of_these_chunks_is_refused(tmp_path):
         wrong = b"gull\xfftern\xff" + np.asarray(ends, dtype="<i8").tobytes() + struct.pack("<8sQ", b"ARAGKW06", 2)
         with pytest.raises(ValueError, match="borders"):
             KeywordTexts(wrong, [1, 2])
+    huge = [2**63 - 1, -(2**63), -1, 10]  # each is one more than the last, or so, in 64 bits
+    wrong = b"gull\xfftern\xff" + np.asarray(huge, dtype="<i8").tobytes() + struct.pack("<8sQ", b"ARAGKW06", 4)
+    with pytest.raises(ValueError, match="borders"):
+        KeywordTexts(wrong, [1, 2, 3, 4])
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(OSError, match="not a file"):  # and it is not waited for

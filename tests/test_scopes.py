@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -171,6 +175,52 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
         assert recent.keyword_search("gull").total == 4
     with pytest.raises(ARAGError):
         both.keyword_search("gull")
+
+
+_MANY_SCOPES = """
+import resource, sys
+from arag import Scope, create_arag_agent, open_index
+from arag.retrieval import vectors
+from fakes import HashEmbeddings
+
+vectors.MAX_MATRIX_BYTES = 0  # so the whole index searches in its graph
+
+def search(limited, n):
+    found = [limited.keyword_search(f"ship{n}").hits, limited.semantic_search(f"ship{n}").hits]
+    assert [[hit.chunk_id for hit in hits] for hits in found] == [[f"d{n}:0"]] * 2, found
+
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+with open_index(sys.argv[1], embedder=HashEmbeddings()) as index:
+    agent = create_arag_agent("extractive", index)
+    agent.invoke({"messages": [("user", "Who built ship0?")]})
+    with open("/dev/null") as next_one:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next_one.fileno() + 64, hard))
+    limited = [index.limited_to(Scope(documents=[f"d{n}"])) for n in range(300)]
+    for n, part in enumerate(limited):
+        search(part, n)
+    for n in range(100):
+        context = {"scope": {"documents": [f"d{n}"], "where": {"n": n}}}
+        state = agent.invoke({"messages": [("user", f"Who built ship{n}?")]}, context=context)
+        assert f"builder{n}." in state["answer"], state["answer"]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_hundreds_of_scopes_share_the_files_of_an_index(tmp_path):
+    records = [{"id": f"d{n}", "text": f"The ship{n} was built by builder{n}.", "n": n} for n in range(300)]
+    make(records, tmp_path / "index").close()
+    command = [sys.executable, "-c", _MANY_SCOPES, tmp_path / "index"]
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_a_limit_needed_goes_with_it(make_index):
+    index = make_index({name: f"The gull {name}." for name in "abcd"})
+    connection = index._publications.newest().view.connection
+    for name in "abcd" * 3:
+        assert list(index.limited_to([name]).chunk_ids()) == [f"{name}:0"]
+    assert connection.execute("SELECT count(*) FROM temp.sqlite_master").fetchone()[0] <= 4
 
 
 def test_commands_take_a_scope(arag, example_index):

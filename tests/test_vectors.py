@@ -46,7 +46,7 @@ def test_the_nearest_sentences_are_those_of_the_plainest_way(chosen, count, numb
     vector = np.array([0.8, 0.6, 0], dtype=np.float32)
     matrix = SentenceMatrix.build(rows, 3)
     inside = None if numbers is None else {10 * n for n in numbers}
-    found = matrix.nearest(vector, count, inside)
+    found = matrix.nearest(vector, count, None if inside is None else np.array(sorted(inside), dtype=np.int64))
     expected = nearest([row for row in rows if inside is None or row[0] in inside], vector, count)
     assert [(m.chunk, m.position) for m in found] == [(number, position) for number, position, _ in expected]
     assert [m.similarity for m in found] == pytest.approx([s for *_, s in expected], abs=1e-6)

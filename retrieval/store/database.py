@@ -94,15 +94,15 @@ def _make_schema() -> list[tuple[str, ...]]:
 
 
 class Database(TableReader):
-    """The documents and chunks in an index's file. Threads share the connection and take turns."""
+    """The documents and chunks in an index's file. Whoever shares the connection shares its lock and takes turns."""
 
     LOWER = "lower({})"  # of `connect`
     HOLDS = "instr({}, ?) > 0"
 
-    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: Path, lock: threading.RLock | None = None) -> None:
         self.connection = connection
         self._file = file
-        self._lock = threading.RLock()
+        self._lock = lock or threading.RLock()
         self.settings = self._read_settings()
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -118,11 +118,14 @@ class Database(TableReader):
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
         for some in batches(numbers, _CHUNKS_PER_QUERY):
-            select = f"SELECT number, vectors FROM {self.chunks_table} JOIN vectors USING (number)"
-            blobs = dict(self.query_among(select, "chunks.number", some))
-            for number in filter(blobs.__contains__, some):
-                vectors = self._parse_vectors(number, blobs[number])
+            select = f"SELECT number, sentences, vectors FROM {self.chunks_table} LEFT JOIN vectors USING (number)"
+            stored = {number: rest for number, *rest in self.query_among(select, "chunks.number", some)}
+            for number in filter(stored.__contains__, some):
+                embedded, blob = stored[number]
+                vectors = self._parse_vectors(number, blob or b"")
                 positions = np.flatnonzero(vectors[:, 0] == vectors[:, 0])  # NaN is not equal to itself
+                if len(positions) != embedded:
+                    raise self.damage(f"chunk {number} has {len(positions)} vectors instead of {embedded}")
                 yield number, positions.tolist(), vectors[positions].astype(np.float32)
 
     def check_documents(self) -> None:
@@ -134,7 +137,10 @@ class Database(TableReader):
         """Yield number and text of every chunk, in the order of the chunks' ids."""
         for some in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):
             texts = dict(self.query_among("SELECT number, text FROM contents", "number", some))
-            yield from ((number, texts[number]) for number in some)
+            for number in some:
+                if number not in texts:
+                    raise self.damage(f"chunk {number} has no text")
+                yield number, texts[number]
 
     def _read_settings(self) -> Settings:
         rows = self.query("SELECT value FROM settings LIMIT 2")

@@ -13,8 +13,9 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +34,27 @@ _CHUNKS_COMPARED_AT_ONCE = 2_000
 
 
 class FolderView(Database, View):
-    """One publication of an index in a folder, given by its absolute path."""
+    """One publication of an index in a folder, given by its absolute path. Views of its parts share its files."""
 
-    def __init__(self, folder: Path) -> None:
+    _close: weakref.finalize[..., Any]
+
+    def __init__(self, folder: Path, whole: FolderView | None = None) -> None:
         file = folder / INDEX_FILE
-        super().__init__(connect(file), file)
+        if whole is None:
+            super().__init__(connect(file), file)
+            self._close = weakref.finalize(self, self.connection.close)
+            self._check_size()
+        else:
+            super().__init__(whole.connection, file, whole._lock)  # noqa: SLF001 - of the same kind
         self._folder = folder
         self._keywords_lock = threading.Lock()
         self._keywords: KeywordTexts | None = None
         self._sentences_lock = threading.Lock()
         self._sentences: SentenceMatrix | ChromaGraph | None = None
-        self._allowed: frozenset[int] | None = None  # the numbers of the chunks that are left, if not all are
+        self._allowed: NDArray[np.int64] | None = None  # the numbers of the chunks that are left, if not all are
         self._asked_for_one = _MARGIN  # sentences that the graph is asked for, for each that is wanted
-        self._close = weakref.finalize(self, self.connection.close)
+        self._parts = 0  # limited views so far: each has a number
+        self._unused: list[int] = []  # the numbers of those that are gone, and whose tables are not
 
     def close(self) -> None:
         if isinstance(self._sentences, ChromaGraph):
@@ -54,7 +63,13 @@ class FolderView(Database, View):
         self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
-        return LimitedView(self, self._folder, document_ids)
+        with self._lock:
+            while self._unused:
+                part = self._unused.pop()
+                self.query(f"DROP TABLE IF EXISTS temp.documents_{part}")
+                self.query(f"DROP TABLE IF EXISTS temp.chunks_{part}")
+            self._parts += 1
+            return LimitedView(self, self._folder, self._parts, document_ids)
 
     # --- keywords ---
 
@@ -122,9 +137,11 @@ class FolderView(Database, View):
             except IndexFormatError as error:
                 self._give_up(sentences, error)
                 return self.nearest(vector, count)
-            inside = [place for place in places if self._allowed is None or place[0] in self._allowed]
-            if len(inside) >= count:
-                return self._read_places(inside).nearest(vector, count)
+            if self._allowed is not None:
+                is_inside = np.isin([number for number, _ in places], self._allowed)
+                places = list(compress(places, is_inside))
+            if len(places) >= count:
+                return self._read_places(places).nearest(vector, count)
             wanted *= 4
         return self._compare_all(vector, count)  # what is nearest lies outside
 
@@ -191,6 +208,12 @@ class FolderView(Database, View):
             stacklevel=2,
         )
 
+    def _check_size(self) -> None:
+        """Refuse settings that count more vectors than the file has room for: memory is reserved for so many."""
+        ((size,),) = self.query("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        if self.settings.sentences * self.settings.dimension * np.dtype(np.float16).itemsize > size:
+            raise self.damage("its settings count more sentences than it has room for")
+
     def check_is_published(self) -> None:
         """Raise a StorageError if a newer publication has replaced this one, and deleted its files."""
         with closing(connect(self._file)) as newest:
@@ -200,27 +223,37 @@ class FolderView(Database, View):
 
 
 class LimitedView(FolderView):
-    """A part of a publication, on a connection of its own; use `FolderView.limited_to` to get one."""
+    """A part of a publication: two temporary tables say which, on the connection of the whole.
 
-    chunks_table = "(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM temp.allowed_chunks)) AS chunks"
-    documents_table = "(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM temp.allowed_documents)) AS documents"
+    Use `FolderView.limited_to` to get one. Its `part` is a number that no other view of the publication has.
+    """
 
-    def __init__(self, whole: FolderView, folder: Path, document_ids: Collection[str]) -> None:
-        super().__init__(folder)
-        whole.check_is_published()  # and so this one is the same
+    _allowed: NDArray[np.int64]
+
+    def __init__(self, whole: FolderView, folder: Path, part: int, document_ids: Collection[str]) -> None:
+        super().__init__(folder, whole)
         self._whole = whole
+        # The next view drops the tables: this may be called by the garbage collector while a query runs.
+        self._close = weakref.finalize(self, whole._unused.append, part)  # noqa: SLF001 - of the same kind
+        documents, chunks = f"temp.documents_{part}", f"temp.chunks_{part}"
         condition, value = self.among("id", document_ids)
         self.query("PRAGMA temp_store = MEMORY")
-        self.query("CREATE TEMP TABLE allowed_documents (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        self.query(f"INSERT INTO allowed_documents SELECT id FROM main.documents WHERE {condition}", value)
-        self.query("CREATE TEMP TABLE allowed_chunks (number INTEGER PRIMARY KEY)")
+        self.query(f"CREATE TABLE {documents} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self.query(f"INSERT INTO {documents} SELECT id FROM main.documents WHERE {condition}", value)
+        self.query(f"CREATE TABLE {chunks} (number INTEGER PRIMARY KEY)")
         self.query(
-            "INSERT INTO allowed_chunks SELECT number FROM main.chunks "
-            "WHERE document_id IN (SELECT id FROM allowed_documents)"
+            f"INSERT INTO {chunks} SELECT number FROM main.chunks WHERE document_id IN (SELECT id FROM {documents})"
         )
+        self.documents_table = f"(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM {documents})) AS documents"
+        self.chunks_table = f"(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM {chunks})) AS chunks"
         self.settings = self.counted(whole.settings)
-        self._allowed = frozenset(self.numbers_by_id())
+        self._allowed = np.array(self.numbers_by_id(), dtype=np.int64)
         self._asked_for_one = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
+
+    def close(self) -> None:
+        """Release what is this view's own."""
+        self._sentences = self._keywords = None
+        self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
         return self._whole.limited_to(self.fingerprints(document_ids))
@@ -234,7 +267,7 @@ class LimitedView(FolderView):
         return self._whole.words_of_length(shortest, longest)
 
     def _open_keywords(self) -> KeywordTexts:
-        return self._whole.keyword_texts().limited_to(self._allowed or ())
+        return self._whole.keyword_texts().limited_to(self._allowed)
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
         sentences = self._whole.sentences()

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from arag.visible import visible_line
+from arag.text.visible import visible_line
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")

@@ -21,10 +21,10 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
-from arag.models.replies import mend_characters
+from arag.text.surrogates import mend_characters
 from arag.retrieval.index import Index
-from arag.retrieval.text import fold, shorten
-from arag.retrieval.tools import make_tools
+from arag.text.normalise import fold, shorten
+from arag.retrieval.tools.base import make_tools
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
 

@@ -14,11 +14,11 @@ from arag.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
-    from arag.retrieval.storage import IndexStore
+    from arag.retrieval.storage.contract import IndexStore
 
 
 def _find_store(location: str) -> Any:  # Typer looks its types up
-    from arag.retrieval.locations import store_at
+    from arag.retrieval.storage.locations import store_at
 
     return store_at(location)
 

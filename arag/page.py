@@ -22,11 +22,11 @@ from arag.graph.citations import is_web_address
 from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
-from arag.models.replies import mend_characters
+from arag.text.surrogates import mend_characters
 from arag.models.usage import model_call, total
-from arag.retrieval.render import name_pages
-from arag.retrieval.text import count, shorten
-from arag.visible import visible
+from arag.retrieval.presentation.render import name_pages
+from arag.text.normalise import count, shorten
+from arag.text.visible import visible
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
 _FRAME = (

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from rich.segment import Segment
 from rich.text import Text
 
-from arag.visible import OBEYED, visible, visible_line
+from arag.text.visible import OBEYED, visible, visible_line
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
 INTERRUPTED = 130  # exit code that shells use for Ctrl-C

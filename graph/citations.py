@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 
 from arag.graph.state import Citation, CitedDocument, Quote, Span
-from arag.models.words import content_words, find_names
+from arag.text.words import content_words, find_names
 from arag.retrieval.index import Index
-from arag.retrieval.text import fold, is_title, plain
+from arag.text.normalise import fold, is_title, plain
 from arag.retrieval.types import Chunk
 from arag.text.marks import quote_id
 

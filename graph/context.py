@@ -26,8 +26,8 @@ from arag.models.chat import load_model
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
-from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
+from arag.text.tokens import count_tokens
+from arag.retrieval.tools.base import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 

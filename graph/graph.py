@@ -47,10 +47,10 @@ from arag.graph.state import (
     split_turn,
     union,
 )
-from arag.models.replies import mend_characters
+from arag.text.surrogates import mend_characters
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_held
+from arag.text.tokens import count_tokens
+from arag.retrieval.tools.base import TOOL_NAMES, find_artifacts, find_held
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."

@@ -14,9 +14,9 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
-from arag.models.replies import mend_characters
+from arag.text.surrogates import mend_characters
 from arag.models.usage import ModelCall, Usage
-from arag.retrieval.tokens import count_tokens
+from arag.text.tokens import count_tokens
 
 MAX_CALLS = 32  # of one message; those beyond are dropped
 MESSAGE_TOKENS = 4  # that a chat format adds to a message's text

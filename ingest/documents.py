@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arag.ingest.formats.content import JSON
-from arag.visible import visible_line
+from arag.text.visible import visible_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from arag.retrieval.text import CELL_BORDER, HEADING_BORDER, fold
+from arag.text.normalise import CELL_BORDER, HEADING_BORDER, fold
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 

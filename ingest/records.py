@@ -20,7 +20,7 @@ from arag.ingest.formats.content import (
     clean_text,
     decode,
 )
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
-from arag.retrieval.text import CELL_BORDER
+from arag.text.normalise import CELL_BORDER
 from arag.retrieval.types import Sentence
 
 if TYPE_CHECKING:

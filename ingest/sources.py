@@ -19,8 +19,8 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, clean_text, reason
 from arag.ingest.records import MAX_ID_BYTES, Records, is_id, read_json, read_jsonl, read_record, to_json
-from arag.retrieval.locations import is_index, looks_like_address
-from arag.retrieval.text import shorten
+from arag.retrieval.storage.locations import is_index, looks_like_address
+from arag.text.normalise import shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument

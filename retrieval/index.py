@@ -17,17 +17,17 @@ from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, Sto
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval import search
-from arag.retrieval.locations import store_at
+from arag.retrieval.storage.locations import store_at
 from arag.retrieval.scope import Scope
-from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View, batches
-from arag.retrieval.text import shorten
+from arag.retrieval.storage.contract import DocumentRecord, IndexStore, Vectors, View, batches
+from arag.text.normalise import shorten
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from arag.retrieval.retriever import IndexRetriever, Search
+    from arag.retrieval.tools.retriever import IndexRetriever, Search
 
 MAX_ADJACENT = 2
 _PAGE = 500  # documents or chunks that are read at a time
@@ -282,7 +282,7 @@ class Index:
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
             k: How many chunks to return, at least 1.
         """
-        from arag.retrieval.retriever import IndexRetriever
+        from arag.retrieval.tools.retriever import IndexRetriever
 
         return IndexRetriever(index=self, search=search, k=k)
 

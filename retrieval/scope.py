@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from arag.errors import InputError, list_faults
 from arag.retrieval import MAX_CHARACTERS
-from arag.retrieval.text import shorten
+from arag.text.normalise import shorten
 
 Test: TypeAlias = Callable[[Mapping[str, Any]], bool]
 Compare: TypeAlias = Callable[[Any, Any], bool]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
 from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_name
-from arag.retrieval.storage import IndexStore
+from arag.retrieval.storage.contract import IndexStore
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

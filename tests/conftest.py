@@ -25,7 +25,7 @@ from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
+from arag.text.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 from scripted import DOCUMENTS
@@ -177,14 +177,14 @@ def count_exactly(monkeypatch):
     monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
     monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
     encoding = load_encoding.__wrapped__()
-    monkeypatch.setattr("arag.retrieval.tokens.load_encoding", lambda: encoding)
+    monkeypatch.setattr("arag.text.tokens.load_encoding", lambda: encoding)
     return count_batch
 
 
 @pytest.fixture
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""
-    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_MATRIX_BYTES", 0)
 
 
 @pytest.fixture

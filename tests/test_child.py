@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from arag.child import Child, ChildError, RaisedInChildError
+from arag.system.worker_process import Child, ChildError, RaisedInChildError
 
 SERVED_FUNCTIONS = """
 import ctypes
@@ -188,7 +188,7 @@ def test_a_file_in_the_current_folder_is_not_imported(call, tmp_path, monkeypatc
 
 PROGRAM = """
 import sys
-from arag.child import Child
+from arag.system.worker_process import Child
 child = Child("served_functions")
 print(child.call("process_id", seconds=30), flush=True)
 """

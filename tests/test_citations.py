@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arag.graph.citations import parse_citations
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools import PRESENTATIONS, make_tools
+from arag.retrieval.tools.base import PRESENTATIONS, make_tools
 from fakes import HashEmbeddings
 
 DOCUMENTS = [

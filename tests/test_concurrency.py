@@ -14,8 +14,8 @@ import pytest
 from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.store.folder import FolderStore
-from arag.retrieval.store.view import FolderView
+from arag.retrieval.storage.folder.store import FolderStore
+from arag.retrieval.storage.folder.view import FolderView
 from fakes import write_corpus
 from selection import EVERYWHERE
 from stores import trust

@@ -15,7 +15,7 @@ from arag.ingest import copying
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.locations import using_store
+from arag.retrieval.storage.locations import using_store
 from fakes import HashEmbeddings
 from forked import processes
 from selection import EVERYWHERE

@@ -19,7 +19,7 @@ from arag.cli import app
 from arag.graph.state import OutputState
 from arag.ingest.maintenance import verify
 from arag.retrieval import types
-from arag.retrieval.tools import RetrievalTool
+from arag.retrieval.tools.base import RetrievalTool
 from fakes import hash_vector, write_corpus
 from openai_server import chat, embeddings, serve
 

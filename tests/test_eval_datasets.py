@@ -15,8 +15,8 @@ from arag.evaluation.method import Answer, Lab, Session
 from arag.evaluation.runs import find_gold, make_record
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.locations import store_at
-from arag.retrieval.tokens import count_tokens
+from arag.retrieval.storage.locations import store_at
+from arag.text.tokens import count_tokens
 from fakes import HashEmbeddings
 from lab import Player
 

@@ -15,7 +15,7 @@ from arag import ingest
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.tools import TOOL_NAMES
+from arag.retrieval.tools.base import TOOL_NAMES
 from fakes import HashEmbeddings
 from scripted import asked, call
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from arag import Scope, copy_index, create_arag_agent, make_tools
-from arag.child import Child, ChildError
+from arag.system.worker_process import Child, ChildError
 from arag.errors import ARAGError, IndexFormatError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.store.folder import FolderStore
+from arag.retrieval.storage.folder.store import FolderStore
 from fakes import DIMENSION, HashEmbeddings, write_corpus, write_index
 from selection import slow_except
 from stores import trust
@@ -293,7 +293,7 @@ def test_reading_changes_no_file_whatever_becomes_of_the_readers(own, through_ch
     with open_index(own, embedder=HashEmbeddings()) as first, open_index(own, embedder=HashEmbeddings()) as second:
         for opened in (first, second, first):
             opened.semantic_search("ship7", 5)
-        reader = Child("arag.retrieval.store.chroma_process")
+        reader = Child("arag.retrieval.storage.folder.chroma_worker")
         for milliseconds in range(1, 200, 10):  # the kernel then kills it
             with suppress(ChildError):
                 reader.call("count", str(graph_of(own)), seconds=milliseconds / 1000)
@@ -341,7 +341,7 @@ def test_a_copied_index_says_on_one_line_why_it_is_slow_and_a_small_one_says_not
     assert arag("ingest", corpus, "--index", tmp_path / "own")[0] == 0
     copy = shutil.copytree(tmp_path / "own", tmp_path / "a copy")
     assert arag("search", "semantic", "line", "--index", copy)[2] == ""
-    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_MATRIX_BYTES", 0)
     code, out, err = arag("search", "semantic", "line", "--index", copy)
     assert code == 0
     assert "A line." in out

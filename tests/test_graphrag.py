@@ -39,7 +39,7 @@ from arag.evaluation.methods.graphrag.building import (
     merge,
     relationship_row,
 )
-from arag.retrieval.tokens import count_tokens
+from arag.text.tokens import count_tokens
 from arag.retrieval.types import Chunk
 from lab import ask, make_lab
 

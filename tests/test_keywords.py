@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.errors import StorageError
-from arag.retrieval.keywords import KeywordTexts, write_keywords
+from arag.retrieval.storage.keywords import KeywordTexts, write_keywords
 
 
 @lru_cache(10_000)

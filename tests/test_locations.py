@@ -16,9 +16,9 @@ from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
 from arag.graph.server import open_server_index
-from arag.retrieval.locations import parse_location, store_at
-from arag.retrieval.postgres.location import PostgresLocation
-from arag.retrieval.store.folder import FolderStore
+from arag.retrieval.storage.locations import parse_location, store_at
+from arag.retrieval.storage.postgres.location import PostgresLocation
+from arag.retrieval.storage.folder.store import FolderStore
 from fakes import HashEmbeddings
 
 SECRET = "s3cr3t-Pass"
@@ -40,7 +40,7 @@ def databases(monkeypatch, tmp_path_factory):
             made[str(location)].location = str(location)
         return made[str(location)]
 
-    monkeypatch.setattr("arag.retrieval.postgres.store.PostgresStore", make)
+    monkeypatch.setattr("arag.retrieval.storage.postgres.store.PostgresStore", make)
     return made
 
 
@@ -115,7 +115,7 @@ def test_no_command_quotes_or_makes_what_only_looks_like_an_address(arag, home, 
 
 
 def test_without_its_packages_an_error_says_what_to_install(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("arag.retrieval.postgres.")]:
+    for name in [name for name in sys.modules if name.startswith("arag.retrieval.storage.postgres.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InputError, match=r"pip install 'langgraph-arag\[postgres\]'"):

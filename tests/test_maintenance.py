@@ -13,7 +13,7 @@ from arag.errors import InputError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.locations import using_store
+from arag.retrieval.storage.locations import using_store
 from fakes import HashEmbeddings, write_corpus, write_index
 from selection import EVERYWHERE
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from arag import open_index
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.maintenance import remove
-from arag.retrieval.locations import parse_location, using_store
-from arag.retrieval.postgres import schema
-from arag.retrieval.postgres.connection import Pool
+from arag.retrieval.storage.locations import parse_location, using_store
+from arag.retrieval.storage.postgres import schema
+from arag.retrieval.storage.postgres.connection import Pool
 from postgres_server import run_sql
 from searches import everything
 from stores import begin, document, vector_of
@@ -137,7 +137,7 @@ def test_a_search_asks_the_server_few_times(pair, monkeypatch):
 def with_graph(monkeypatch):
     """Make small indexes search with pgvector, as large ones do."""
     for module in ("schema", "view"):
-        monkeypatch.setattr(f"arag.retrieval.postgres.{module}.MAX_MATRIX_BYTES", 0)
+        monkeypatch.setattr(f"arag.retrieval.storage.postgres.{module}.MAX_MATRIX_BYTES", 0)
 
 
 def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(place, with_graph):
@@ -158,7 +158,7 @@ def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(place, wit
 
 
 def test_a_view_with_a_graph_compares_where_the_graph_finds_too_few(place, with_graph, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.postgres.view.MAX_LIMITED_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.storage.postgres.view.MAX_LIMITED_BYTES", 0)
     write(place, *(document(f"d{i}", f"Line {i}.\nRow {i}.") for i in range(500)))
     with using_store(place) as store, closing(store.open()) as view:
         for ids in (["d7"], [f"d{i}" for i in range(250)], [f"d{i}" for i in range(490)]):

@@ -17,7 +17,7 @@ import pytest
 from arag import open_index
 from arag.errors import StorageError
 from arag.ingest.maintenance import remove
-from arag.retrieval.locations import using_store
+from arag.retrieval.storage.locations import using_store
 from postgres_server import run_sql
 from stores import read_all
 from versions import (

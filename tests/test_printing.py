@@ -13,7 +13,7 @@ import pytest
 from arag import ingest, open_index
 from arag.errors import ARAGError
 from arag.evaluation.failures import csv_cell
-from arag.visible import visible, visible_line
+from arag.text.visible import visible, visible_line
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.child import ChildError
+from arag.system.worker_process import ChildError
 from arag.errors import InputError
 from arag.ingest import formats
 from arag.ingest.formats import Readers, tables

@@ -7,8 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from arag.retrieval.spelling import telling_words
-from arag.retrieval.text import words
+from arag.retrieval.search.suggestions import telling_words
+from arag.text.normalise import words
 
 
 def closest(results):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from arag.child import Child, ChildError
+from arag.system.worker_process import Child, ChildError
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.locations import using_store
-from arag.retrieval.store.folder import FolderStore
+from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.folder.store import FolderStore
 from selection import EVERYWHERE
 from stores import begin, document, read_all, trust, vector_of, write
 
@@ -199,7 +199,7 @@ def test_a_graph_that_cannot_be_changed_is_built_again_and_if_that_fails_an_inde
     with pytest.warns(UserWarning, match="has no graph now"):
         write(store, document("x", "A line."))
     assert [damage.repairable for damage in store.find_damage()] == [True]
-    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_MATRIX_BYTES", 0)
     with closing(store.open()) as view, pytest.warns(UserWarning, match="it is missing"):
         assert view.nearest(vector_of("A line."), 1)[0].similarity > 0.99
 
@@ -217,7 +217,7 @@ def test_a_graph_that_lacks_sentences_is_not_published(store, monkeypatch):
 
 
 def test_a_search_in_which_chroma_fails_compares_every_vector(store, failing_chroma, through_chroma, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.vectors.MAX_LIMITED_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_LIMITED_BYTES", 0)
     failing_chroma("nearest")
     with closing(store.open()) as view, warnings.catch_warnings():
         limited = view.limited_to(["a", "b"])

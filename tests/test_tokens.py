@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from arag.retrieval.tokens import load_encoding, warn_of_estimates
+from arag.text.tokens import load_encoding, warn_of_estimates
 from fakes import write_corpus
 
 

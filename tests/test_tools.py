@@ -12,8 +12,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.errors import InputError, ModelError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
+from arag.text.tokens import count_tokens
+from arag.retrieval.tools.base import PRESENTATIONS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 2100))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
-from arag.retrieval.store.chroma import ChromaGraph
-from arag.retrieval.store.folder import FolderStore
+from arag.retrieval.storage.contract import DocumentRecord, EmbeddedDocument, Settings
+from arag.retrieval.storage.folder.chroma import ChromaGraph
+from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.types import Chunk, Sentence
-from arag.retrieval.vectors import SentenceMatrix
+from arag.retrieval.storage.vectors import SentenceMatrix
 
 
 def random_vectors(count, dimension, *, topics=0, seed=1):
@@ -111,7 +111,7 @@ def recall(view, query, count, documents=None):
 
 @pytest.mark.parametrize("kept", [0, 20_000_000], ids=["proposed", "compared"])
 def test_the_graph_finds_the_nearest_whatever_share_of_them_a_limit_leaves(view, kept, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.vectors.MAX_LIMITED_BYTES", kept)
+    monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_LIMITED_BYTES", kept)
     queries = random_vectors(6, 32, seed=0)
     for part in (None, 2, 50):
         documents = part and [f"d{n:05}" for n in range(0, 300, part)]

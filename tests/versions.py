@@ -19,15 +19,15 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from arag.child import Child
+from arag.system.worker_process import Child
 from arag.errors import ARAGError, IndexNotFoundError
 from arag.ingest import pipeline
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.locations import using_store
-from arag.retrieval.postgres import connection
-from arag.retrieval.store import chroma
+from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.postgres import connection
+from arag.retrieval.storage.folder import chroma
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
 from stores import read_all

@@ -54,7 +54,7 @@ def ask(
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
     from arag.cli.conversation import Conversation, run_record
-    from arag.models.replies import mend_characters
+    from arag.text.surrogates import mend_characters
 
     if not question.strip():
         raise InputError("the question is blank")

@@ -18,8 +18,8 @@ from arag.graph.state import State
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
-from arag.retrieval.render import name_pages
-from arag.retrieval.text import count, shorten
+from arag.retrieval.presentation.render import name_pages
+from arag.text.normalise import count, shorten
 from arag.terminal import out
 
 _MAX_QUOTE = 200  # characters of a quoted sentence

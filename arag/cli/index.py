@@ -12,14 +12,14 @@ from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.retrieval.text import count, shorten
+from arag.text.normalise import count, shorten
 from arag.terminal import FAILED, err, out, print_json, progress
-from arag.visible import visible_line
+from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary
     from arag.ingest.progress import Progress
-    from arag.retrieval.storage import IndexStore
+    from arag.retrieval.storage.contract import IndexStore
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 _MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
@@ -227,9 +227,9 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, too.
     """
-    from arag.retrieval.functions import search_keywords, search_meaning
-    from arag.retrieval.present import Held, Shown
-    from arag.retrieval.render import render_keywords, render_semantic
+    from arag.retrieval.presentation.functions import search_keywords, search_meaning
+    from arag.retrieval.presentation.choose import Held, Shown
+    from arag.retrieval.presentation.render import render_keywords, render_semantic
 
     results: Any = None
     query, is_keyword = " ".join(text), kind == "keyword"
@@ -258,7 +258,7 @@ def read(
     as_json: JsonOption = False,
 ) -> None:
     """Print chunks in full. Exit code 1 means that an id is unknown."""
-    from arag.retrieval.render import render_chunks
+    from arag.retrieval.presentation.render import render_chunks
 
     with open_scoped(index, where, documents) as opened:
         results = opened.read(ids, adjacent)

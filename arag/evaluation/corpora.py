@@ -17,8 +17,8 @@ from arag.errors import IndexNotFoundError, InputError
 from arag.evaluation.datasets import Paragraph, Question
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.storage import IndexStore
-from arag.retrieval.tokens import count_tokens
+from arag.retrieval.storage.contract import IndexStore
+from arag.text.tokens import count_tokens
 
 DOCUMENT_TOKENS = 1_000
 _PARAGRAPHS = "paragraphs"  # the name of the metadata

@@ -33,8 +33,8 @@ from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import count_batch
-from arag.retrieval.tools import Presentation
+from arag.text.tokens import count_batch
+from arag.retrieval.tools.base import Presentation
 from arag.retrieval.types import Chunk, Hit
 from arag.text.marks import mark, with_mark
 

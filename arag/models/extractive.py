@@ -22,7 +22,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.words import content_words, find_names, list_words, stem
+from arag.text.words import content_words, find_names, list_words, stem
 from arag.text.marks import mark, read_results, without_marks
 
 _MAX_SEARCHES = 5

@@ -20,7 +20,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from arag.files import make_folder, written_whole
+from arag.system.files import make_folder, written_whole
 from arag.models.huggingface import download, hide_progress_bars
 
 if TYPE_CHECKING:

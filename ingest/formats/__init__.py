@@ -10,12 +10,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
 
-from arag.child import Child, ChildError, RaisedInChildError
+from arag.system.worker_process import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, reason
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name stands for one that runs in the child process

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from arag.retrieval.text import CELL_BORDER, fold
+from arag.text.normalise import CELL_BORDER, fold
 
 _LARGER = 1.15  # times the size of most text
 _MAX_TITLE = 120  # characters

@@ -13,7 +13,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, FormatError, decode_text
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
 # What leads to other pages, or stands around what this one says.

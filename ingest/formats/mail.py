@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arag.ingest.formats.content import JSON, Content, FormatError
 from arag.ingest.formats.html import decode_html, html_content
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # of versions of one text, the first is the best

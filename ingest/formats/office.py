@@ -19,7 +19,7 @@ from lxml import etree
 from arag.ingest.formats.content import JSON, Content, FormatError
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import read_sheets, table_lines
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 _TEXTS = (".docx", ".docm")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")

@@ -16,7 +16,7 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.repeats import find_keepers
-from arag.retrieval.text import CELL_BORDER, fold
+from arag.text.normalise import CELL_BORDER, fold
 
 _PAGE_GAP = "\n\n"
 _MAX_CELL_LINES = 5  # of the first cell of a row

@@ -12,7 +12,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content
 from arag.ingest.formats.tables import table_lines
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 _TITLES = ("title", "ctrTitle")
 _LEFT_OUT = (*_TITLES, "dt", "ftr", "sldNum")  # the title is there already; date, footer and number are on every slide

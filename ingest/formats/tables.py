@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
-from arag.retrieval.text import CELL_BORDER, fold
+from arag.text.normalise import CELL_BORDER, fold
 
 _Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
 

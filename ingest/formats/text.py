@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_mark
-from arag.retrieval.text import fold
+from arag.text.normalise import fold
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters

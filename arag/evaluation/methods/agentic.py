@@ -11,8 +11,8 @@ from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.graph.graph import create_arag_agent
 from arag.models.usage import model_call
-from arag.retrieval.paper_tools import ChunkRead
-from arag.retrieval.tools import RetrievalTool
+from arag.evaluation.paper_tools import ChunkRead
+from arag.retrieval.tools.base import RetrievalTool
 
 
 class GraphMethod(Method):

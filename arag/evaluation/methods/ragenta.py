@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
 from arag.graph.prompts import as_data
-from arag.retrieval.text import EAST_ASIAN
+from arag.text.normalise import EAST_ASIAN
 from arag.retrieval.types import Chunk
 from arag.text.marks import with_mark
 

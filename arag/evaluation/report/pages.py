@@ -29,7 +29,7 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.runs import record_file
 from arag.page import render, trace_page
-from arag.retrieval.text import count
+from arag.text.normalise import count
 from arag.terminal import progress
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}

@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 from arag.evaluation.method import Session
 from arag.evaluation.methods.shared import Rating, Text
 from arag.graph.prompts import as_data
-from arag.retrieval.tokens import count_tokens
+from arag.text.tokens import count_tokens
 
 TASK = """You turn a text into a knowledge graph.
 

@@ -1,1 +1,0 @@
-"""An index in PostgreSQL, with what `arag.retrieval.storage` asks for."""

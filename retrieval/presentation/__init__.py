@@ -1,0 +1,1 @@
+"""Shows results to a model: chooses hits, builds excerpts, writes text."""

@@ -1,0 +1,1 @@
+"""Finds chunks: by keywords, by meaning, by id."""

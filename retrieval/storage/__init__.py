@@ -1,0 +1,1 @@
+"""Stores an index: the interface, and its two implementations."""

@@ -1,0 +1,53 @@
+"""Looks for damage in an index's folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from arag.errors import IndexFormatError
+from arag.retrieval.storage.keywords import format_keywords
+from arag.retrieval.storage.contract import Damage
+from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaGraph, ReadOnlyError
+from arag.retrieval.storage.folder.sqlite import INDEX_FILE
+from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
+from arag.retrieval.storage.folder.view import FolderView
+
+
+def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
+    """Look for damage in all files of an index, given what was published last."""
+    try:
+        view.check_documents()
+    except IndexFormatError as error:
+        yield Damage(INDEX_FILE, str(error), repairable=False)
+        return
+    if view.counted(view.settings) != view.settings:
+        yield Damage(INDEX_FILE, "its settings count more or less than there is")
+    yield from _check_keywords(view, keyword_file(folder, view.settings.token))
+    yield from _check_graph(view, graph_folder(folder, view.settings.token))
+
+
+def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
+    if not file.is_file():
+        yield Damage(file.name, "it is missing")
+        return
+    with file.open("rb") as stored:
+        pieces = format_keywords(text for _, text in view.chunk_texts())
+        if not all(stored.read(len(piece)) == piece for piece in pieces) or stored.read(1):
+            yield Damage(file.name, "it does not have the texts of the chunks")
+
+
+def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
+    if view.settings.sentences < MIN_SENTENCES:
+        return
+    try:
+        with closing(ChromaGraph(folder, view.settings.sentences)) as graph:
+            graph.nearest(np.ones(view.settings.dimension, np.float32), 1)
+    except ReadOnlyError as error:
+        warnings.warn(f"{folder} was not checked: {error}", stacklevel=2)
+    except IndexFormatError as error:
+        yield Damage(folder.name, str(error))

@@ -1,0 +1,127 @@
+"""What is derived from an index's documents: its names, and the receipts for what native code opens.
+
+The files are named after the publication. Chroma's folder may come from somebody else, or have been overwritten with
+files of somebody else. A receipt says that this user has written what is there now: a file in the user's own state
+folder, with the name of Chroma's folder, which is random. It lists each file with its inode, its size, and the times of
+its last changes. The kernel sets one of these times at each change, and programs cannot set it back. Opening and
+searching a published folder changes no file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_state_path
+
+from arag.system.files import delete, make_folder, written_whole
+
+TRUST_VARIABLE = "ARAG_TRUST_INDEX"
+GRAPH_DRAFT = "chroma-draft"
+GRAPH_DATABASE = "chroma.sqlite3"
+
+_DERIVED = re.compile(r"(?:keywords|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
+_KEPT_SECONDS = 90 * 24 * 3600  # since a receipt was last used
+
+
+def keyword_file(folder: Path, token: str) -> Path:
+    """Return the path of a publication's keyword file."""
+    return folder / f"keywords-{token}"
+
+
+def graph_folder(folder: Path, token: str) -> Path:
+    """Return the path of the Chroma folder of a publication."""
+    return folder / f"chroma-{token}"
+
+
+def delete_others(folder: Path, token: str) -> None:
+    """Delete what is derived from other publications, and unfinished files of killed processes."""
+    kept = {keyword_file(folder, token), graph_folder(folder, token)}
+    for path in list(folder.iterdir()):
+        if path not in kept and _DERIVED.fullmatch(path.name):
+            if _has_receipt(path):  # else the receipt is of the folder that this one was copied from
+                delete(_receipt_file(path))
+            delete(path)
+
+
+def is_trusted(folder: Path) -> bool:
+    """Return whether this user has written what is in Chroma's folder, or trusts all indexes."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    if os.environ.get(TRUST_VARIABLE) == "1":
+        return True
+    if not _has_receipt(folder):
+        return False
+    with suppress(OSError):
+        os.utime(_receipt_file(folder))
+    return True
+
+
+def write_receipt(folder: Path, removed: int) -> None:
+    """Record that this user has written Chroma's folder, and how many sentences were removed since it was built."""
+    receipt = {"folder": str(folder), "removed": removed, "files": _identify_files(folder)}
+    with suppress(OSError):  # without a place for it, the folder is not opened
+        file = _receipt_file(folder)
+        make_folder(file.parent)
+        _delete_unused(file.parent)
+        with written_whole(file) as out:
+            out.write(json.dumps(receipt).encode())
+
+
+def count_removed(folder: Path) -> int:
+    """Return how many sentences were removed since the graph was built; 0 without a receipt."""
+    return int(_read_receipt(_receipt_file(folder)).get("removed", 0))
+
+
+def _has_receipt(folder: Path) -> bool:
+    """Return whether all files of a folder, and no others, are those of its receipt."""
+    files = _read_receipt(_receipt_file(folder)).get("files")
+    try:
+        return files is not None and files == _identify_files(folder)
+    except OSError:  # it is no folder, or is being deleted
+        return False
+
+
+def _identify_files(folder: Path) -> dict[str, list[int]]:
+    """Return what tells each file in Chroma's folder, and in the folders in it, from any other.
+
+    Nothing is opened, and no link is followed. Chroma's files lie no deeper: a folder there counts as one file more.
+    """
+    found = {}
+    for path in folder.iterdir():
+        is_folder = stat.S_ISDIR(path.lstat().st_mode)
+        for file in path.iterdir() if is_folder else [path]:
+            status = file.lstat()
+            times = status.st_mtime_ns, status.st_ctime_ns
+            found[str(file.relative_to(folder))] = [status.st_ino, status.st_size, *times]
+    return found
+
+
+def _delete_unused(receipts: Path) -> None:
+    """Delete the receipts of folders that are gone.
+
+    An index may have been moved, or its disk may be away, so a receipt is kept for a while after its last use.
+    """
+    for file in receipts.iterdir():
+        with suppress(OSError):  # another process has deleted it
+            is_unused = file.stat().st_mtime < time.time() - _KEPT_SECONDS
+            if is_unused and not os.path.lexists(_read_receipt(file).get("folder", "")):
+                file.unlink()
+
+
+def _read_receipt(file: Path) -> dict[str, Any]:
+    try:
+        receipt = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return receipt if isinstance(receipt, dict) else {}
+
+
+def _receipt_file(folder: Path) -> Path:
+    return user_state_path("arag") / "graphs" / folder.name

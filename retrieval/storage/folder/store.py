@@ -1,0 +1,136 @@
+"""An index in a folder: where it is, who may write to it, and how failures are reported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
+from arag.system.files import make_folder
+from arag.retrieval.storage.contract import Damage, Settings
+from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, name_write_failures
+from arag.retrieval.storage.folder.derived import delete_others
+from arag.retrieval.storage.folder.view import FolderView
+
+if TYPE_CHECKING:
+    from arag.retrieval.storage.folder.draft import FolderDraft
+
+_LOCK_FILE = "write.lock"
+_LOCK_SECONDS = 1.0  # a child process that a killed writer was just starting holds its lock for a moment
+
+
+class FolderStore:
+    """An index in a folder. Modules that only writers need are imported when writing, so searching starts sooner."""
+
+    def __init__(self, folder: Path) -> None:
+        self.location = folder  # for messages
+        self._folder = folder.absolute()  # in case the process changes its working directory
+
+    def settings(self) -> Settings:
+        with closing(self.open()) as view:
+            return view.settings
+
+    def stamp(self) -> Hashable:
+        try:
+            status = (self._folder / INDEX_FILE).stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def open(self) -> FolderView:
+        try:
+            (self._folder / INDEX_FILE).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            hint = f": make one with `arag ingest PATH... --index {self.location}`"
+            if (self._folder / DRAFT_FILE).exists():
+                hint = " yet: its first ingestion goes on, or was interrupted: run it again"
+            raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
+        except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"{self.location} cannot be read: {reason}") from error
+        return FolderView(self._folder)
+
+    def close(self) -> None:
+        """Close what all views share: nothing."""
+
+    def size(self) -> int:
+        # Not rglob, which raises an error for a folder that a writer has just deleted.
+        return sum(_size(Path(parent, name)) for parent, _, names in os.walk(self._folder) for name in names)
+
+    @contextmanager
+    def draft(self, begin: Callable[[], Settings]) -> Iterator[FolderDraft]:
+        """Open the next publication for writing, with the lock of the only writer; see `IndexStore.draft`."""
+        from arag.retrieval.storage.folder.draft import FolderDraft
+
+        # Path.exists raises an error for a name that is too long.
+        is_begun = any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
+        begun = None if is_begun else begin()  # before there is a folder
+        self._make()
+        with self._lock():
+            with name_write_failures(self._folder):
+                published = FolderView(self._folder) if os.path.lexists(self._folder / INDEX_FILE) else None
+                delete_others(self._folder, published.settings.token if published else "")
+                draft = FolderDraft(self._folder, published, lambda: begun or begin())
+            with closing(draft):
+                yield draft
+
+    def find_damage(self) -> list[Damage]:
+        from arag.retrieval.storage.folder.check import find_damage
+
+        try:
+            view = self.open()
+        except IndexFormatError as error:
+            return [Damage(INDEX_FILE, str(error), repairable=False)]
+        with closing(view):
+            return list(find_damage(view, self._folder))
+
+    def repair(self) -> None:
+        with closing(self.open()) as view:
+            view.check_documents()
+        with self.draft(self.settings) as draft:
+            draft.publish(draft.settings, rebuild=True)
+
+    def _make(self) -> None:
+        """Make the folder of a new index, or check the one that is there."""
+        folder = self._folder
+        if folder.is_file():
+            raise InputError(f"{self.location} is a file: give a folder for the index")
+        try:
+            str(folder).encode()  # Chroma takes no other names
+            make_folder(folder)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InputError(f"the folder {str(self.location)!r} cannot be created or read: {reason}") from error
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keep other writers out, with a lock that the operating system releases when its holder dies."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._folder / _LOCK_FILE, timeout=_LOCK_SECONDS)
+        try:
+            with name_write_failures(self._folder):
+                lock.acquire()
+        except Timeout:
+            raise IndexLockedError(
+                f"the index in {self.location} is being written to by another process; try again when it is done"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def is_index(folder: Path) -> bool:
+    """Return whether a folder is an index."""
+    return os.path.isfile(folder / INDEX_FILE)  # noqa: PTH113 - also of a folder that may not be looked into
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # a writer has just removed it
+        return 0

@@ -1,0 +1,77 @@
+"""Where an index is: a folder, or the address of a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from arag.errors import InputError
+from arag.retrieval.storage.postgres.location import SCHEMES, PostgresLocation
+from arag.retrieval.storage.contract import IndexStore
+from arag.retrieval.storage.folder.store import FolderStore, is_index
+
+__all__ = ["is_index", "looks_like_address", "parse_location", "store_at", "using_store"]
+
+# What may hold a password, however it is written: a folder's name would be shown, and made. A scheme has two characters
+# or more: C:// is a drive. `Path` makes one slash of two.
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]+\s*:\s*/\s*/"
+    r"|^\W*postgres(ql)?\s*(:\s*/|[:/].*@)"
+    r"|[^\s/\\:@]:[^/\\@]+@"  # user:password@host
+    r"|(passw\w*|pwd)\s*="  # as libpq and other drivers have it
+    r"|^\W*(host|hostaddr|port|user|dbname|service|sslmode)\s*=",
+    re.IGNORECASE,
+)
+
+
+def looks_like_address(text: str) -> bool:
+    """Return whether a text is a database's address, or meant as one: no message may quote it."""
+    return _ADDRESS.search(text) is not None
+
+
+def parse_location(location: str | Path) -> Path | PostgresLocation:
+    """Return a folder, or an address, which shows no password.
+
+    Raises:
+        InputError: It is an address that is not valid; the message does not quote it.
+    """
+    text = str(location)
+    if not looks_like_address(text):
+        return Path(location)
+    if text.startswith(SCHEMES):
+        return PostgresLocation.parse(text)
+    raise InputError(
+        "the location of the index looks like an address, and does not begin with postgresql://: give a folder, or "
+        "postgresql://user@host:5432/database?index=NAME as a string, without quotes or white space around it"
+    )
+
+
+def store_at(location: str | Path | IndexStore) -> IndexStore:
+    """Return the store of a folder, of the address of a PostgreSQL database, or itself; nothing is opened yet.
+
+    Raises:
+        InputError: It is an address that is not valid, or the packages for PostgreSQL are not installed.
+    """
+    if location is None:
+        raise InputError("no location of the index is given: it is None")
+    if not isinstance(location, str | Path):
+        return location
+    parsed = parse_location(location)
+    if isinstance(parsed, Path):
+        return FolderStore(parsed)
+    from arag.retrieval.storage.postgres.store import PostgresStore
+
+    return PostgresStore(parsed)
+
+
+@contextmanager
+def using_store(location: str | Path | IndexStore) -> Iterator[IndexStore]:
+    """Give the store of a location, as `store_at`, and close it in the end unless it was given."""
+    store = store_at(location)
+    try:
+        yield store
+    finally:
+        if store is not location:
+            store.close()

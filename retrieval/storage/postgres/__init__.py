@@ -1,0 +1,1 @@
+"""An index in PostgreSQL, with what `arag.retrieval.storage.contract` asks for."""

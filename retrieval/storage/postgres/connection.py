@@ -1,0 +1,202 @@
+"""Connections to the PostgreSQL server of an index, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from itertools import chain
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+from psycopg_pool import ConnectionPool
+
+from arag.errors import IndexFormatError, StorageError
+from arag.retrieval.storage.postgres.location import PostgresLocation
+from arag.retrieval.storage.contract import UNSTORABLE
+
+_DEFAULTS = {
+    "connect_timeout": "10",  # seconds
+    "application_name": "arag",
+    "keepalives_idle": "10",  # a server that is gone is noticed within half a minute
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+# The environment, the role or the database may have set others.
+_SETTINGS = {
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read committed",  # after waiting for a lock, what is new is seen
+    "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
+    "jit": "off",  # it compiles longer than these queries run
+    "enable_parallel_append": "off",  # starts processes for many small parts of a query
+}
+_WRITER_SETTINGS = {
+    "idle_in_transaction_session_timeout": "60s",  # a writer that hangs, or whose machine is gone, releases its locks
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+    "statement_timeout": "0",
+}
+# Of a reader's statement, unless the address or the role has a time-out.
+_LIMIT_READING = (
+    "pg_catalog.set_config('statement_timeout', "
+    "coalesce(nullif(pg_catalog.current_setting('statement_timeout'), '0'), '5min'), false)"
+)
+_MAX_CONNECTIONS = 8  # of readers in a process: as many searches at once
+_POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
+_NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
+
+Connection = psycopg.Connection[Any]
+_Result = TypeVar("_Result")
+
+
+class Session:
+    """A connection to the server of an index, at `location`. Errors of psycopg are not caught."""
+
+    def __init__(self, location: PostgresLocation, connection: Connection) -> None:
+        self.location = location
+        self._connection = connection
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, in which `?` stands for a value."""
+        return self._start(statement, values).fetchall()
+
+    def query_before(
+        self, statement: str, *values: Any, then: str, settings: Mapping[str, str] | None = None
+    ) -> tuple[list[tuple[Any, ...]], Any]:
+        """Return the rows of a statement, run with these settings, and the value of one after it, in one round trip."""
+        with self._connection.pipeline():
+            with self._connection.transaction() if settings else nullcontext():
+                if settings:
+                    changes = ", ".join(["set_config(?, ?, true)"] * len(settings))
+                    self._start(f"SELECT {changes}", list(chain.from_iterable(settings.items())))
+                first = self._start(statement, values)
+            second = self._start(then, ())
+            rows = first.fetchall()
+            ((value,),) = second.fetchall()
+        return rows, value
+
+    def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
+        text = statement.replace("%", "%%").replace("?", "%s").encode()
+        storable = [UNSTORABLE.sub("\uffff", value) if isinstance(value, str) else value for value in values]
+        return self._connection.execute(text, storable, binary=True)
+
+    def execute(self, statement: str, *values: Any) -> None:
+        """Run a statement, or several without values."""
+        text = statement.replace("%", "%%").replace("?", "%s") if values else statement
+        self._connection.execute(text.encode(), values or None)
+
+    def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows in bulk. What has the type `bytea` is sent as it is, in the format that the column's type has."""
+        statement = f"COPY {table} FROM STDIN (FORMAT binary)".encode()
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Run everything inside as one transaction, or as a part of one that can fail alone."""
+        return self._connection.transaction()
+
+
+@contextmanager
+def open_session(location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Iterator[Session]:
+    """Connect to the server of an index, with these settings beside the usual ones; in the end it releases all locks.
+
+    What psycopg raises inside becomes one of the project's errors.
+    """
+    with translate_errors(location), closing(psycopg.connect(**_connect_arguments(location))) as connection:
+        _configure(connection, location, settings)
+        yield Session(location, connection)
+
+
+class Pool:
+    """Connections for reading, opened when needed, for several threads at once, also in a process that was forked."""
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = location
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._process = os.getpid()
+
+    def run(self, work: Callable[[Session], _Result]) -> _Result:
+        """Return what a function reads with a connection. If the connection is lost, it is called again, twice."""
+        with translate_errors(self.location):
+            for left in (2, 1, 0):
+                connection = None
+                try:
+                    with self._open().connection() as connection:  # which ends the transaction, too
+                        return work(Session(self.location, connection))
+                except psycopg.OperationalError:
+                    if not left or connection is None or not connection.broken:
+                        raise
+                self._open().check()  # a server that was started again has lost all of them
+        raise AssertionError
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, in which `?` stands for a value."""
+        return self.run(lambda session: session.query(statement, *values))
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            if self._pool is not None and self._process == os.getpid():
+                self._pool.close()
+            self._pool = None
+
+    def _open(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._process != os.getpid():  # the connections are the other process's
+                self._pool, self._process = None, os.getpid()
+            if self._pool is None:
+                with open_session(self.location):
+                    pass  # else the pool would only say that it took too long
+                self._pool = ConnectionPool(
+                    kwargs=_connect_arguments(self.location),
+                    min_size=0,
+                    max_size=_MAX_CONNECTIONS,
+                    timeout=_POOL_TIMEOUT,
+                    reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
+                    configure=lambda connection: _configure(connection, self.location, {}),
+                    open=True,
+                )
+            return self._pool
+
+
+@contextmanager
+def translate_errors(location: PostgresLocation) -> Iterator[None]:
+    """Turn the server's errors into one of the project's, with what the server said."""
+    try:
+        yield
+    except _NOT_OURS as error:
+        raise IndexFormatError(
+            f"the index {location} is incomplete, or was made by another version of arag ({_first_line(error)}): "
+            "ingest the documents again, into an index with another name"
+        ) from error
+    except psycopg.Error as error:
+        raise StorageError(f"the index {location} cannot be used on its server: {_first_line(error)}") from error
+
+
+def _connect_arguments(location: PostgresLocation) -> dict[str, Any]:
+    return {**_DEFAULTS, **location.parameters, "autocommit": True}
+
+
+def _configure(connection: Connection, location: PostgresLocation, settings: Mapping[str, str]) -> None:
+    """Prepare a connection: unqualified names are PostgreSQL's own, or those of the index's schema.
+
+    No other schema is searched, not even those of the extensions: other roles may create functions and tables there.
+    """
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
+    path = sql.SQL("{}, pg_temp").format(sql.Identifier(location.index)).as_string(connection)
+    values = {"search_path": path} | _SETTINGS | dict(settings)
+    changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values) + ([] if settings else [_LIMIT_READING])
+    connection.execute(f"SELECT {', '.join(changes)}".encode(), list(chain.from_iterable(values.items())))
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split("\n")[0].split()) or type(error).__name__

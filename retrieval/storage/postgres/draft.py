@@ -1,0 +1,189 @@
+"""The next publication of an index in PostgreSQL, which any number of processes write to at once.
+
+A document is stored in one transaction with its chunks and vectors, for the next publication, whoever publishes it. So
+a writer that was killed leaves whole documents or nothing, and what it stored is published by the next one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, replace
+from typing import Any
+
+from psycopg import errors
+
+from arag.errors import InputError
+from arag.retrieval.storage.postgres.connection import Session
+from arag.retrieval.storage.postgres.schema import (
+    FOR_EVER,
+    GENERATION,
+    RUN,
+    TABLES,
+    Tables,
+    document_key,
+    lock,
+    make_indexes,
+    pack,
+    read_state,
+)
+from arag.retrieval.storage.contract import Draft, EmbeddedDocument, Settings
+from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
+from arag.text.normalise import plain, searchable, words
+
+_MAX_ID_BYTES = 2_000  # an entry of an index on a server has at most 2,704
+_TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
+
+
+class PostgresDraft(Tables, Draft):
+    """The next publication of an index in PostgreSQL.
+
+    It has a session of its own: the server frees what it has claimed when that ends, however it happens.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, read_state(session), f"removed = {FOR_EVER}")
+        self._session = session
+        self._claimed: set[str] = set()
+
+    def claim(self, document_ids: Collection[str]) -> set[str]:
+        asked = sorted(set(document_ids) - self._claimed)
+        rows = self.query(
+            f"SELECT id FROM unnest(?::text[]) AS asked (id) WHERE pg_try_advisory_lock({document_key('id')})", asked
+        )
+        self._claimed |= {document_id for (document_id,) in rows}
+        return self._claimed & set(document_ids)
+
+    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        try:
+            return super().put(documents)
+        except errors.UniqueViolation:  # another writer has stored a chunk's id meanwhile
+            return super().put(documents)
+
+    def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
+        for record_id in (i for d in documents for i in (d.record.id, *(chunk.id for chunk in d.chunks))):
+            if len(record_id.encode()) > _MAX_ID_BYTES:
+                raise InputError(f"the id {record_id[:100]!r}... has more than {_MAX_ID_BYTES:,} bytes")
+        document_ids = [document.record.id for document in documents]
+        new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
+        with self._session.transaction():
+            chunks = self._insert_texts(documents)  # takes long: nobody waits for it
+            with self._next_generation() as generation:
+                self._mark_removed(document_ids, generation)
+                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in documents], generation)
+                self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunks, generation)
+                self._session.execute(
+                    "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
+                    *columns(new_words, 2),
+                )
+        self._free(document_ids)
+
+    def _update_sources(self, sources: Mapping[str, str]) -> None:
+        self._session.execute(
+            "UPDATE documents SET source = new.source FROM unnest(?::text[], ?::text[]) AS new (id, source) "
+            f"WHERE documents.id = new.id AND removed = {FOR_EVER}",
+            list(sources),
+            list(sources.values()),
+        )
+
+    def remove(self, document_ids: Collection[str]) -> None:
+        with self._session.transaction(), self._next_generation() as generation:
+            self._mark_removed(document_ids, generation)
+        self._free(document_ids)
+
+    def publish(self, settings: Settings) -> Settings:
+        """Let readers see what was written, by all writers; see `Draft.publish`."""
+        make_indexes(self._session, self.counted(settings))
+        with self._session.transaction(), self._next_generation() as generation:
+            self.settings = read_state(self._session).settings
+            ((is_first, has_changed),) = self.query(
+                "SELECT token = '', EXISTS (SELECT FROM documents WHERE added = ? OR removed = ?) FROM state",
+                generation,
+                generation,
+            )
+            published = replace(self.counted(settings), token=self.settings.token)
+            if is_first or has_changed or published != self.settings:
+                published = replace(published, token=secrets.token_hex(16))
+                update = "UPDATE state SET generation = ?, token = ?, settings = ?"
+                self._session.execute(update, generation, published.token, published.to_json())
+        self.settings = published
+        if is_first:
+            self._session.execute(f"ANALYZE {', '.join(TABLES)}")
+        self._delete_gone()
+        return published
+
+    @contextmanager
+    def _next_generation(self) -> Iterator[int]:
+        """In a transaction: keep other writers from changing what is there until it ends; yield the next generation."""
+        lock(self._session, "publication")
+        ((generation,),) = self.query(GENERATION)
+        yield generation + 1
+
+    def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> list[tuple[Any, ...]]:
+        """Insert the wide rows of documents' chunks; return the narrow ones."""
+        chunks = [chunk for document in documents for chunk in document.chunks]
+        vectors = [some for document in documents for some in document.vectors]
+        serial = "nextval(pg_get_serial_sequence('chunks', 'number'))"
+        numbers = [number for (number,) in self.query(f"SELECT {serial} FROM generate_series(1, ?)", len(chunks))]
+        contents = [(n, chunk.text, format_places(chunk.sentences)) for n, chunk in zip(numbers, chunks, strict=True)]
+        sentences = (
+            (number, position, vector)
+            for number, chunk, some in zip(numbers, chunks, vectors, strict=True)
+            for position, vector in zip(chunk.embedded_positions(), pack(some), strict=True)
+        )
+        lowered = ((number, searchable(text)) for number, text, _ in contents)
+        self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
+        self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
+        self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
+        return [(number, *chunk_row(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
+
+    def _insert(self, table: str, names: str, rows: Sequence[Sequence[Any]], generation: int) -> None:
+        """Insert rows in one statement: a writer that hangs in the middle of one keeps no other waiting."""
+        types = [f"?::{'text' if name.strip() in _TEXT_COLUMNS else 'bigint'}[]" for name in names.split(",")]
+        self._session.execute(
+            f"INSERT INTO {table} ({names}, added) OVERRIDING SYSTEM VALUE SELECT *, ? FROM unnest({', '.join(types)})",
+            generation,
+            *columns(rows, len(types)),
+        )
+
+    def _mark_removed(self, document_ids: Collection[str], generation: int) -> None:
+        for table, column in (("documents", "id"), ("chunks", "document_id")):
+            self._session.execute(
+                f"UPDATE {table} SET removed = ? WHERE {column} = ANY (?) AND removed = {FOR_EVER}",
+                generation,
+                list(document_ids),
+            )
+
+    def _delete_gone(self) -> None:
+        """Delete rows that the last publication lacks, and the one before it."""
+        ((generation,),) = self.query(GENERATION)
+        self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
+        with self._session.transaction():
+            # What another writer is deleting is left to it.
+            gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
+            rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
+            for table in ("contents", "lowered", "sentences"):
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", [number for (number,) in rows])
+
+    def _free(self, document_ids: Iterable[str]) -> None:
+        """Give up what was claimed: the server has it now."""
+        freed = sorted(self._claimed.intersection(document_ids))
+        self._claimed.difference_update(freed)
+        self.query(f"SELECT pg_advisory_unlock({document_key('id')}) FROM unnest(?::text[]) AS freed (id)", freed)
+
+
+def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the rows of table `words` for the words of texts, in order.
+
+    The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.
+    """
+    new = {word for text in texts for word in words(text)}
+    long = {word for word in new if len(word) > MAX_WORD_CHARACTERS}
+    runs = {run for word in long for run in RUN.findall(word) if len(run) <= MAX_WORD_CHARACTERS}
+    return sorted({(word, plain(word)) for word in new - long} | {(run, "") for run in runs})
+
+
+def columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
+    """Return the columns of rows, so many."""
+    return [[row[place] for row in rows] for place in range(count)]

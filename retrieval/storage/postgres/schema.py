@@ -1,0 +1,331 @@
+"""The tables of an index in PostgreSQL, in a schema of their own.
+
+`documents` and `chunks` are narrow: they are joined, and updated. Their rows are there for the publications from
+`added` until before `removed`. The other tables are wide and never updated. `lowered` (the texts as keywords
+are matched in them) and `words` are derived from `contents`. Text is compared byte by byte, as in Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from psycopg import errors
+
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.retrieval.storage.postgres.connection import Pool, Session
+from arag.retrieval.storage.contract import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
+from arag.retrieval.storage.rows import MAX_WORD_CHARACTERS
+from arag.retrieval.storage.vectors import MAX_MATRIX_BYTES
+
+GENERATION = "SELECT generation FROM state"
+FOR_EVER = 1 << 62  # a generation that never comes
+TABLES = ("state", "documents", "chunks", "contents", "lowered", "sentences", "words")
+
+RUN = re.compile("[a-z0-9]+")
+# Runs of ASCII's letters and digits in a text, which an index finds. One run stands for all that are too long for it.
+LONG_RUN = "x" * (MAX_WORD_CHARACTERS + 1)
+RUNS = "runs(lowered)"
+# In PL/pgSQL, and with a cost: else the planner would split all texts again for each run that is looked for.
+_RUNS_FUNCTION = f"""
+CREATE FUNCTION runs(lowered text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10000 AS $$
+BEGIN
+    RETURN regexp_split_to_array(
+        regexp_replace(lowered, '[a-z0-9]{{{MAX_WORD_CHARACTERS + 1},}}', '{LONG_RUN}', 'g'), '[^a-z0-9]+'
+    );
+END $$
+"""
+
+# Texts in `lowered` stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner
+# does not see how long that takes, and would not use several processes by itself.
+_SCHEMA = f"""
+CREATE TABLE state (
+    one_row boolean PRIMARY KEY DEFAULT TRUE CHECK (one_row),
+    generation bigint NOT NULL,
+    token text NOT NULL,
+    settings text NOT NULL
+);
+CREATE TABLE documents (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    title text COLLATE "C" NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    metadata text COLLATE "C" NOT NULL,
+    fingerprint text COLLATE "C" NOT NULL,
+    chunks bigint NOT NULL,
+    added bigint NOT NULL,
+    removed bigint NOT NULL DEFAULT {FOR_EVER}
+);
+CREATE INDEX documents_by_id ON documents (id, added, removed);
+CREATE UNIQUE INDEX one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
+CREATE INDEX removed_documents ON documents (removed) WHERE removed < {FOR_EVER};
+CREATE TABLE chunks (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    document_id text COLLATE "C" NOT NULL,
+    ordinal bigint NOT NULL,
+    tokens bigint NOT NULL,
+    first_page bigint,
+    last_page bigint,
+    sentences bigint NOT NULL,
+    added bigint NOT NULL,
+    removed bigint NOT NULL DEFAULT {FOR_EVER}
+);
+CREATE INDEX chunks_by_id ON chunks (id, added, removed);
+CREATE UNIQUE INDEX one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
+CREATE INDEX chunks_by_place ON chunks (document_id, ordinal);
+CREATE INDEX removed_chunks ON chunks (removed) WHERE removed < {FOR_EVER};
+CREATE TABLE contents (
+    number bigint PRIMARY KEY, text text COLLATE "C" NOT NULL, places text COLLATE "C" NOT NULL
+);
+CREATE TABLE lowered (number bigint PRIMARY KEY, lowered text COLLATE "C" NOT NULL);
+ALTER TABLE lowered ALTER COLUMN lowered SET STORAGE MAIN;
+ALTER TABLE lowered SET (toast_tuple_target = 8160, parallel_workers = 2);
+CREATE TABLE sentences (
+    number bigint, position integer, embedding {{vector}}.halfvec NOT NULL, PRIMARY KEY (number, position)
+);
+ALTER TABLE sentences SET (toast_tuple_target = 8160);
+CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (word, plain));
+CREATE INDEX words_by_plain ON words (plain);
+"""
+_GRAPH = "sentences_by_vector"
+_RUN_INDEX = "texts_by_runs"
+_HEAD_BYTES = 4  # of a halfvec in binary: its dimension and an unused number, before its elements
+_CHUNKS_PER_QUERY = 1_000
+_MAX_INDEXED_DIMENSION = 4_000  # pgvector's; the vectors of a larger embedder are compared one by one
+_NEIGHBOURS, _CONSTRUCTION = 32, 100
+_SHIFT = 1e-3  # of the length of a vector, which is one
+_BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector
+_MAX_BUILD_BYTES = 2 << 30  # a graph that needs more takes longer; a server may be set to more
+_PGVECTOR = (0, 8)  # has `hnsw.iterative_scan`
+_THIS_INDEX = "'state'::regclass::oid::bigint"  # differs for each index of a database
+
+Statements = Session | Pool
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What was published last."""
+
+    generation: int
+    settings: Settings
+    vector: str  # the schema that pgvector is in, as SQL
+    has_graph: bool  # whether there is an index of the vectors
+
+    def visible(self) -> str:
+        """Return the SQL that tells whether a row is there."""
+        return f"added <= {self.generation} AND removed > {self.generation}"
+
+
+class Tables(TableReader):
+    """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
+
+    LOWER = 'lower(({}) COLLATE "default")'  # by the rules of the database: "C" knows ASCII only
+    HOLDS = r"{} LIKE '%' || regexp_replace(?, '([\\%_])', '\\\1', 'g') || '%'"
+
+    def __init__(self, source: Statements, state: State, condition: str) -> None:
+        self._source = source
+        self._state = state
+        self.settings = state.settings
+        self.chunks_table = f"(SELECT * FROM chunks WHERE {condition}) AS chunks"
+        self.documents_table = f"(SELECT * FROM documents WHERE {condition}) AS documents"
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._source.query(sql, *values)
+
+    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        return f"{column} = ANY (?)", storable(values)
+
+    def damage(self, what: str) -> IndexFormatError:
+        return IndexFormatError(
+            f"the index {self._source.location} is damaged ({what}): remove what is damaged and ingest it again, or "
+            "ingest all documents into another index"
+        )
+
+    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+        for some in batches(numbers, _CHUNKS_PER_QUERY):
+            rows = self.query(
+                "SELECT chunks.number, array_agg(position ORDER BY position) FILTER (WHERE position IS NOT NULL), "
+                f"string_agg({self._state.vector}.halfvec_send(embedding), ''::bytea ORDER BY position) "
+                f"FROM {self.chunks_table} LEFT JOIN sentences ON sentences.number = chunks.number "
+                "WHERE chunks.number = ANY (?) GROUP BY chunks.number",
+                some,
+            )
+            try:
+                stored = {n: (positions or [], unpack(blob or b"", self.settings)) for n, positions, blob in rows}
+            except ValueError as error:
+                raise self.damage(f"its vectors: {error}") from error
+            yield from ((number, *stored[number]) for number in some if number in stored)
+
+
+def pack(vectors: Vectors) -> list[bytes]:
+    """Return vectors as values of a halfvec column, in PostgreSQL's binary format."""
+    head = np.array([vectors.shape[1], 0], dtype=">i2").tobytes()
+    return [head + row.tobytes() for row in vectors.astype(">f2")]
+
+
+def unpack(values: bytes, settings: Settings) -> Vectors:
+    """Return the vectors in values of a halfvec column, one after another, shape (values, dimension)."""
+    rows = np.frombuffer(values, np.uint8).reshape(-1, _HEAD_BYTES + 2 * settings.dimension)[:, _HEAD_BYTES:]
+    return np.ascontiguousarray(rows).view(">f2").astype(np.float32)
+
+
+def has_tables(source: Statements) -> bool:
+    """Return whether the schema holds an index, or a part of one. The server refuses a role that may not use it."""
+    ((there,),) = source.query("SELECT to_regclass(quote_ident(?) || '.state') IS NOT NULL", source.location.index)
+    return bool(there)
+
+
+def read_published(source: Statements) -> State:
+    """Read what was published last."""
+    state = read_state(source)
+    if not state.settings.token:
+        raise IndexNotFoundError(
+            f"no index in {source.location} yet: its first ingestion goes on, or was interrupted: run it again"
+        )
+    return state
+
+
+def read_state(source: Statements) -> State:
+    """Read what was published last, or begun: then the token is empty."""
+    read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
+    rows = source.query(read) if has_tables(source) else []
+    if not rows:
+        raise IndexNotFoundError(f"no index in {source.location}: make one with `arag ingest`")
+    ((generation, settings, has_graph),) = rows
+    vector = find_extension(source, "vector")
+    return State(generation, Settings.from_json(settings, source.location), vector, has_graph)
+
+
+def find_extension(source: Statements, name: str) -> str:
+    """Return the schema that an extension is in, as SQL (hosted servers have one of their own), or nothing."""
+    rows = source.query(
+        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+        "WHERE extname = ?",
+        name,
+    )
+    return str(rows[0][0]) if rows else ""
+
+
+def make_tables(session: Session) -> None:
+    """Create the schema, its tables and the extensions that they need, as far as they are missing."""
+    index = session.location.index
+    with session.transaction():
+        # Only one process at a time; there is no table yet to lock.
+        session.query("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"arag {index}")
+        tables = session.query("SELECT tablename FROM pg_tables WHERE schemaname = ?", index)
+        if ("state",) in tables:
+            return
+        if tables:
+            raise InputError(
+                f"the schema of {session.location} holds other tables ({tables[0][0]}): name another one with "
+                "?index=NAME"
+            )
+        for extension in ("vector", "pg_trgm"):
+            session.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+        ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        if tuple(map(int, version.split(".")[:2])) < _PGVECTOR:
+            raise StorageError(
+                f"{session.location} needs pgvector {'.'.join(map(str, _PGVECTOR))} or later, and has {version}: an "
+                "administrator runs `ALTER EXTENSION vector UPDATE` in its database"
+            )
+        # One that is there needs no right to create others.
+        if not session.query("SELECT FROM pg_namespace WHERE nspname = ?", index):
+            ((name,),) = session.query("SELECT quote_ident(?)", index)
+            session.execute(f"CREATE SCHEMA {name}")
+        session.execute(_SCHEMA.format(vector=find_extension(session, "vector")))
+        session.execute(_RUNS_FUNCTION)
+
+
+def lock(session: Session, what: str) -> None:
+    """Wait until no other transaction holds this index's lock of that name, and hold it until this one ends."""
+    session.query(f"SELECT pg_advisory_xact_lock(hashtextextended(?, {_THIS_INDEX}))", what)
+
+
+def document_key(column: str) -> str:
+    """Return the SQL for the key of the lock of a document, whose id is in a column."""
+    return f"hashtextextended('document ' || {column}, {_THIS_INDEX})"
+
+
+def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
+    """Return the derived indexes, which are made once all rows are there: their names, and the SQL that makes them."""
+    trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
+    indexes = {
+        "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
+        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
+        "words_by_trigrams": f"ON words USING gin (word {trigrams})",
+        # Trigrams only propose texts, which are then read; whole runs are found exactly.
+        _RUN_INDEX: f"ON lowered USING gin ({RUNS})",
+    }
+    if settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION:
+        # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16
+        # vectors is not exact enough to tell copies of a vector apart.
+        vector = find_extension(source, "vector")
+        indexes[_GRAPH] = (
+            f"ON sentences USING hnsw ({shifted(vector, settings.dimension)} {vector}.halfvec_l2_ops) "
+            f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION})"
+        )
+    return {name: f"CREATE INDEX {name} {what}" for name, what in indexes.items()}
+
+
+def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
+    """Return the derived indexes that are missing."""
+    rows = source.query("SELECT indexname FROM pg_indexes WHERE schemaname = ?", source.location.index)
+    return {name: sql for name, sql in list_indexes(source, settings).items() if (name,) not in rows}
+
+
+def make_indexes(session: Session, settings: Settings) -> None:
+    """Make the derived indexes that are missing."""
+    if not missing_indexes(session, settings):
+        return
+    with session.transaction():
+        lock(session, "indexes")
+        for name, statement in missing_indexes(session, settings).items():
+            if name == _GRAPH:
+                _make_graph(session, settings.dimension, statement)
+            else:
+                session.execute(statement)
+            if name == _RUN_INDEX:  # the planner needs no statistics of thousands of runs
+                session.execute(f"ALTER INDEX {name} ALTER COLUMN 1 SET STATISTICS 0")
+
+
+def shifted(vector: str, dimension: int) -> str:
+    """Return the SQL for a sentence's vector as the graph has it: shifted a little, by its place (see `shifts_of`)."""
+    return f"(shifted(embedding, number, position)::{vector}.halfvec({dimension}))"
+
+
+def _make_graph(session: Session, dimension: int, statement: str) -> None:
+    session.execute(_shift_function(find_extension(session, "vector"), dimension))
+    needed = f"count(*) * {2 * dimension + _BYTES_PER_ELEMENT}"
+    session.query(
+        "SELECT set_config('max_parallel_maintenance_workers', current_setting('max_parallel_workers'), true), "
+        "set_config('maintenance_work_mem', greatest(pg_size_bytes(current_setting('maintenance_work_mem')), "
+        f"least({needed}, {_MAX_BUILD_BYTES})) / 1024 || 'kB', true) FROM sentences"
+    )
+    try:
+        with session.transaction():
+            session.execute(statement)
+    except errors.DiskFull:
+        # Parallel workers share memory, of which a container has little (64 MB by Docker's default).
+        session.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+        session.execute(statement)
+
+
+def _shift_function(vector: str, dimension: int) -> str:
+    """Return the SQL that makes function `shifted`; it adds two random directions, rotated by the place's code."""
+    random = np.random.default_rng(dimension)
+    turned = []
+    for bits in (0, 24):
+        direction = np.tile(_SHIFT / math.sqrt(2 * dimension) * random.standard_normal(dimension), 2)
+        code = f"1 + (hashint8extended(number, place) >> {bits} & {(1 << 24) - 1})::integer % {dimension}"
+        written = ",".join(f"{value:.3g}" for value in direction)
+        turned.append(f"{vector}.subvector('[{written}]'::{vector}.halfvec, {code}, {dimension})")
+    return (
+        f"CREATE OR REPLACE FUNCTION shifted(embedding {vector}.halfvec, number bigint, place integer) "
+        f"RETURNS {vector}.halfvec LANGUAGE sql IMMUTABLE PARALLEL SAFE "
+        f"RETURN embedding OPERATOR({vector}.+) ({f' OPERATOR({vector}.+) '.join(turned)})"
+    )

@@ -1,0 +1,67 @@
+"""An index as a LangChain retriever, for chains and for other people's agents."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field
+
+from arag.text.words import list_words
+from arag.retrieval.index import Index
+from arag.retrieval.types import Chunk, Hit
+
+Search: TypeAlias = Literal["semantic", "keyword"]
+
+_QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
+_MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
+
+
+class IndexRetriever(BaseRetriever):
+    """Finds chunks of an index; `Index.as_retriever` makes it.
+
+    Example:
+        >>> retriever = index.as_retriever("keyword", k=1)
+        >>> retriever.invoke("Grey Petrel")[0].metadata["title"]
+        'Grey Petrel (packet schooner)'
+    """
+
+    index: Index
+    search: Search = "semantic"
+    k: int = Field(default=5, ge=1)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it
+    ) -> list[Document]:
+        if self.search == "semantic":
+            hits = self.index.semantic_search(query, self.k).hits
+        else:
+            hits = self.index.keyword_search(_list_keywords(query), self.k, by_coverage=True).hits[: self.k]
+        chunks = {chunk.id: chunk for chunk in self.index.read([hit.chunk_id for hit in hits]).chunks}
+        # A writer may have removed one meanwhile.
+        return [self._make_document(chunks[hit.chunk_id], hit) for hit in hits if hit.chunk_id in chunks]
+
+    def _make_document(self, chunk: Chunk, hit: Hit) -> Document:
+        info = self.index.document(chunk.document_id)
+        metadata: dict[str, Any] = {
+            **(info.metadata if info else {}),
+            "chunk_id": chunk.id,
+            "document_id": chunk.document_id,
+            "title": chunk.title,
+            "source": info.source if info else "",
+            "score": float(hit.score),
+        }
+        if chunk.pages is not None:
+            metadata["pages"] = list(chunk.pages)
+        return Document(id=chunk.id, page_content=chunk.text, metadata=metadata)
+
+
+def _list_keywords(query: str) -> list[str]:
+    """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
+    return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

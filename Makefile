@@ -7,7 +7,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-servers test-slow lint docs types format bench clean
+.PHONY: help install demo studio notebooks test test-servers test-slow lint docs format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -71,21 +71,16 @@ test-slow: $(VENV)/test
 		--max-worker-restart 0 --timeout 3600 --override-ini faulthandler_timeout=3660
 
 # mypy reads the types of the packages that the test group installs.
-lint: $(VENV)/lint $(VENV)/test types
+lint: $(VENV)/lint $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=build/types $(BIN)/mypy --package arag
-	cd build/types && $(abspath $(BIN))/lint-imports ../../pyproject.toml --no-cache
+	$(BIN)/mypy --package arag
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
 	$(BIN)/python docs/scripts/check_words.py
 
-docs: $(VENV)/docs types
+docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
-
-# Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a copy.
-types:
-	@rm -rf build/types && mkdir -p build/types
-	@cp -R arag build/types && cp -R ingest retrieval graph build/types/arag
 
 format: $(VENV)/lint
 	$(BIN)/ruff check --fix --quiet .

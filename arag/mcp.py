@@ -21,12 +21,12 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
-from arag.text.surrogates import mend_characters
 from arag.retrieval.index import Index
-from arag.text.normalise import fold, shorten
 from arag.retrieval.tools.base import make_tools
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
+from arag.text.normalise import collapse_whitespace, shorten
+from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -110,7 +110,7 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
     async def ask(question: Annotated[str, "The question, with all that is needed to understand it."]) -> str:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
         with naming_failures("the model"):
-            state = await agent.ainvoke({"messages": [HumanMessage(mend_characters(question))]})
+            state = await agent.ainvoke({"messages": [HumanMessage(replace_surrogates(question))]})
         forced = "" if state["stop_reason"] == "answered" else f"\n\nThe answer was forced: {state['stop_reason']}."
         sources = [_write_source(citation) for citation in state["citations"]] or ["none"]
         # The last line "Sources:" is ours, whatever the answer quotes.
@@ -123,7 +123,7 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
 def _write_source(citation: Citation) -> str:
     title = citation["document"]["title"] if citation["document"] else ""
     note = "" if citation["seen"] else " (not seen in this run)"
-    return f"{mark(citation['chunk_id'])} {without_marks(fold(title))}{note}"
+    return f"{mark(citation['chunk_id'])} {without_marks(collapse_whitespace(title))}{note}"
 
 
 def serve_mcp(

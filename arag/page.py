@@ -22,10 +22,10 @@ from arag.graph.citations import is_web_address
 from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, split_turn
 from arag.models.prices import cost, format_dollars
-from arag.text.surrogates import mend_characters
 from arag.models.usage import model_call, total
 from arag.retrieval.presentation.render import name_pages
 from arag.text.normalise import count, shorten
+from arag.text.surrogates import replace_surrogates
 from arag.text.visible import visible
 
 # The page shows texts from documents and models: the frame may only open links, in new tabs.
@@ -188,4 +188,4 @@ _TEMPLATES.tests["web_address"] = is_web_address
 
 def render(template: str, **values: Any) -> str:
     """Render a template below `arag/`; values are escaped, surrogates replaced, and controls written out."""
-    return visible(mend_characters(_TEMPLATES.get_template(template).render(values).lstrip()))
+    return visible(replace_surrogates(_TEMPLATES.get_template(template).render(values).lstrip()))

@@ -39,8 +39,8 @@ from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
-from arag.text.tokens import count_tokens
 from arag.retrieval.tools.base import find_artifacts, make_tools
+from arag.text.tokens import count_tokens
 
 RECORDED = Path(__file__).parent / "recorded"
 _NO_ARTIFACT: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "evidence_tokens": 0}  # of a result that is an error

@@ -9,23 +9,19 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 
 from arag.graph.state import Citation, CitedDocument, Quote, Span
-from arag.text.words import content_words, find_names
 from arag.retrieval.index import Index
-from arag.text.normalise import fold, is_title, plain
 from arag.retrieval.types import Chunk
-from arag.text.marks import quote_id
+from arag.text.marks import is_usual, quote_id
+from arag.text.normalise import collapse_whitespace, is_title, plain
+from arag.text.words import content_words, find_names
 
 # Most ids: a name without spaces, commas and brackets, and a number.
 _ID = re.compile(r"[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+(?!\d|:\d)")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
 _PART = re.compile(r"[^,;，；、]+")  # of what stands in brackets
-_NUMBERED = re.compile(r"(.+)(:\d+)", re.DOTALL)
-_LIKE_A_MARK = re.compile(r"[\[【(（][^\[\]【】()（）]{1,400}:\s?\d")
+_NUMBERED = re.compile(r":\d+$")
 _FILLER = "\ue000"  # stands for a character of an unusual id
-_SQUEEZED = re.compile(r"[\w()]+")
-_ROUND = str.maketrans("[]［］【】（）", "()()()()")
-_BESIDE = 12  # characters beside a mark that show that it is quoted
-_MIN_BESIDE = 6
+_NUMBERS = re.compile(r"\d+:\d+")  # a time or a verse, or an id of a document whose id is a number
 _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
 _WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
@@ -99,93 +95,79 @@ class _Claim:
 def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[_Claim]:
     """Yield the claims of an answer; the last one is what it says after all citations, and cites nothing."""
     masked, unusual = _mask_unusual_ids(answer, seen)
-    found = [(match, list(_find_names(match, unusual, index))) for match in _BRACKETS.finditer(masked)]
-    quotable = _read_quotable(index, seen, {name for _, names in found for name, _ in names})
     at = 0
-    for match, names in found:
+    for match in _BRACKETS.finditer(masked):
         is_round = match.lastindex == 3
+        names = _find_names(match, unusual, index, seen)
         cited = [(name, span) for name, span in names if name in seen or (not is_round and _may_be_cited(name, index))]
-        if cited and not _is_quoted(answer, *match.span(), quotable):
+        if cited:
             yield _Claim(answer[at : match.start()], cited)
             at = match.end()
     yield _Claim(answer[at:])
 
 
 def _mask_unusual_ids(answer: str, seen: Collection[str]) -> tuple[str, dict[int, str]]:
-    """Replace ids that were shown and have spaces, commas or brackets by others, as long, that `_ID` matches.
+    """Replace unusual ids that were shown by fillers that are as long and that `_ID` matches.
 
     Returns:
         The answer, and by their places in it the ids that were replaced.
     """
     forms: dict[str, str] = {}
     for chunk_id in seen:
-        if _NUMBERED.fullmatch(chunk_id) and not _ID.fullmatch(chunk_id):
-            forms |= {chunk_id: chunk_id, quote_id(chunk_id)[1:-1]: chunk_id}
+        if not is_usual(chunk_id):
+            forms[quote_id(chunk_id)] = chunk_id
+        if not _ID.fullmatch(chunk_id) and _NUMBERED.search(chunk_id):
+            forms[chunk_id] = chunk_id
     if not forms:
         return answer, {}
     unusual: dict[int, str] = {}
 
     def mask(match: re.Match[str]) -> str:
         unusual[match.start()] = forms[match[0]]
-        head, _, number = match[0].rpartition(":")
-        return f"{_FILLER * len(head)}:{number}"
+        return f"{_FILLER * (len(match[0]) - 2)}:0"
 
     longest_first = sorted(forms, key=len, reverse=True)
     shown = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\d|:\d)"  # one pass: there may be thousands
     return re.sub(shown, mask, answer), unusual
 
 
-def _find_names(brackets: re.Match[str], unusual: Mapping[int, str], index: Index) -> Iterator[tuple[str, Span]]:
+def _find_names(
+    brackets: re.Match[str], unusual: Mapping[int, str], index: Index, seen: Collection[str]
+) -> Iterator[tuple[str, Span]]:
     """Yield what may be ids of chunks in brackets of a masked answer, with their places in it."""
     answer = brackets.string
-    inside = brackets.span(brackets.lastindex or 0)
-    for part in _PART.finditer(answer, *inside):
+    start, end = brackets.span(brackets.lastindex or 0)
+    inside = answer[start:end].strip()
+    for part in _PART.finditer(answer, start, end):
         name = part[0].strip()
-        if name and index.get(name):  # ids of ready-made chunks have any form
-            start = answer.index(name, part.start())
-            found = [(name, start, start + len(name))]
+        if name and _is_whole_id(name, index, seen, is_round=brackets.lastindex == 3):
+            at = answer.index(name, part.start())
+            found = [(name, at, at + len(name))]
         else:
-            matches = _ID.finditer(answer, *part.span())
-            found = [(unusual.get(match.start(), match[0]), match.start(), match.end()) for match in matches]
-        for chunk_id, start, end in found:
-            is_alone = answer[start:end] == answer[slice(*inside)].strip()
-            yield chunk_id, Span(start=brackets.start(), end=brackets.end()) if is_alone else Span(start=start, end=end)
+            found = [
+                (unusual.get(match.start(), match[0]), match.start(), match.end())
+                for match in _ID.finditer(answer, *part.span())
+                if match[0] == name or not _NUMBERS.fullmatch(match[0])
+            ]
+        for chunk_id, first, last in found:
+            if answer[first:last] == inside:
+                yield chunk_id, Span(start=brackets.start(), end=brackets.end())
+            else:
+                yield chunk_id, Span(start=first, end=last)
+
+
+def _is_whole_id(name: str, index: Index, seen: Collection[str], *, is_round: bool) -> bool:
+    """Return whether a name is exactly the id of a chunk. That of a ready-made one, such as `12`, may be a footnote."""
+    if index.get(name) is None:
+        return False
+    if _NUMBERED.search(name):
+        return True
+    return not is_round and not any(chunk and f"[{name}]" in chunk.text for chunk in index.mget(list(seen)))
 
 
 def _may_be_cited(name: str, index: Index) -> bool:
     """Return whether what looks like an id is of a chunk that exists or was made up: no time, verse or ratio."""
     return bool(_LIKE_A_FILE.search(name) or index.get(name) or index.document(name.rpartition(":")[0]))
-
-
-# --- marks in what an answer quotes ---
-
-
-def _read_quotable(index: Index, seen: Collection[str], names: Collection[str]) -> list[str]:
-    """Return, for comparison, the texts of chunks that were shown and that have what looks like a mark in them."""
-    irregular = [name for name in names if not _ID.fullmatch(name)]
-    texts = [f"{chunk.title}\n{chunk.text}" for chunk in index.mget(list(seen)) if chunk is not None]
-    return [_squeeze(t) for t in texts if _LIKE_A_MARK.search(t) or any(name in t for name in irregular)]
-
-
-def _is_quoted(answer: str, start: int, end: int, texts: Sequence[str]) -> bool:
-    """Return whether brackets in an answer, together with the text before or behind them, are from a chunk.
-
-    A document may contain what looks like a citation of another one. Where an answer quotes it, it cites nothing.
-    """
-    if not texts:
-        return False
-    brackets = _squeeze(answer[start:end])
-    before = _squeeze(answer[max(0, start - 8 * _BESIDE) : start])[-_BESIDE:]
-    behind = _squeeze(answer[end : end + 8 * _BESIDE])[:_BESIDE]
-    quotations = [before + brackets] if len(before) >= _MIN_BESIDE else []
-    if len(behind) >= _MIN_BESIDE:
-        quotations.append(brackets + behind)
-    return any(quotation in text for text in texts for quotation in quotations)
-
-
-def _squeeze(text: str) -> str:
-    """Return the letters, digits and brackets of a text, in lower case, with all brackets round."""
-    return "".join(_SQUEEZED.findall(text.translate(_ROUND))).lower()
 
 
 def is_web_address(text: str) -> bool:
@@ -202,7 +184,7 @@ def _describe(chunk: Chunk, index: Index) -> CitedDocument:
         value = next((metadata[key] for key in keys if metadata.get(key)), "")
         parts = value if isinstance(value, list) else [value]
         names = (part.get("name", part) if isinstance(part, dict) else part for part in parts)
-        return fold(", ".join(map(str, names)))
+        return collapse_whitespace(", ".join(map(str, names)))
 
     url = first("url", "source_url", "link")
     return CitedDocument(

@@ -26,8 +26,8 @@ from arag.models.chat import load_model
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
+from arag.retrieval.tools.base import TOOL_NAMES, RetrievalTool, ToolName, make_tools
 from arag.text.tokens import count_tokens
-from arag.retrieval.tools.base import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
@@ -64,8 +64,6 @@ class Context(BaseModel):
     """Which retrieval tools the model gets. Without chunk_read, searches return full chunks."""
     top_k: int = Field(default=DEFAULT_TOP_K, ge=1, le=MAX_RESULTS, json_schema_extra=_BOTH)
     """Number of chunks that a search shows."""
-    presentation: Presentation = Field(default="compact", json_schema_extra=_BOTH)
-    """What searches show: compact, or the paper's plain lists."""
     system_prompt: str | None = Field(default=None, json_schema_extra=_AGENT | {"langgraph_type": "prompt"})
     """Replaces the system prompt of the search."""
     max_steps: int = Field(default=DEFAULT_MAX_STEPS, ge=1, le=MAX_STEPS, json_schema_extra=_AGENT)
@@ -166,8 +164,7 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
     """
     names: list[Any] = [tool for tool in choice if isinstance(tool, str | type)]
     own: list[Any] = [tool for tool in choice if not isinstance(tool, str | type)]
-    options: dict[str, Any] = {"top_k": settings.top_k, "presentation": settings.presentation}
-    tools = make_tools(index, names=names, **options) if names or not own else []
+    tools = make_tools(index, names=names, top_k=settings.top_k) if names or not own else []
     if "chunk_read" in ToolNode(own).tools_by_name:
         tools = [tool.model_copy(update={"full_texts": False}) for tool in tools]
     for tool in own:

@@ -47,10 +47,11 @@ from arag.graph.state import (
     split_turn,
     union,
 )
-from arag.text.surrogates import mend_characters
 from arag.retrieval.index import Index, open_index
-from arag.text.tokens import count_tokens
 from arag.retrieval.tools.base import TOOL_NAMES, find_artifacts, find_held
+from arag.text.normalise import CUT
+from arag.text.surrogates import replace_surrogates
+from arag.text.tokens import count_tokens
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
@@ -90,7 +91,7 @@ def create_arag_agent(
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
         name: The graph's name, for use inside other graphs.
-        settings: Settings of `Context`: `top_k`, `presentation`, `system_prompt`, `max_steps`, `max_context_tokens`.
+        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`.
 
     Returns:
         A compiled graph. Its input is `messages`; `OutputState` describes its output.
@@ -273,7 +274,7 @@ class _Loop:
         room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
         results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
         evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
-        question = forced_question(mend_characters(turn[0].text), evidence)
+        question = forced_question(replace_surrogates(turn[0].text), evidence)
         return resources.model, [[*head, HumanMessage(question)]]
 
     def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
@@ -306,8 +307,9 @@ def _messages(results: Iterable[ToolMessage | Command[Any]]) -> list[ToolMessage
 
 
 def _keep_end(text: str, room: int) -> str:
-    """Return as much of the end of a text as fits into `room` tokens."""
-    while text and (tokens := count_tokens(text)) > room:
-        size = min(max(room, 0) * len(text) // tokens, len(text) - 1)
-        text = text[len(text) - size :]
-    return text
+    """Return as much of the end of a text as fits into `room` tokens, behind `…` if it is cut."""
+    kept = text
+    while kept and (tokens := count_tokens(kept)) > room:
+        size = min(max(room, 0) * len(kept) // tokens, len(kept) - 1)
+        kept = kept[len(kept) - size :]
+    return kept if kept == text else f"{CUT}{kept}"

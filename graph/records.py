@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from arag.graph.state import ToolRecord, union
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
-from arag.text.tokens import count_tokens
 from arag.retrieval.tools.base import find_artifacts, find_digests
+from arag.text.tokens import count_tokens
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:

@@ -14,8 +14,8 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
-from arag.text.surrogates import mend_characters
 from arag.models.usage import ModelCall, Usage
+from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
 MAX_CALLS = 32  # of one message; those beyond are dropped
@@ -189,7 +189,7 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     sent: list[AnyMessage] = []
     for message in turn:
         if isinstance(message, HumanMessage) and isinstance(message.content, str):
-            message = message.model_copy(update={"content": mend_characters(message.content)})  # noqa: PLW2901
+            message = message.model_copy(update={"content": replace_surrogates(message.content)})  # noqa: PLW2901
         sent.append(message)
         if isinstance(message, AIMessage) and kind_of_reply(message) == "calls":
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
@@ -220,7 +220,7 @@ def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
 def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     """Return a reply to a conversation so that it can be stored and sent again: as JSON, with ids of its own."""
     fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
-    text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))
+    text = replace_surrogates(json.dumps(fields, ensure_ascii=False, default=str))
     repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
     valid = [call["id"] for call in repaired["tool_calls"]]
     del repaired["tool_calls"][MAX_CALLS:]

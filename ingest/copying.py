@@ -11,8 +11,8 @@ import numpy as np
 
 from arag.errors import IndexLockedError, InputError, ModelError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
-from arag.retrieval.storage.locations import using_store
 from arag.retrieval.storage.contract import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View, batches
+from arag.retrieval.storage.locations import using_store
 
 _DOCUMENTS_AT_ONCE = 50
 

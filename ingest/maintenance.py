@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from arag.errors import IndexLockedError, InputError
-from arag.retrieval.storage.locations import using_store
 from arag.retrieval.scope import compile_pattern
 from arag.retrieval.storage.contract import Damage, IndexStore
+from arag.retrieval.storage.locations import using_store
 
 
 def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from arag.text.normalise import CELL_BORDER, HEADING_BORDER, fold
+from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
@@ -29,18 +29,18 @@ class Outline:
     """Where in its document a reader is. The document's title is not one of its headings."""
 
     def __init__(self, title: str) -> None:
-        self._title = fold(title).strip("# ")
+        self._title = collapse_whitespace(title).strip("# ")
         self._headings: list[tuple[int, str]] = []
         self._header = ""  # of the table that was entered last
 
     @property
     def path(self) -> str:
         """The headings down to here, outermost first."""
-        return HEADING_BORDER.join(name for _, name in self._headings)
+        return HEADING_BOUNDARY.join(name for _, name in self._headings)
 
     def enter(self, level: int, line: str) -> str:
         """Go on below a heading of a level as in Markdown, or `BARE`; return the path that it stands under itself."""
-        name = fold(line).strip("# ")
+        name = collapse_whitespace(line).strip("# ")
         if level == BARE and (name == self._title or _PAGE_HEADER.search(name) or not _PLAIN_HEADING.fullmatch(name)):
             return self.path
         self._headings = [(above, heading) for above, heading in self._headings if above < level]
@@ -59,7 +59,7 @@ class Outline:
         """Go on to a row with a line after it, and return its table's header unless the row has it."""
         cells = _split(row)
         if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
-            header = fold(row).strip("| ")
+            header = collapse_whitespace(row).strip("| ")
             self._header = header if len(header) <= _MAX_HEADER else ""
             return ""
         return "" if _names_cells(_split(self._header), row) else self._header
@@ -71,10 +71,10 @@ def is_heading_line(line: str) -> bool:
 
 
 def _split(row: str) -> list[str]:
-    return [cell.strip() for cell in fold(row).strip("| ").split(CELL_BORDER)]
+    return [cell.strip() for cell in collapse_whitespace(row).strip("| ").split(CELL_BOUNDARY)]
 
 
 def _names_cells(names: list[str], row: str) -> bool:
     """Return whether the first cell of a row has its column's name before it."""
-    name, colon, _ = fold(row).partition(": ")
+    name, colon, _ = collapse_whitespace(row).partition(": ")
     return bool(colon) and name in [each.rstrip(":") for each in names if each]

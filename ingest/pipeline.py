@@ -21,10 +21,10 @@ from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.storage.locations import store_at, using_store
 from arag.retrieval.storage.contract import IndexStore
-from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin
+from arag.retrieval.storage.locations import store_at, using_store
 from arag.retrieval.trust import check_embedder
+from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

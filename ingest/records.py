@@ -20,7 +20,7 @@ from arag.ingest.formats.content import (
     clean_text,
     decode,
 )
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 # Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
@@ -75,7 +75,7 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
     if value.get("text") is None:
         raise FormatError('the record has no "text"')
     text = clean_text(_string(value, "text"))
-    title = "" if value.get("title") is None else fold(_string(value, "title", str, int, float))
+    title = "" if value.get("title") is None else collapse_whitespace(_string(value, "title", str, int, float))
     # The title is part of the text too, unless the text begins with it, as whole words.
     start = text.lstrip()
     begins = start.startswith(title) and not start[len(title) : len(title) + 1].isalnum()

@@ -15,8 +15,8 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
-from arag.text.normalise import CELL_BORDER
 from arag.retrieval.types import Sentence
+from arag.text.normalise import CELL_BOUNDARY
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -141,7 +141,7 @@ def _blocks(text: str, title: str) -> Iterator[_Block]:
         here, at = at, at + len(line)
         stripped = line.strip()
         fence = bool(_FENCE.match(line))
-        is_row = CELL_BORDER in line or stripped.startswith("|")
+        is_row = CELL_BOUNDARY in line or stripped.startswith("|")
         is_title = not seen_text and stripped == title
         heading = _MARKDOWN_HEADING.match(line)
         alone = bool(fence or is_row or is_title or heading or _RULE.match(line))
@@ -172,7 +172,7 @@ def _is_short(text: str, block: _Block) -> bool:
         and len(line.split()) <= _MAX_HEADING_WORDS
         and line[-1] not in _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
         and not _LIST_ITEM.match(line)
-        and CELL_BORDER not in line
+        and CELL_BOUNDARY not in line
     )
 
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval import search
-from arag.retrieval.storage.locations import store_at
 from arag.retrieval.scope import Scope
-from arag.retrieval.storage.contract import DocumentRecord, IndexStore, Vectors, View, batches
-from arag.text.normalise import shorten
+from arag.retrieval.search import keyword as search
+from arag.retrieval.storage.contract import DocumentRecord, IndexStore, Ranking, Vectors, View, batches
+from arag.retrieval.storage.locations import store_at
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
+from arag.text.normalise import shorten
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -133,7 +133,7 @@ class Index:
         return self._publications.embedder
 
     def keyword_search(
-        self, keywords: str | Sequence[str], top_k: int = 5, *, by_coverage: bool = False
+        self, keywords: str | Sequence[str], top_k: int = 5, *, ranking: Ranking = "paper"
     ) -> KeywordResults:
         """Find the chunks that hold keywords, exactly and case-insensitively (paper, section 3.2).
 
@@ -144,11 +144,11 @@ class Index:
         Args:
             keywords: Keywords; surrounding white space and repetitions (ignoring case) are dropped.
             top_k: How many chunks to return, at least 1.
-            by_coverage: Rank as the tools do, by how many of the keywords a chunk holds and how rare they are
-                (BM25's term weight; repetitions add little), and return each keyword's best chunk too, so that there
-                may be more than `top_k`. Occurrences inside longer words do not count for a keyword that occurs as a
-                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few;
-                other spellings of the same letters that the corpus has are looked for, too.
+            ranking: `paper` for Score(c, K). `bm25` ranks as the tools do: by how many of the keywords a chunk holds,
+                and how rare they are (BM25's term weight; repetitions add little). It also returns each keyword's best
+                chunk, so that there may be more than `top_k`. Occurrences inside longer words do not count for a
+                keyword that occurs as a word. Of a keyword that no chunk holds, chunks with all of its words are
+                returned, if they are few; other spellings of the same letters that the corpus has are looked for, too.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -161,7 +161,7 @@ class Index:
         wanted = search.distinct([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(lambda view: search.keyword_search(view, wanted, top_k, by_coverage=by_coverage))
+        return self._search(lambda view: search.keyword_search(view, wanted, top_k, ranking=ranking))
 
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
@@ -279,7 +279,7 @@ class Index:
         Args:
             search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
                 looks for the words of the query, without common English ones; words in double quotes are one
-                keyword. It ranks as `keyword_search(..., by_coverage=True)`.
+                keyword. It ranks as `keyword_search(..., ranking="bm25")`.
             k: How many chunks to return, at least 1.
         """
         from arag.retrieval.tools.retriever import IndexRetriever

@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items):
 def _own_configuration(tmp_path_factory):
     """Configuration and state folders of the tests' own, for child processes, too; nothing of the environment.
 
-    Slow or not, an ingestion prints lines about its progress only where a test asks for them. Child processes do not
+    Slow or not, an ingestion prints lines about its progress only where a test asks for them. Worker processes do not
     say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:

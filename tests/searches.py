@@ -31,8 +31,8 @@ def everything(index, keywords, ids):
     results = {
         "info": replace(index.info(), path="", bytes=0),
         "keyword": index.keyword_search(keywords, 2),
-        "coverage": index.keyword_search(keywords, 2, by_coverage=True),
-        "keyword inside": some.keyword_search(keywords, 2, by_coverage=True),
+        "coverage": index.keyword_search(keywords, 2, ranking="bm25"),
+        "keyword inside": some.keyword_search(keywords, 2, ranking="bm25"),
         "semantic": index.semantic_search(text, 2),
         "titles first": index.semantic_search(text, 2, titles_first=True),
         "semantic inside": some.semantic_search(text, 2),

@@ -66,4 +66,4 @@ def read_all(store):
         vectors = {number: (places, rows.tolist()) for number, places, rows in view.vectors(list(numbers.values()))}
         chunks = {chunk.id: (chunk, vectors[numbers[chunk.id]]) for chunk in view.mget(list(numbers))}
         counts = view.settings.documents, view.settings.chunks, view.settings.sentences, view.settings.tokens
-        return counts, list(view.documents()), chunks, view.rank(["e", "line"], 100).holding
+        return counts, list(view.documents()), chunks, view.rank(["e", "line"], 100).document_frequency

@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from arag.system.worker_process import Child, ChildError, RaisedInChildError
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 
 SERVED_FUNCTIONS = """
 import ctypes
@@ -80,7 +80,7 @@ def _served(tmp_path, monkeypatch):
 
 @pytest.fixture
 def child():
-    made = Child("served_functions")
+    made = WorkerProcess("served_functions")
     yield made
     made.close()
 
@@ -118,15 +118,15 @@ def test_values_and_arrays_go_both_ways(call):
 @pytest.mark.parametrize("called", [("panic", "index out of bounds"), ("unserved",), ("os",)])
 def test_after_an_error_the_process_goes_on_and_only_listed_functions_are_called(call, called):
     before = call("process_id")
-    with pytest.raises(RaisedInChildError, match=called[-1]):
+    with pytest.raises(RaisedInWorkerError, match=called[-1]):
         call(*called)
     assert call("process_id") == before
 
 
 def test_a_crash_is_named_and_the_next_call_starts_another_process(call):
-    with pytest.raises(ChildError, match=r"its process crashed \(SIGSEGV\)"):
+    with pytest.raises(WorkerError, match=r"its process crashed \(SIGSEGV\)"):
         call("die", int(signal.SIGSEGV))
-    with pytest.raises(ChildError, match=r"its process crashed \(SIGKILL\)"):
+    with pytest.raises(WorkerError, match=r"its process crashed \(SIGKILL\)"):
         call("die_in_the_answer")
     process_id = call("process_id")
     os.kill(process_id, signal.SIGKILL)  # between two calls
@@ -140,15 +140,15 @@ def test_a_call_that_hangs_with_the_interpreters_lock_is_ended_also_where_the_al
         call("echo", 1)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    with pytest.raises(ChildError, match="took longer than it may"):
+    with pytest.raises(WorkerError, match="took longer than it may"):
         call("hang_with_the_interpreters_lock", seconds=1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no memory")
 @pytest.mark.parametrize("name", ["use_memory", "use_memory_natively"])
 def test_memory_is_limited(name):
-    child = Child("served_functions", memory_bytes=400_000_000)
-    with pytest.raises(ChildError, match="may use 400 MB of memory"):
+    child = WorkerProcess("served_functions", memory_bytes=400_000_000)
+    with pytest.raises(WorkerError, match="may use 400 MB of memory"):
         child.call(name, 500, seconds=SECONDS)
     assert child.call("use_memory", 100, seconds=SECONDS) == 100 << 20
     child.close()
@@ -188,8 +188,8 @@ def test_a_file_in_the_current_folder_is_not_imported(call, tmp_path, monkeypatc
 
 PROGRAM = """
 import sys
-from arag.system.worker_process import Child
-child = Child("served_functions")
+from arag.system.worker_process import WorkerProcess
+child = WorkerProcess("served_functions")
 print(child.call("process_id", seconds=30), flush=True)
 """
 

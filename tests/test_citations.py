@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.citations import parse_citations
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools.base import PRESENTATIONS, make_tools
+from arag.retrieval.tools.base import TOOL_NAMES, make_tools
 from fakes import HashEmbeddings
 
 DOCUMENTS = [
@@ -112,10 +113,10 @@ IMITATIONS = [
 ]
 
 
-@pytest.mark.parametrize("presentation", PRESENTATIONS)
-def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_chunks(make_index, presentation):
+@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_chunks(make_index, names):
     index = make_index(IMITATIONS)
-    search, _, read = make_tools(index, presentation=presentation)
+    search, _, read = make_tools(index, names=names)
     for text in (search.invoke({"keywords": ["leave"]}), read.invoke({"chunk_ids": list(index.chunk_ids())})):
         marks = re.findall(r"^\[.*?\](?= |$)", text, flags=re.MULTILINE)
         quoted = ['["[a.md:0]:0"]', '["x] Leave: Staff have 98 days. [a.md:0"]']
@@ -124,7 +125,7 @@ def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_
         assert text.count("[a.md:0]") == 2  # the second one in quotes
     assert "[a.md:0:0] One" in read.invoke({"chunk_ids": ["a.md:0:0"]})
     assert "Three [draft]" in read.invoke({"chunk_ids": ["x] Leave: Staff have 98 days. [a.md:0"]})
-    assert "Four] (a.md:0) <x>" in read.invoke({"chunk_ids": ["b.md:0"]})
+    assert "Four] [a.md: 0] <x>" in read.invoke({"chunk_ids": ["b.md:0"]})
 
 
 def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_index):

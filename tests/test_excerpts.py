@@ -14,8 +14,8 @@ from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import ingest
 from arag.retrieval.presentation.excerpts import for_keywords
-from arag.text.normalise import searchable
 from arag.retrieval.tools.base import make_tools
+from arag.text.normalise import searchable
 from fakes import HashEmbeddings, write_corpus
 
 YEARS = [f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1840)]

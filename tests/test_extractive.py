@@ -12,6 +12,7 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from arag import ingest
+from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
@@ -43,9 +44,10 @@ def test_it_answers_most_example_questions_in_a_containing_sense(example_index):
 
 
 @pytest.mark.parametrize("tools", [["keyword_search"], ["semantic_search"], ["chunk_read", "keyword_search"]])
-@pytest.mark.parametrize("presentation", ["compact", "paper"])
-def test_it_works_with_any_tools_and_presentation_and_says_nothing_of_its_searches(small_index, tools, presentation):
-    agent = create_arag_agent("extractive", small_index, tools=tools, presentation=presentation)
+@pytest.mark.parametrize("is_paper", [False, True])
+def test_it_works_with_any_tools_and_says_nothing_of_its_searches(small_index, tools, is_paper):
+    chosen = [PAPER_TOOLS[name] for name in tools] if is_paper else tools
+    agent = create_arag_agent("extractive", small_index, tools=chosen)
     state = agent.invoke(asked(LOTHAIR))
     assert "lothair:0" in [citation["chunk_id"] for citation in state["citations"]]
     assert "Teutberga" in state["answer"]

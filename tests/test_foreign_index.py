@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from arag import Scope, copy_index, create_arag_agent, make_tools
-from arag.system.worker_process import Child, ChildError
 from arag.errors import ARAGError, IndexFormatError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.folder.store import FolderStore
+from arag.system.worker_process import WorkerError, WorkerProcess
 from fakes import DIMENSION, HashEmbeddings, write_corpus, write_index
 from selection import slow_except
 from stores import trust
@@ -86,13 +86,13 @@ def run_script(file, script):
 def opened(monkeypatch):
     """The folders that Chroma opens."""
     opened = []
-    original = Child.call
+    original = WorkerProcess.call
 
     def record(self, name, *arguments, **options):
         opened.extend(Path(folder).name for folder in arguments[:1])
         return original(self, name, *arguments, **options)
 
-    monkeypatch.setattr(Child, "call", record)
+    monkeypatch.setattr(WorkerProcess, "call", record)
     return opened
 
 
@@ -293,9 +293,9 @@ def test_reading_changes_no_file_whatever_becomes_of_the_readers(own, through_ch
     with open_index(own, embedder=HashEmbeddings()) as first, open_index(own, embedder=HashEmbeddings()) as second:
         for opened in (first, second, first):
             opened.semantic_search("ship7", 5)
-        reader = Child("arag.retrieval.storage.folder.chroma_worker")
+        reader = WorkerProcess("arag.retrieval.storage.folder.chroma_worker")
         for milliseconds in range(1, 200, 10):  # the kernel then kills it
-            with suppress(ChildError):
+            with suppress(WorkerError):
                 reader.call("count", str(graph_of(own)), seconds=milliseconds / 1000)
             reader.close()
     assert verify(own) == ([], [])
@@ -491,7 +491,7 @@ def read_all(folder):
         opened.find_documents("d7")
         list(opened.sentence_vectors())
         limited = opened.limited_to(Scope(where={"year": {"$ne": 7}}))
-        limited.keyword_search(["ship7", "shp7"], by_coverage=True)
+        limited.keyword_search(["ship7", "shp7"], ranking="bm25")
         limited.semantic_search("ship7", titles_first=True)
         for tool in make_tools(opened):
             names = tool.args.keys() & {"keywords", "queries", "chunk_ids"}
@@ -551,7 +551,7 @@ def test_a_keyword_file_of_other_texts_changes_no_text_and_is_found(sound, index
     with open_index(index, embedder=HashEmbeddings()) as opened:
         (hit,) = opened.keyword_search("shipx").hits
         assert "of ship7." in opened.get(hit.chunk_id).text
-        assert opened.keyword_search("shipx", by_coverage=True).hits
+        assert opened.keyword_search("shipx", ranking="bm25").hits
     code, out, _ = arag("verify", "--index", index)
     assert (code, "does not have the texts" in out) == (1, True)
     assert arag("verify", "--index", index, "--repair")[0] == 0

@@ -39,8 +39,8 @@ from arag.evaluation.methods.graphrag.building import (
     merge,
     relationship_row,
 )
-from arag.text.tokens import count_tokens
 from arag.retrieval.types import Chunk
+from arag.text.tokens import count_tokens
 from lab import ask, make_lab
 
 GOLDEN = json.loads((Path(__file__).parent / "parity" / "communities.json").read_text())

@@ -70,7 +70,7 @@ def test_chunks_are_ranked_as_the_equation_says(tmp_path, texts, keywords, top_k
         found = held.rank(keywords, top_k)
         ranked = [(list(named)[r.number // 10 - 1], r.score, r.counts) for r in found.chunks]
         assert (ranked, found.total) == reference(some, keywords, top_k)
-        assert found.holding == {k: holding(some, k) for k in keywords}
+        assert found.document_frequency == {k: holding(some, k) for k in keywords}
         assert held.count_chunks(keywords) == [holding(some, k) for k in keywords]
         for keyword in keywords:
             assert held.counts(keyword).tolist() == [count(some[i], keyword) for i in sorted(some)]
@@ -111,7 +111,7 @@ def test_chunks_are_ranked_by_coverage_as_the_plainest_way_does(tmp_path, texts,
     if inside is not None:
         held = held.limited_to([10 * n for n in inside])
         named = {i: text for n, (i, text) in enumerate(named.items(), start=1) if n in inside}
-    found = held.rank(keywords, top_k, by_coverage=True)
+    found = held.rank(keywords, top_k, ranking="bm25")
     scores, firsts, as_word = dict.fromkeys(named, 0.0), [], {}
     for keyword in keywords:
         counts = {i: count(text, keyword) for i, text in named.items()}

@@ -16,9 +16,9 @@ from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
 from arag.graph.server import open_server_index
+from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.storage.locations import parse_location, store_at
 from arag.retrieval.storage.postgres.location import PostgresLocation
-from arag.retrieval.storage.folder.store import FolderStore
 from fakes import HashEmbeddings
 
 SECRET = "s3cr3t-Pass"

@@ -126,7 +126,7 @@ def test_a_search_asks_the_server_few_times(pair, monkeypatch):
     asked = []
     run = Pool.run
     monkeypatch.setattr(Pool, "run", lambda self, work: asked.append(work) or run(self, work))
-    index.keyword_search(["lothair7x"], by_coverage=True)
+    index.keyword_search(["lothair7x"], ranking="bm25")
     assert len(asked) <= 15
 
 

@@ -198,7 +198,7 @@ def test_a_connection_that_is_cut_loses_nothing(tmp_path, places, cuts, is_updat
 def search_all(index):
     return [
         index.keyword_search(["document", "w7"], 5),
-        index.limited_to(["d6", "d7"]).keyword_search(["document", "lime"], 5, by_coverage=True),
+        index.limited_to(["d6", "d7"]).keyword_search(["document", "lime"], 5, ranking="bm25"),
         index.semantic_search("The document w6 has a line", 5),
         index.read(["d6:0", "d7:0", "absent:0"], adjacent=1),
         [*index.documents(), index.find_documents("d6", 3), index.document("d7")],

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.system.worker_process import ChildError
 from arag.errors import InputError
 from arag.ingest import formats
 from arag.ingest.formats import Readers, tables
 from arag.ingest.formats.content import Content, FormatError
 from arag.ingest.formats.tables import table_lines
+from arag.system.worker_process import WorkerError
 
 
 class TestText:
@@ -307,10 +307,10 @@ class TestNotebooks:
 
 class TestChildProcess:
     def test_a_file_that_finds_the_process_full_gets_a_fresh_one(self, tmp_path, monkeypatch):
-        answers = iter([{"title": "", "text": "One."}, ChildError("memory"), {"title": "", "text": "Two."}])
+        answers = iter([{"title": "", "text": "One."}, WorkerError("memory"), {"title": "", "text": "Two."}])
 
         def call(*_, seconds):
-            if isinstance(answer := next(answers), ChildError):
+            if isinstance(answer := next(answers), WorkerError):
                 raise answer
             return answer
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from arag.system.worker_process import Child, ChildError
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.storage.locations import using_store
 from arag.retrieval.storage.folder.store import FolderStore
+from arag.retrieval.storage.locations import using_store
+from arag.system.worker_process import WorkerError, WorkerProcess
 from selection import EVERYWHERE
 from stores import begin, document, read_all, trust, vector_of, write
 
@@ -175,16 +175,16 @@ def test_chroma_has_a_record_for_each_sentence_with_its_text_and_its_chunk(store
 @pytest.fixture
 def failing_chroma(monkeypatch):
     """A function after which a function of Chroma's process crashes, or hangs for too long, so many times."""
-    original = Child.call
+    original = WorkerProcess.call
     left = Counter()
 
     def call(self, name, *arguments, **options):
         if left[name]:
             left[name] -= 1
-            raise ChildError("it crashed")
+            raise WorkerError("it crashed")
         return original(self, name, *arguments, **options)
 
-    monkeypatch.setattr(Child, "call", call)
+    monkeypatch.setattr(WorkerProcess, "call", call)
     return lambda name, times=1_000: left.update({name: times})
 
 
@@ -205,9 +205,9 @@ def test_a_graph_that_cannot_be_changed_is_built_again_and_if_that_fails_an_inde
 
 
 def test_a_graph_that_lacks_sentences_is_not_published(store, monkeypatch):
-    before, original = read_all(store), Child.call
+    before, original = read_all(store), WorkerProcess.call
     monkeypatch.setattr(
-        Child,
+        WorkerProcess,
         "call",
         lambda self, name, *rest, **options: name == "count_lost" or original(self, name, *rest, **options),
     )

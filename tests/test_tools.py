@@ -10,10 +10,11 @@ import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.errors import InputError, ModelError
+from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import Index
+from arag.retrieval.tools.base import TOOL_NAMES, make_tools
 from arag.text.tokens import count_tokens
-from arag.retrieval.tools.base import PRESENTATIONS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 2100))
@@ -66,9 +67,9 @@ def search(make_index):
 # --- what a model sees ---
 
 
-@pytest.mark.parametrize("presentation", PRESENTATIONS)
-def test_a_model_sees_described_arguments_and_nothing_that_only_costs_tokens(index, presentation):
-    tools = make_tools(index, presentation=presentation)
+@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+def test_a_model_sees_described_arguments_and_nothing_that_only_costs_tokens(index, names):
+    tools = make_tools(index, names=names)
     seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, tools)}
     assert tuple(seen) == TOOL_NAMES
     for function in seen.values():
@@ -132,13 +133,13 @@ def test_bad_arguments_are_an_error_message_that_names_them(call, name, argument
     assert "pydantic" not in message.content
 
 
-@pytest.mark.parametrize("presentation", PRESENTATIONS)
-def test_what_is_far_too_long_is_an_error_that_names_the_limit_and_does_not_repeat_it(index, presentation):
+@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+def test_what_is_far_too_long_is_an_error_that_names_the_limit_and_does_not_repeat_it(index, names):
     many = "x" * 1_000_000
-    searched, asked, read = make_tools(index, presentation=presentation)
-    query = "query" if presentation == "paper" else "queries"
+    searched, asked, read = make_tools(index, names=names)
+    query = "queries" if names is TOOL_NAMES else "query"
     sent = [(searched, {"keywords": ["gale", many]}), (asked, {query: many}), (read, {"chunk_ids": [many]})]
-    if presentation == "compact":
+    if names is TOOL_NAMES:
         sent += [(searched, {"keywords": ["gale"], "within": many}), (read, {"chunk_ids": ["12:0"], "about": many})]
     for tool, arguments in sent:
         message = use(tool, **arguments)
@@ -423,10 +424,9 @@ def test_a_sentence_that_was_cut_is_not_held(make_index):
 # --- other presentations ---
 
 
-@pytest.mark.parametrize("presentation", PRESENTATIONS)
-def test_without_chunk_read_searches_give_full_texts(index, presentation):
-    names = ["keyword_search", "semantic_search"]
-    tools = make_tools(index, names=names, top_k=2, presentation=presentation)
+@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+def test_without_chunk_read_searches_give_full_texts(index, names):
+    tools = make_tools(index, names=names[:2], top_k=2)
     for tool, query in zip(tools, ({"keywords": ["Vellin"]}, {"query": "the harbour of Vellin"}), strict=True):
         message = use(tool, **query)
         ids = message.artifact["chunk_ids"]
@@ -436,13 +436,13 @@ def test_without_chunk_read_searches_give_full_texts(index, presentation):
         assert message.artifact["new_chunks"] == ids
         again = use(tool, [message], **query)
         assert f"[{ids[0]}] Shown in full above." in again.content
-        assert presentation == "paper" or texts[0] not in again.content
+        assert names is not TOOL_NAMES or texts[0] not in again.content
         assert not set(again.artifact["new_chunks"]) & set(ids)
 
 
 def test_the_papers_list_shows_every_sentence_that_was_found(make_index):
     index = make_index({"a": " ".join([*(f"Gale {n} sank ships." for n in range(8)), FAIR])})
-    tool = make_tools(index, presentation="paper")[1]
+    tool = make_tools(index, names=[PAPER_TOOLS["semantic_search"]])[0]
     (hit,) = index.semantic_search("the gale sank ships", 1).hits
     content = tool.invoke({"query": "the gale sank ships", "top_k": 1})
     assert len(hit.matches) > 2

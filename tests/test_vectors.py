@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from arag.retrieval.storage.contract import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.folder.chroma import ChromaGraph
 from arag.retrieval.storage.folder.store import FolderStore
-from arag.retrieval.types import Chunk, Sentence
 from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.retrieval.types import Chunk, Sentence
 
 
 def random_vectors(count, dimension, *, topics=0, seed=1):

@@ -19,15 +19,15 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from arag.system.worker_process import Child
 from arag.errors import ARAGError, IndexNotFoundError
 from arag.ingest import pipeline
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.storage.folder import chroma
 from arag.retrieval.storage.locations import using_store
 from arag.retrieval.storage.postgres import connection
-from arag.retrieval.storage.folder import chroma
+from arag.system.worker_process import WorkerProcess
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
 from stores import read_all
@@ -185,7 +185,7 @@ def watch(step, place):
     sys.addaudithook(on_event)
     connect_to, sqlite3.connect = sqlite3.connect, connect
     announce(os, "fsync", lambda *_: "fsync")
-    announce(Child, "call", lambda _, name, *rest: name)
+    announce(WorkerProcess, "call", lambda _, name, *rest: name)
     for method in ("query", "execute"):
         announce(connection.Session, method, lambda _, sql, *rest: " ".join(sql.split()[:3])[:40])
     copy_rows, connection.Session.copy = connection.Session.copy, copy

@@ -54,13 +54,13 @@ def ask(
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
     from arag.cli.conversation import Conversation, run_record
-    from arag.text.surrogates import mend_characters
+    from arag.text.surrogates import replace_surrogates
 
     if not question.strip():
         raise InputError("the question is blank")
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
-    question = mend_characters(question)
+    question = replace_surrogates(question)
     options = read_model_options(model_option)
     with open_scoped(index, where, documents) as opened:
         conversation = Conversation(opened, model, options, top_k=top_k, max_steps=max_steps)

@@ -19,8 +19,8 @@ from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.render import name_pages
-from arag.text.normalise import count, shorten
 from arag.terminal import out
+from arag.text.normalise import count, shorten
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 _THREAD: Any = {"configurable": {"thread_id": "chat"}}

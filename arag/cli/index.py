@@ -12,8 +12,8 @@ from rich.progress import TextColumn
 
 from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
 from arag.retrieval import DEFAULT_TOP_K
-from arag.text.normalise import count, shorten
 from arag.terminal import FAILED, err, out, print_json, progress
+from arag.text.normalise import count, shorten
 from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -227,8 +227,8 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, too.
     """
-    from arag.retrieval.presentation.functions import search_keywords, search_meaning
     from arag.retrieval.presentation.choose import Held, Shown
+    from arag.retrieval.presentation.functions import search_keywords, search_meaning
     from arag.retrieval.presentation.render import render_keywords, render_semantic
 
     results: Any = None

@@ -20,9 +20,9 @@ from arag.errors import InputError
 from arag.evaluation.method import Session
 from arag.evaluation.runs import Record, find_gold, find_sources
 from arag.evaluation.scores import share
-from arag.system.files import written_whole
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.retrieval.index import Index
+from arag.system.files import written_whole
 from arag.text.marks import with_mark
 
 FAILURES_FILE = "failures.csv"

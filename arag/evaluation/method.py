@@ -27,16 +27,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag.errors import without_credentials
 from arag.evaluation.cache import Store, stored_seconds
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
+from arag.evaluation.paper_tools import Presentation
 from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
-from arag.text.tokens import count_batch
-from arag.retrieval.tools.base import Presentation
 from arag.retrieval.types import Chunk, Hit
 from arag.text.marks import mark, with_mark
+from arag.text.tokens import count_batch
 
 MAX_ATTEMPTS = 3
 _LONG_PAUSE_SECONDS = 10.0  # it is announced
@@ -177,12 +177,12 @@ class Session:
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         model = self.model or self.lab.model
-        reply = self.patiently(lambda: model.invoke(list(messages), **options))
+        reply = self.with_retries(lambda: model.invoke(list(messages), **options))
         self.adjustment += stored_seconds([reply])
         self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
 
-    def patiently(self, work: Callable[[], Result]) -> Result:
+    def with_retries(self, work: Callable[[], Result]) -> Result:
         """Do work that calls the model; while its server is busy, do it again after pauses, which count as no seconds.
 
         Args:
@@ -264,13 +264,13 @@ class Session:
         if title and different:
             tokens = sum(count_batch([f"{system}\n{key}" for key in different]))
             self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
-        replies = self.side_by_side(
+        replies = self.map_parallel(
             lambda session, user: session.ask(system, user, form, **options), list(different.values()), title
         )
         reply_to = dict(zip(different, replies, strict=True))
         return [reply_to[key] for key, _ in by_key]
 
-    def side_by_side(
+    def map_parallel(
         self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
     ) -> list[Result]:
         """Do something with several items, several at a time; return the results in the order of the items.

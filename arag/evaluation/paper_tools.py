@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
 from pydantic import Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.presentation.functions import NO_CHUNK_ID, Retrieved, show_chunks
 from arag.retrieval.presentation.choose import Held
-from arag.text.normalise import fold, searchable
+from arag.retrieval.presentation.functions import NO_CHUNK_ID, Retrieved, show_chunks
 from arag.retrieval.tools.base import ChunkIds, Keywords, OneText, RetrievalArguments, RetrievalTool
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 from arag.text.marks import mark, without_marks
+from arag.text.normalise import collapse_whitespace, searchable
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
@@ -91,7 +91,12 @@ class ChunkRead(RetrievalTool):
         return show_chunks(self.index.read(chunk_ids), held, {})
 
 
-TOOLS: tuple[type[RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
+Presentation: TypeAlias = Literal["compact", "paper"]
+PAPER_TOOLS: dict[str, type[RetrievalTool]] = {
+    "keyword_search": KeywordSearch,
+    "semantic_search": SemanticSearch,
+    "chunk_read": ChunkRead,
+}
 
 
 def _show_sentences(
@@ -106,7 +111,7 @@ def _show_sentences(
     texts: dict[str, str] = {}
     for hit in results.hits:
         if chunk := chunks.get(hit.chunk_id):  # else a writer has removed it meanwhile
-            sentences = [fold(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]
+            sentences = [collapse_whitespace(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]
             texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
     blocks = [
         f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{without_marks(texts.get(hit.chunk_id, ''))}"

@@ -16,11 +16,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from arag.errors import InputError, list_faults
 from arag.evaluation.cache import without_secrets
-from arag.system.files import written_whole
+from arag.evaluation.paper_tools import Presentation
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.models.prices import cost
 from arag.models.usage import ModelCall, Usage, total
-from arag.retrieval.tools.base import Presentation
+from arag.system.files import written_whole
 
 if TYPE_CHECKING:
     from arag.evaluation.method import Method

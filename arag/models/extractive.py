@@ -22,8 +22,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.text.words import content_words, find_names, list_words, stem
 from arag.text.marks import mark, read_results, without_marks
+from arag.text.words import content_words, find_names, list_words, stem
 
 _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
@@ -99,6 +99,7 @@ class _Notes:
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = without_marks(" ".join(text.split()))
+        title = without_marks(title)
         if text and not text.startswith("#") and text != title:
             known = self.sentences.get((chunk_id, text))
             if known is None or known.similarity < similarity:

@@ -20,8 +20,8 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from arag.system.files import make_folder, written_whole
 from arag.models.huggingface import download, hide_progress_bars
+from arag.system.files import make_folder, written_whole
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

@@ -1,4 +1,4 @@
-"""Child processes for native code: what crashes, hangs or eats memory there ends no other process.
+"""Worker processes for native code: what crashes, hangs or eats memory there ends no other process.
 
 A child serves one module, which lists the functions that may be called from outside:
 
@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 
 
-class ChildError(Exception):
+class WorkerError(Exception):
     """A child process gave no answer: it could not start, crashed, took too long, or needed too much memory."""
 
 
-class RaisedInChildError(Exception):
+class RaisedInWorkerError(Exception):
     """A function raised an error in a child process."""
 
 
-class Child:
+class WorkerProcess:
     """A process that runs a module's functions, one call at a time; threads wait for each other.
 
     It is started by the first call, and by the next one after it has ended. It also ends with the process that started
@@ -64,8 +64,8 @@ class Child:
             The function's result. Tuples arrive as lists, arrays read-only.
 
         Raises:
-            RaisedInChildError: The function raised an error.
-            ChildError: The process could not be started, or ended without an answer.
+            RaisedInWorkerError: The function raised an error.
+            WorkerError: The process could not be started, or ended without an answer.
         """
         request = _pack([seconds, name, *arguments])
         with self._lock:
@@ -76,12 +76,12 @@ class Child:
             except (EOFError, OSError):  # it has ended
                 code = process.wait()
                 self._end()
-                raise ChildError(self._describe_end(code)) from None
+                raise WorkerError(self._describe_end(code)) from None
             except BaseException:  # such as Ctrl-C: the answer would be taken for that of the next call
                 self._end()
                 raise
         if has_failed:
-            raise RaisedInChildError(result)
+            raise RaisedInWorkerError(result)
         return result
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Child:
                         start_new_session=True,
                     )
             except OSError as error:
-                raise ChildError(f"its process cannot be started: {error.strerror}") from error
+                raise WorkerError(f"its process cannot be started: {error.strerror}") from error
         return self._process
 
     def _end(self) -> None:

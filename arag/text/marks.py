@@ -1,35 +1,56 @@
 """Marks: how a model tells which chunk a text is from.
 
-Every result starts with a line that starts with a mark: the chunk's id in square brackets, `[a.md:0]`. An id with
-brackets, quotes, backslashes or invisible characters is a JSON string: `["a [b].md:0"]`. All text up to the next such
-line is from that chunk. No document can write a mark: `without_marks` keeps brackets in its text from passing for one.
+Every result starts with a line that starts with a mark: the chunk's id in square brackets, `[a.md:0]`. An unusual id is
+a JSON string: `["a [b].md:0"]`. All text up to the next such line is from that chunk.
+
+No document can write a mark. `without_marks` puts a space where its text could pass for one, so that a mark in what an
+answer quotes from a document is not a citation, either: `[a.md: 0]`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
-_NOT_PLAIN = re.compile(r"[\[\]\"\\]|^\s|\s$|^$")  # in an id
-_MARK = re.compile(r'^\[(?:("(?:[^"\\\n]|\\.)*")|([^\[\]\n]*))\]', re.MULTILINE)
-# Brackets around a name, a colon and a number. Behind a letter or a digit they are an index, as in `rows[a:10]`.
-_LIKE_A_MARK = re.compile(r"(?<!\w)[\[［【〔⟦]([^\[\]［］【】〔〕⟦⟧\n]{1,400})[\]］】〕⟧]")
-_LIKE_AN_ID = re.compile(r"\S\s?:\s?\d")
-_BRACKET_AT_START = re.compile(r"(?:\A|(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]))(?=\[)")
+from arag.text.visible import OBEYED
+
+_OPENING = "[［【〔⟦〚❲⦋{｛(（"
+_CLOSING = "]］】〕⟧〛❳⦌}｝)）"
+_BRACKETS = re.compile(rf"(?P<open>[{re.escape(_OPENING)}])|(?P<close>[{re.escape(_CLOSING)}])|:(?=\d)|\n")
+_MAX_INSIDE = 2_000  # characters between brackets
+_LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+# Blank characters that Unicode counts as letters or marks, besides those that terminals obey.
+_BLANK = re.compile("[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2800\u3164\uffa0]")
+_SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # changes how a character looks
+_JSON_STRING = r'"(?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_MARK = re.compile(rf"^\[(?:({_JSON_STRING})|([^\[\]\n]*))\]", re.MULTILINE)
+_USUAL = re.compile(r"\S(?:.*\S)?:\d+")
 
 
 def mark(chunk_id: str) -> str:
     """Return the mark of a chunk."""
-    if chunk_id.isprintable() and not _NOT_PLAIN.search(chunk_id):
-        return f"[{chunk_id}]"
-    return f"[{quote_id(chunk_id)}]"
+    return f"[{chunk_id if is_usual(chunk_id) else quote_id(chunk_id)}]"
+
+
+def is_usual(chunk_id: str) -> bool:
+    """Return whether an id needs no quotes: it ends in its number, and has no bracket, quote or invisible character."""
+    if not chunk_id.isprintable() or not _USUAL.fullmatch(chunk_id):
+        return False
+    if _BLANK.search(chunk_id) or _SELECTOR.search(chunk_id):
+        return False
+    return not any(c in '"\\' or (unicodedata.category(c) in {"Ps", "Pe"} and c not in "()") for c in chunk_id)
 
 
 def quote_id(chunk_id: str) -> str:
     """Return an id as a JSON string, on one line, with invisible characters as escapes."""
     quoted = json.dumps(chunk_id, ensure_ascii=False)
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)
+    return "".join(json.dumps(c)[1:-1] if _is_invisible(c) else c for c in quoted)
+
+
+def _is_invisible(character: str) -> bool:
+    return not character.isprintable() or bool(_BLANK.match(character) or _SELECTOR.match(character))
 
 
 def list_marks(chunk_ids: Iterable[str]) -> str:
@@ -45,11 +66,38 @@ def with_mark(chunk_id: str, text: str) -> str:
 def without_marks(text: str) -> str:
     """Return a text in which nothing can pass for a mark.
 
-    Brackets around what looks like a chunk's id become round. A space goes before any other square bracket that starts
-    a line.
+    A space goes before a square bracket that starts a line, into `["`, and behind a colon before a digit in brackets.
+    Characters that cannot be seen are left out, and all line breaks are newlines.
     """
-    text = _LIKE_A_MARK.sub(lambda m: f"({m[1]})" if _LIKE_AN_ID.search(m[1]) else m[0], text)
-    return _BRACKET_AT_START.sub(" ", text)
+    text = _BLANK.sub("", OBEYED.sub("", _LINE_BREAK.sub("\n", text)))
+    text = _space_colons(text)
+    text = text.replace('["', '[ "')
+    text = text.replace("\n[", "\n [")
+    return f" {text}" if text.startswith("[") else text
+
+
+def _space_colons(text: str) -> str:
+    """Put a space behind each colon that a digit follows, between brackets on one line."""
+    pieces: list[str] = []
+    waiting: list[int] = []  # places behind colons since a bracket was opened; they count if it is closed
+    opened: list[int] = []  # places of the brackets that are open
+    at = 0
+    for match in _BRACKETS.finditer(text):
+        if match["open"]:
+            opened.append(match.start())
+        elif match["close"]:
+            if opened and match.start() - opened[-1] <= _MAX_INSIDE:
+                for place in waiting:
+                    pieces += [text[at:place], " "]
+                    at = place
+                waiting = []
+            if opened:
+                opened.pop()
+        elif match[0] == "\n":
+            opened, waiting = [], []
+        elif opened:
+            waiting.append(match.end())
+    return "".join([*pieces, text[at:]])
 
 
 def read_results(text: str) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,8 @@ EAST_ASIAN = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-CELL_BORDER = " | "  # between the cells of a table's row
-HEADING_BORDER = " > "  # between the headings that a sentence stands under
+CELL_BOUNDARY = " | "  # between the cells of a table's row
+HEADING_BOUNDARY = " > "  # between the headings that a sentence stands under
 CUT = "…"  # stands for what is left out of a text
 SAMPLE_CHARACTERS = 500  # of a document, which show what script it is in
 _WORD = re.compile(r"\w+")
@@ -22,7 +22,7 @@ _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _QUOTES = "\"'“”‘’«»《》「」『』"
 
 
-def fold(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return a text with each run of white space (line breaks, tabs, no-break spaces...) as one space, none around."""
     return " ".join(text.split())
 
@@ -34,13 +34,13 @@ def count(number: int, noun: str) -> str:
 
 def shorten(text: str, length: int) -> str:
     """Return a text on one line of at most so many characters."""
-    text = fold(text)
+    text = collapse_whitespace(text)
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}{CUT}"
 
 
 def searchable(text: str) -> str:
     """Return a text, or a keyword, as it is matched: white space folded, in lower case."""
-    return lower(fold(text))
+    return lower(collapse_whitespace(text))
 
 
 def lower(text: str) -> str:
@@ -77,8 +77,8 @@ def is_east_asian(text: str) -> bool:
 
 def is_title(line: str, title: str) -> bool:
     """Return whether a line is a title, as a Markdown heading or plain, ignoring white space."""
-    name = fold(title).strip("# ")
-    return bool(name) and fold(line).strip("# ") == name
+    name = collapse_whitespace(title).strip("# ")
+    return bool(name) and collapse_whitespace(line).strip("# ") == name
 
 
 def without_title(text: str, title: str) -> str:
@@ -89,4 +89,4 @@ def without_title(text: str, title: str) -> str:
 
 def bare_title(title: str) -> str:
     """Return a title in lower case, without quotation marks and without a note in brackets at its end."""
-    return fold(_NOTE.sub("", title)).strip(_QUOTES).lower()
+    return collapse_whitespace(_NOTE.sub("", title)).strip(_QUOTES).lower()

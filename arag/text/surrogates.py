@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def mend_characters(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates: models write them as escapes, and they cannot be encoded."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

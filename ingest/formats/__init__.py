@@ -10,12 +10,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
 
-from arag.system.worker_process import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, reason
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
-from arag.text.normalise import fold
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.text.normalise import collapse_whitespace
 
 Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name stands for one that runs in the child process
@@ -74,7 +74,7 @@ class Readers:
             if isinstance(reader, str) and reader.lower() not in READERS:
                 raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.endings)}")
             self._readers[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
-        self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
+        self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self._keepers: dict[Path, dict[str, Path]] = {}  # by folder
 
     @property
@@ -126,9 +126,9 @@ class Readers:
         try:
             fields = self._child.call("read", reader, str(path.absolute()), limit, *options, seconds=_HANG_SECONDS)
             return Content(**fields)
-        except RaisedInChildError as error:
+        except RaisedInWorkerError as error:
             raise FormatError(str(error)) from error
-        except ChildError as error:
+        except WorkerError as error:
             self._child.close()  # the next call starts it again
             if again and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
                 return self._read_in_child(reader, path, *options, again=False)
@@ -155,7 +155,7 @@ def _clean(content: Content | str) -> Content:
     pages = [clean_text(content.text[start:end]) for start, end in bounds]
     return replace(
         content,
-        title=fold(clean_text(content.title)),
+        title=collapse_whitespace(clean_text(content.title)),
         text="".join(pages),
         page_starts=tuple(accumulate(map(len, pages[:-1]))),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from arag.text.normalise import CELL_BORDER, fold
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _LARGER = 1.15  # times the size of most text
 _MAX_TITLE = 120  # characters
@@ -63,7 +63,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         levels = [*map(level, page), 0]
         lines: list[str] = []
         for block, here, after in zip(page, levels, levels[1:], strict=False):
-            name = fold(block.text)
+            name = collapse_whitespace(block.text)
             # A title that another one like it follows at once is that of a list, such as a table of contents.
             is_heading = here and here != after and last.get(here) != name
             lines.append(f"{'#' * here} {name}" if is_heading else block.text)
@@ -92,5 +92,5 @@ def _is_title(text: str) -> bool:
         and not title[0].islower()
         and 2 * sum(map(str.isalpha, title)) >= len(title) > 1
         and not _NO_TITLE_END.search(text)
-        and CELL_BORDER not in text
+        and CELL_BOUNDARY not in text
     )

@@ -13,7 +13,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, FormatError, decode_text
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
 # What leads to other pages, or stands around what this one says.
@@ -55,7 +55,9 @@ def html_content(html: str) -> Content:
     page.extend(list(page.itersiblings()))  # what follows `</html>`
     title = page.find("head/title")
     text = _page_text(page, _AROUND(page)) or _page_text(page)
-    return Content(fold("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
+    return Content(
+        collapse_whitespace("".join(title.itertext()) if title is not None else "") or first_heading(text), text
+    )
 
 
 def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:
@@ -91,7 +93,7 @@ def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) 
 
 def _fold(text: str) -> str:
     """Return what a cell or a heading holds, on one line."""
-    return fold(text.replace(_ITEM, " "))
+    return collapse_whitespace(text.replace(_ITEM, " "))
 
 
 def _rows(table: etree._Element, texts: Mapping[etree._Element, str]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arag.ingest.formats.content import JSON, Content, FormatError
 from arag.ingest.formats.html import decode_html, html_content
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # of versions of one text, the first is the best
@@ -87,11 +87,11 @@ def _text(part: Message) -> str:
 
 def _mark_older(text: str) -> str:
     """Begin older mails below an answer with a heading, that their words do not pass for the sender's."""
-    return _OLDER.sub(lambda start: f"## {fold(start[1])}\n\n" if start[1] else f"{start[0]}## ", text)
+    return _OLDER.sub(lambda start: f"## {collapse_whitespace(start[1])}\n\n" if start[1] else f"{start[0]}## ", text)
 
 
 def _decoded(header: object) -> str:
     """Return a header as people see it: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`."""
     with suppress(HeaderParseError, LookupError, ValueError):  # what cannot be decoded stays as it is
         header = make_header(decode_header(str(header)))
-    return fold(str(header))
+    return collapse_whitespace(str(header))

@@ -19,7 +19,7 @@ from lxml import etree
 from arag.ingest.formats.content import JSON, Content, FormatError
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import read_sheets, table_lines
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 _TEXTS = (".docx", ".docm")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -63,7 +63,7 @@ def _properties(data: bytes) -> dict[str, JSON]:
             properties = etree.fromstring(archive.read(name), etree.XMLParser(resolve_entities=False))
     except (BadZipFile, ValueError, etree.XMLSyntaxError):
         return {}
-    author = fold(properties.findtext(".//{*}creator") or "")
+    author = collapse_whitespace(properties.findtext(".//{*}creator") or "")
     times = (properties.findtext(f".//{{*}}{name}") or "" for name in ("modified", "created", "date"))
     date = next((time[:10] for time in times if _DATE.match(time)), "")
     return {name: value for name, value in (("author", author), ("date", date)) if value}
@@ -157,11 +157,11 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
     text = _MARK.sub("", node.get("text") or "")
     match node["node_type"]:
         case "heading" | "title":
-            block = f"{'#' * min(node.get('level', 1), 6)} {fold(text)}"
+            block = f"{'#' * min(node.get('level', 1), 6)} {collapse_whitespace(text)}"
         case "slide":
             block = f"# {node.get('title') or 'Slide {number}'.format(**node)}"
         case "list_item":
-            block = f"- {fold(text)}"
+            block = f"- {collapse_whitespace(text)}"
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
@@ -171,7 +171,7 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
         case "comment":
             block = ""
         case _:
-            block = "\n".join(filter(None, map(fold, text.split("\n"))))
+            block = "\n".join(filter(None, map(collapse_whitespace, text.split("\n"))))
     return block
 
 

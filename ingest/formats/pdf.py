@@ -16,7 +16,7 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.repeats import find_keepers
-from arag.text.normalise import CELL_BORDER, fold
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _PAGE_GAP = "\n\n"
 _MAX_CELL_LINES = 5  # of the first cell of a row
@@ -53,7 +53,7 @@ def read_pdf(path: Path) -> Content:
     if not any(line.text for page in lines for line in page):
         fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
         raise FormatError(f"the PDF has no text; {fault}")
-    title, author = (fold(document.get_metadata_value(name)) for name in ("Title", "Author"))
+    title, author = (collapse_whitespace(document.get_metadata_value(name)) for name in ("Title", "Author"))
     date = _DATE.match(document.get_metadata_value("CreationDate"))
     metadata: dict[str, JSON] = {"author": author} if author.strip("()") not in {"", "anonymous"} else {}
     metadata |= {"date": "-".join(date.groups())} if date else {}
@@ -140,7 +140,7 @@ def _rows(text: str, pieces: Iterator[_Piece]) -> Iterator[tuple[int, int, str]]
         else:
             cells = [" ".join(text[line.start : line.end] for line in cell) for cell in row]
             if any(map(_FIGURE.fullmatch, cells[1:])):
-                yield row[0][0].start, row[-1][-1].end, CELL_BORDER.join(cells)
+                yield row[0][0].start, row[-1][-1].end, CELL_BOUNDARY.join(cells)
             row = [[piece]]
 
 
@@ -165,7 +165,7 @@ def _without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
 
 def _edges(page: Sequence[Line], number: int) -> dict[int, str]:
     """Return a page's first and last lines by their place; in place of a page number, how far it is from ours."""
-    lines = [(n, fold(line.text)) for n, line in enumerate(page) if line.text]
+    lines = [(n, collapse_whitespace(line.text)) for n, line in enumerate(page) if line.text]
     edges = dict(lines[:_EDGE_LINES] + lines[-_EDGE_LINES:])
     numbers = {n: _PAGE_NUMBER.fullmatch(line) for n, line in edges.items()}
     return {n: f"page {int(match[1]) - number}" if (match := numbers[n]) else line for n, line in edges.items()}

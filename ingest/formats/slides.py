@@ -12,7 +12,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content
 from arag.ingest.formats.tables import table_lines
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 _TITLES = ("title", "ctrTitle")
 _LEFT_OUT = (*_TITLES, "dt", "ftr", "sldNum")  # the title is there already; date, footer and number are on every slide
@@ -92,5 +92,5 @@ def _paragraphs(shape: Any) -> Iterator[str]:
     """Yield the paragraphs with text, each on a line."""
     for paragraph in shape.iter(_PARAGRAPH):
         parts = paragraph.iter("{*}t", "{*}br", "{*}tab")
-        if line := fold("".join(part.text or "" if part.tag.endswith("}t") else " " for part in parts)):
+        if line := collapse_whitespace("".join(part.text or "" if part.tag.endswith("}t") else " " for part in parts)):
             yield line

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
-from arag.text.normalise import CELL_BORDER, fold
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
 
@@ -39,11 +39,11 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     lines: list[str] = []
     characters = 0
     is_apart = False
-    texts = ({column: text for column, cell in enumerate(row) if (text := fold(cell))} for row in rows)
+    texts = ({column: text for column, cell in enumerate(row) if (text := collapse_whitespace(cell))} for row in rows)
     for has_text, table in groupby(texts, key=bool):
         is_apart |= not has_text
         for line in _lines(table, header) if has_text else ():
-            is_alone = CELL_BORDER not in line
+            is_alone = CELL_BOUNDARY not in line
             lines += ["", line] if lines and (is_apart or is_alone) else [line]
             is_apart = is_alone
             characters += len(line)
@@ -62,11 +62,11 @@ def _lines(table: Iterator[_Row], header: bool) -> Iterator[str]:
         left = min(map(min, top))
         for number, row in enumerate(chain(top, table)):
             if names and number >= header_rows:
-                yield CELL_BORDER.join(f"{names[x].rstrip(':')}: {row[x]}" if x in names else row[x] for x in row)
+                yield CELL_BOUNDARY.join(f"{names[x].rstrip(':')}: {row[x]}" if x in names else row[x] for x in row)
             elif len(row) == 1:
                 yield from row.values()
             else:
-                yield CELL_BORDER.join(row.get(x, "") for x in range(min(left, *row), max(row) + 1))
+                yield CELL_BOUNDARY.join(row.get(x, "") for x in range(min(left, *row), max(row) + 1))
 
 
 def _column_names(top: list[_Row], header: bool) -> tuple[_Row, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_mark
-from arag.text.normalise import fold
+from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters
 _MAX_FRONT_MATTER = 50_000  # characters
@@ -59,7 +59,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
 def first_heading(text: str) -> str:
     """Return the first heading of level 1 in a Markdown text, or an empty string."""
     heading = _HEADING.search(_FENCED.sub("", text))
-    return re.sub(" #+$", "", fold(heading[1] or heading[2])) if heading else ""
+    return re.sub(" #+$", "", collapse_whitespace(heading[1] or heading[2])) if heading else ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arag.retrieval.presentation.excerpts import BRIEF_GAP, DETAILED_GAP, cut_around, find_rarest, is_row_of
+from arag.retrieval.types import Excerpt, Hit, KeywordResults
 from arag.text.normalise import bare_title, is_title, searchable, words
 from arag.text.tokens import estimate_tokens
-from arag.retrieval.types import Excerpt, Hit, KeywordResults
 
 MAX_BRIEF_HITS = 3  # of a search by meaning
 MAX_BRIEF_HITS_OF_SEVERAL = 1  # for each of several queries

@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise, zip_longest
 
+from arag.retrieval.types import Chunk, Excerpt, ShownSentence
 from arag.text.normalise import (
-    CELL_BORDER,
+    CELL_BOUNDARY,
     CUT,
-    HEADING_BORDER,
+    HEADING_BOUNDARY,
     bare_title,
-    fold,
+    collapse_whitespace,
     is_title,
     lower,
     searchable,
     without_title,
     words,
 )
-from arag.retrieval.types import Chunk, Excerpt, ShownSentence
 
 # Cosine similarities. A gap is how much less similar something is than the best.
 SENTENCE_GAP = 0.2  # of a chunk's second sentence
@@ -277,7 +277,7 @@ def _row_label(text: str) -> str:
     if not _ROW.search(text):
         return ""
     named = _NAMED_ROW.match(text)
-    return (named[1] if named else text.partition(CELL_BORDER)[0]).lower().strip("$: ")
+    return (named[1] if named else text.partition(CELL_BOUNDARY)[0]).lower().strip("$: ")
 
 
 def _find_header(chunk: Chunk, row: int) -> int:
@@ -292,7 +292,7 @@ def _find_rows(chunk: Chunk, queries: Sequence[str]) -> set[int]:
 
     Those with more words of it come first, then those with nothing else, and at last repetitions of a label.
     """
-    if CELL_BORDER not in chunk.text:
+    if CELL_BOUNDARY not in chunk.text:
         return set()
     labels = {p: _row_label(chunk.sentence_text(p)) for p in range(len(chunk.sentences))}
     stems = {position: _stems(label) for position, label in labels.items() if label}
@@ -350,7 +350,7 @@ def _find_place(chunk: Chunk, position: int) -> tuple[str, ...]:
     """Return the headings that a sentence stands under, and the header of its table if the chunk does not hold it."""
     sentence = chunk.sentences[position]
     header = sentence.header if _find_header(chunk, position) == position else ""
-    return tuple(filter(None, [*sentence.heading.split(HEADING_BORDER)[-_MAX_HEADINGS:], header]))
+    return tuple(filter(None, [*sentence.heading.split(HEADING_BOUNDARY)[-_MAX_HEADINGS:], header]))
 
 
 def cut_around(text: str, offset: int, longest: int) -> str:
@@ -369,4 +369,4 @@ def cut_around(text: str, offset: int, longest: int) -> str:
 
 def _sentence(chunk: Chunk, position: int) -> str:
     """Return a sentence as it is shown, on one line."""
-    return fold(chunk.sentence_text(position))
+    return collapse_whitespace(chunk.sentence_text(position))

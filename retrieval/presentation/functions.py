@@ -12,13 +12,20 @@ from typing import Any
 
 from arag.errors import InputError, ModelError
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.presentation.excerpts import for_read
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
+from arag.retrieval.presentation.choose import (
+    Held,
+    Shown,
+    arrange_keywords,
+    choose_shown,
+    excerpt_text,
+    uncut_positions,
+)
+from arag.retrieval.presentation.excerpts import for_read
 from arag.retrieval.presentation.render import render_chunks, render_keywords, render_semantic
-from arag.text.normalise import fold, is_latin
 from arag.retrieval.types import Chunk, Excerpt, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import list_marks, without_marks
+from arag.text.normalise import collapse_whitespace, is_latin
 
 MAX_QUERIES = 10  # of one call
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
@@ -52,7 +59,7 @@ class Retrieved:
 def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
     """Search for keywords, each of which has its best chunk shown before any has a second."""
     index = _limit(index, within)
-    results = index.keyword_search(keywords, _CANDIDATES, by_coverage=True)
+    results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
     needed, further, common = arrange_keywords(results, top_k)
     shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
     return _list_hits(index, results, [shown], render_keywords(results, shown))
@@ -73,7 +80,7 @@ def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: i
             held = held.add(shown.hits)
             parts.append(shown)
             text = render_semantic(shown)
-        texts.append(f"{without_marks(fold(query))}: {text}" if several else text)
+        texts.append(f"{without_marks(collapse_whitespace(query))}: {text}" if several else text)
     return _list_hits(index, SemanticResults("; ".join(queries), ()), parts, "\n\n".join(texts))
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from arag.retrieval.presentation.choose import Shown
-from arag.text.normalise import CUT, count, fold, is_title, name_words, shorten, without_title, words
 from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
 from arag.text.marks import list_marks, mark, without_marks
+from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words, without_title, words
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
@@ -71,7 +71,9 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
             blocks.append(f"{mark(chunk.id)} Shown in full above.")
         elif chunk.id not in excerpts:
             part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
-            place = ", ".join(filter(None, [without_marks(fold(chunk.title)), part, name_pages(chunk.pages)]))
+            place = ", ".join(
+                filter(None, [without_marks(collapse_whitespace(chunk.title)), part, name_pages(chunk.pages)])
+            )
             head = f"{mark(chunk.id)} {place}".strip()
             blocks.append(f"{head}\n{without_marks(without_title(chunk.text, chunk.title))}")
         elif excerpts[chunk.id].sentences:
@@ -81,7 +83,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
     if left_out:
         blocks.append(f"{list_marks(left_out)}: {_LEFT_OUT}")
     for number, (chunk_id, closest) in enumerate(results.unknown.items()):
-        block = f"{mark(shorten(chunk_id, _MAX_ID_CHARACTERS))} There is no chunk with this id."
+        block = f"{mark(chunk_id[:_MAX_ID_CHARACTERS])} There is no chunk with this id."
         if closest:
             block += f" Ids look like {list_marks(closest)}; search results give them."
         elif number == 0:  # the later ones have no examples in any case
@@ -132,12 +134,12 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
     """
     sentences = excerpt.sentences
     lines: list[str] = []
-    title = fold(excerpt.title) if titled else ""
+    title = collapse_whitespace(excerpt.title) if titled else ""
     heading, is_line = "", False
     above: tuple[str, ...] = ()
     for place, sentence in enumerate(sentences):
         is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
-        heading = fold(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
+        heading = collapse_whitespace(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
         above = sentence.under
         named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
         if any(is_title(sentence.text, name) for name in named):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from arag.retrieval.presentation.excerpts import for_keywords, for_opening, for_query
 from arag.retrieval.search.suggestions import FUNCTION_WORDS, find_closest, spell, telling_words
-from arag.retrieval.storage.contract import RankedChunk, SentenceMatch, View
-from arag.text.normalise import bare_title, fold, is_east_asian, name_words, searchable, words
-from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.storage.contract import RankedChunk, Ranking, SentenceMatch, View
 from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
+from arag.text.normalise import bare_title, collapse_whitespace, is_east_asian, name_words, searchable, words
 
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MAX_SUGGESTIONS = 20  # keywords of one search that get them
@@ -44,28 +44,28 @@ _BEHIND_IDS = string.whitespace + ",;."
 _MAX_AROUND_ID = 4  # pairs that are taken off one by one: an id may have the inner ones
 
 
-def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
+def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, ranking: Ranking) -> KeywordResults:
     """Find the chunks that hold keywords; by coverage, also those with other spellings of the same letters."""
-    ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
-    rare = [keyword for keyword in keywords if ranking.holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
-    closest = {keyword: find_closest(keyword, ranking.holding[keyword], view) for keyword in rare}
-    best = {keyword: terms[0] for keyword, terms in closest.items() if terms and by_coverage}
+    ranked = view.rank(keywords, top_k, ranking=ranking)
+    rare = [keyword for keyword in keywords if ranked.document_frequency[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
+    closest = {keyword: find_closest(keyword, ranked.document_frequency[keyword], view) for keyword in rare}
+    best = {keyword: terms[0] for keyword, terms in closest.items() if terms and ranking == "bm25"}
     respelled = {keyword: term.text for keyword, term in best.items() if term.respelled}
     searched = distinct([*keywords, *respelled.values()])
     if len(searched) > len(keywords):
-        ranking = view.rank(searched, top_k, by_coverage=True)
-    holding = ranking.holding
-    entries = {entry.number: entry for entry in ranking.chunks}
+        ranked = view.rank(searched, top_k, ranking="bm25")
+    holding = ranked.document_frequency
+    entries = {entry.number: entry for entry in ranked.chunks}
     chunks = view.numbered(entries)
     named: dict[int, list[str]] = {}
-    for keyword in searched if by_coverage else ():
+    for keyword in searched if ranking == "bm25" else ():
         holders = {chunk.document_id for number, chunk in chunks.items() if keyword in entries[number].counts}
         if keyword not in respelled and holding[keyword] <= _MAX_BESIDE_NAMES:
             for number in _find_named(keyword, view, but=holders):
                 named.setdefault(number, []).append(keyword)
     in_names = {keyword for names in named.values() for keyword in names}
     missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled.keys() | in_names]
-    apart = _find_apart(missing, view) if by_coverage else {}
+    apart = _find_apart(missing, view) if ranking == "bm25" else {}
     entries |= {number: RankedChunk(number, 0.0, {}) for number in (*apart, *named) if number not in entries}
     chunks |= view.numbered(entries.keys() - chunks.keys())
     hits: list[Hit] = []
@@ -79,16 +79,16 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
         why = counts, tuple(pieces), names
         hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, chunk.tokens, *why))
     terms = {keyword: closest[keyword] for keyword in rare if keyword not in in_names}
-    as_word = ranking.as_word
+    as_word = ranked.as_word
     reports = [KeywordReport(k, holding[k], as_word.get(k), terms.get(k, ()), respelled.get(k)) for k in keywords]
-    total = ranking.total + sum(not hit.keyword_counts for hit in hits)
+    total = ranked.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
 
 
 def distinct(keywords: Iterable[str]) -> list[str]:
     """Fold white space, and drop blank keywords and repetitions, ignoring case."""
     kept: dict[str, str] = {}
-    for keyword in map(fold, keywords):
+    for keyword in map(collapse_whitespace, keywords):
         if keyword:
             kept.setdefault(searchable(keyword), keyword)
     return list(kept.values())

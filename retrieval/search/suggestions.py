@@ -10,8 +10,8 @@ from itertools import chain, islice, product
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.storage.contract import View, batches
-from arag.text.normalise import fold, is_east_asian, plain, searchable, words
 from arag.retrieval.types import Chunk, Term
+from arag.text.normalise import collapse_whitespace, is_east_asian, plain, searchable, words
 
 FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 MAX_KEYWORD_CHARACTERS = 100  # in a longer one, no word is misspelt, and not all words are meant
@@ -194,5 +194,5 @@ def _read_spelling(text: str, chunks: Iterable[Chunk]) -> str:
         lowered = searchable(chunk.text)
         whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered)
         start = whole.start() if whole else lowered.find(text)
-        spellings.setdefault(whole is not None, fold(chunk.text)[start : start + len(text)])
+        spellings.setdefault(whole is not None, collapse_whitespace(chunk.text)[start : start + len(text)])
     return spellings.get(True) or spellings.get(False) or text

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,14 @@ from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
-from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin, shorten
 from arag.retrieval.types import Chunk
+from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin, shorten
 
 Vectors = NDArray[np.float32]
 ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's number, positions of its sentences, their vectors
 
 FORMAT_VERSION = 6
+Ranking = Literal["paper", "bm25"]
 
 _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
@@ -122,7 +123,7 @@ class KeywordRanking:
     """Chunks ranked by keywords."""
 
     chunks: list[RankedChunk]  # the best chunks, best first
-    holding: dict[str, int]  # for each keyword, how many chunks hold it
+    document_frequency: dict[str, int]  # for each keyword, how many chunks hold it
     as_word: dict[str, int]  # likewise, as a word of its own; only for a ranking by coverage
     total: int  # how many chunks hold any keyword
 
@@ -373,7 +374,7 @@ class View(TableReader):
     # --- keywords: exact, in lower case, white space folded (paper, section 3.2) ---
 
     @abstractmethod
-    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
+    def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
         """Rank the chunks by keywords, of which none is blank and none there twice; return at most `top_k`.
 
         The score is Score(c, K) = sum over k in K of count(k, T_c) * |k|, or the coverage (see `keywords.rank_chunks`),

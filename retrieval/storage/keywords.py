@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from stringzilla import Str
 
 from arag.errors import StorageError
+from arag.retrieval.storage.contract import KeywordRanking, RankedChunk, Ranking
 from arag.system.files import written_whole
-from arag.retrieval.storage.contract import KeywordRanking, RankedChunk
-from arag.text.normalise import fold, searchable
+from arag.text.normalise import collapse_whitespace, searchable
 
 # Never occurs in UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
@@ -125,11 +125,13 @@ class KeywordTexts:
         counts = map(self._text.count, repeat(_encode(keyword)), self._begins, self._ends)
         return np.fromiter(counts, np.int64, len(self._numbers))
 
-    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
+    def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
         """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
         chunks = len(self._numbers)
         counts = {keyword: self.counts(keyword) for keyword in keywords}
-        words = {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords} if by_coverage else {}
+        words = (
+            {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords} if ranking == "bm25" else {}
+        )
         occurrences = Occurrences(counts, words, np.ones(chunks, np.int64), self._numbers, np.arange(chunks))
         return rank_chunks(occurrences, top_k, chunks)
 
@@ -180,7 +182,7 @@ def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRan
         rows = np.flatnonzero(counts)
         holding[keyword] = int(sizes[rows].sum())
         if not words:
-            scores += counts * len(fold(keyword))
+            scores += counts * len(collapse_whitespace(keyword))
         elif len(rows):
             whole = words[keyword][rows]
             as_word[keyword] = int(sizes[rows[whole > 0]].sum())

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from arag.errors import InputError
-from arag.retrieval.storage.postgres.location import SCHEMES, PostgresLocation
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.folder.store import FolderStore, is_index
+from arag.retrieval.storage.postgres.location import SCHEMES, PostgresLocation
 
 __all__ = ["is_index", "looks_like_address", "parse_location", "store_at", "using_store"]
 

@@ -17,8 +17,9 @@ from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.errors import InputError, list_faults
-from arag.text.surrogates import mend_characters
 from arag.retrieval import DEFAULT_TOP_K, MAX_CHARACTERS, MAX_RESULTS
+from arag.retrieval.index import Index
+from arag.retrieval.presentation.choose import Held
 from arag.retrieval.presentation.functions import (
     MAX_QUERIES,
     Retrieved,
@@ -27,15 +28,12 @@ from arag.retrieval.presentation.functions import (
     search_keywords,
     search_meaning,
 )
-from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import Held
-from arag.text.tokens import count_tokens
 from arag.retrieval.types import Chunk
+from arag.text.surrogates import replace_surrogates
+from arag.text.tokens import count_tokens
 
 ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
-Presentation: TypeAlias = Literal["compact", "paper"]
-PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
 MAX_KEYWORDS, MAX_CHUNK_IDS = 50, 100  # of one call
 _PLURALS = {"keyword": "keywords", "query": "queries", "chunk_id": "chunk_ids"}
 
@@ -53,7 +51,7 @@ def _as_list(value: Any) -> Any:
             value = json.loads(value)
     items = value if isinstance(value, list) else [value]
     texts = [str(item) if type(item) in {int, float} else item for item in items]
-    mended = [mend_characters(text) if isinstance(text, str) else text for text in texts]
+    mended = [replace_surrogates(text) if isinstance(text, str) else text for text in texts]
     return [text for text in mended if not isinstance(text, str) or text.strip()]
 
 
@@ -268,7 +266,6 @@ def make_tools(
     *,
     names: Sequence[str | type[RetrievalTool]] = TOOL_NAMES,
     top_k: int = DEFAULT_TOP_K,
-    presentation: Presentation = "compact",
 ) -> list[BaseTool]:
     """Make the retrieval tools.
 
@@ -287,7 +284,6 @@ def make_tools(
         names: Names of the tools to make, or classes of your own. Without `chunk_read` both searches return full chunk
             texts (the paper's ablation, Table 2).
         top_k: How many chunks a search shows, 1 to 20; more if more keywords or queries are given.
-        presentation: `compact`, or `paper` for the paper's plain lists of chunks and sentences.
 
     Returns:
         The tools, in the order of `names`. By hand, `tool.invoke({"query": "..."})` returns the text, and
@@ -303,17 +299,13 @@ def make_tools(
         Oddvar: none (closest: Odvár (2 chunks)).
         No chunk holds any of these keywords.
     """
-    from arag.retrieval import paper_tools
-
-    if presentation not in PRESENTATIONS:
-        raise InputError(f"presentation is {presentation!r}: valid are {', '.join(PRESENTATIONS)}")
     if not 1 <= top_k <= MAX_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
-    own = (KeywordSearch, SemanticSearch, ChunkRead) if presentation == "compact" else paper_tools.TOOLS
+    own = (KeywordSearch, SemanticSearch, ChunkRead)
     known: dict[Any, type[RetrievalTool]] = dict(zip(TOOL_NAMES, own, strict=True))
     kinds = [known.get(name, name) for name in names if isinstance(name, str | type)]
     classes = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, RetrievalTool)]
     if not classes or len(set(classes)) != len(names):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
-    can_read = any(issubclass(kind, ChunkRead | paper_tools.ChunkRead) for kind in classes)
+    can_read = any(kind.model_fields["name"].default == "chunk_read" for kind in classes)
     return [kind.model_validate({"index": index, "top_k": top_k, "full_texts": not can_read}) for kind in classes]

@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
-from arag.text.words import list_words
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit
+from arag.text.words import list_words
 
 Search: TypeAlias = Literal["semantic", "keyword"]
 
@@ -42,7 +42,7 @@ class IndexRetriever(BaseRetriever):
         if self.search == "semantic":
             hits = self.index.semantic_search(query, self.k).hits
         else:
-            hits = self.index.keyword_search(_list_keywords(query), self.k, by_coverage=True).hits[: self.k]
+            hits = self.index.keyword_search(_list_keywords(query), self.k, ranking="bm25").hits[: self.k]
         chunks = {chunk.id: chunk for chunk in self.index.read([hit.chunk_id for hit in hits]).chunks}
         # A writer may have removed one meanwhile.
         return [self._make_document(chunks[hit.chunk_id], hit) for hit in hits if hit.chunk_id in chunks]

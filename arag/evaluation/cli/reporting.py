@@ -75,7 +75,7 @@ def failures(
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, progress=show))
                 undecided = [failure for failure in wrong if not failure.cause]
-                session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
+                session.map_parallel(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
     write_failures(wrong, folder)
     counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):

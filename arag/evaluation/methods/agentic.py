@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage
 
 from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
+from arag.evaluation.paper_tools import PAPER_TOOLS, ChunkRead, Presentation
 from arag.graph.graph import create_arag_agent
 from arag.models.usage import model_call
-from arag.evaluation.paper_tools import ChunkRead
 from arag.retrieval.tools.base import RetrievalTool
 
 
@@ -27,7 +27,7 @@ class GraphMethod(Method):
 
     def answer(self, question: str, session: Session, prepared: Any) -> Answer:
         """Run the graph."""
-        state = session.patiently(lambda: prepared.invoke({"messages": [("user", question)]}))
+        state = session.with_retries(lambda: prepared.invoke({"messages": [("user", question)]}))
         session.adjustment += stored_seconds(state["messages"])
         replies = [m for m in state["messages"] if isinstance(m, AIMessage) and m.usage_metadata]
         session.calls += state.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
@@ -51,11 +51,15 @@ class ARAG(GraphMethod):
         return create_arag_agent(
             lab.model,
             lab.index,
-            tools=self.tools,
+            tools=self._choose_tools(lab.presentation),
             top_k=lab.top_k,
-            presentation=lab.presentation,
             max_steps=lab.max_steps,
         )
+
+    def _choose_tools(self, presentation: Presentation) -> Sequence[str | type[RetrievalTool]]:
+        if presentation == "compact":
+            return self.tools
+        return [PAPER_TOOLS[tool] if isinstance(tool, str) else tool for tool in self.tools]
 
 
 class NaiveARAG(ARAG):

@@ -29,8 +29,8 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.runs import record_file
 from arag.page import render, trace_page
-from arag.text.normalise import count
 from arag.terminal import progress
+from arag.text.normalise import count
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.keywords import format_keywords
 from arag.retrieval.storage.contract import Damage
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaGraph, ReadOnlyError
-from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
+from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
+from arag.retrieval.storage.keywords import format_keywords
 
 
 def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.system.worker_process import Child, ChildError, RaisedInChildError
 from arag.errors import IndexFormatError, StorageError
-from arag.system.files import delete, publish_path, sync_tree
 from arag.retrieval.storage.contract import batches
 from arag.retrieval.storage.folder.derived import GRAPH_DATABASE, TRUST_VARIABLE, is_trusted
+from arag.system.files import delete, publish_path, sync_tree
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 
 SEARCH_SECONDS = 60.0  # the first search reads the graph from the disk
 WRITE_SECONDS = 600.0  # each time most of the graph is written
@@ -56,13 +56,13 @@ class ChromaWriter:
     """Writes a new folder, from scratch or starting with a copy of a previous one that this user has written.
 
     Until it is complete, it has a working name that no folder has had. Every call may raise a StorageError (the
-    previous folder is damaged, or the new one cannot be written) or a ChildError (Chroma crashed or hangs).
+    previous folder is damaged, or the new one cannot be written) or a WorkerError (Chroma crashed or hangs).
     """
 
     def __init__(self, working: Path, previous: Path | None) -> None:
         self._working = working
         self._has_gaps = previous is None  # in Chroma's database: of its queue of writes, or of what was removed
-        self._process = Child(_PROCESS)
+        self._process = WorkerProcess(_PROCESS)
         try:
             with self._name_failures():
                 if previous is None:
@@ -122,7 +122,7 @@ class ChromaWriter:
     def _name_failures(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.Error, RaisedInChildError) as error:
+        except (OSError, sqlite3.Error, RaisedInWorkerError) as error:
             raise StorageError(f"the sentence vectors cannot be written to {self._working}: {error}") from error
 
 
@@ -147,7 +147,7 @@ class ChromaGraph:
                 f"it was copied or changed, or another user or machine has made it ({TRUST_VARIABLE}=1 uses it anyway)"
             )
         self._folder = folder
-        self._process = Child(_PROCESS)
+        self._process = WorkerProcess(_PROCESS)
         if (stored := int(self._call("count"))) != sentences:
             raise IndexFormatError(f"it has {stored:,} sentences instead of {sentences:,}")
 
@@ -162,7 +162,7 @@ class ChromaGraph:
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return self._process.call(name, str(self._folder), *arguments, seconds=SEARCH_SECONDS)
-        except (ChildError, RaisedInChildError) as error:
+        except (WorkerError, RaisedInWorkerError) as error:
             raise IndexFormatError(f"{self._folder} cannot be searched: {error}") from error
 
 

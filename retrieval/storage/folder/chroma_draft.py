@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from arag.system.worker_process import ChildError
 from arag.errors import StorageError
 from arag.retrieval.storage.contract import Settings, Vectors, batches
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaWriter, SentenceRecord
-from arag.retrieval.storage.folder.sqlite import Database
 from arag.retrieval.storage.folder.derived import GRAPH_DRAFT, count_removed, graph_folder, is_trusted, write_receipt
+from arag.retrieval.storage.folder.sqlite import Database
 from arag.retrieval.types import Chunk
+from arag.system.worker_process import WorkerError
 
 _MAX_REMOVED = 0.3  # of the sentences: a graph from which more were removed is built again
 _CHUNKS_AT_ONCE = 200
@@ -46,7 +46,7 @@ class NextGraph:
             return
         try:
             self._open().add(self._sentences(rows))
-        except (ChildError, StorageError):  # on a full disk, the index's file needs the room
+        except (WorkerError, StorageError):  # on a full disk, the index's file needs the room
             self._has_failed = True
             self._start_again()
 
@@ -60,10 +60,10 @@ class NextGraph:
                 self._start_again()
             if settings.sentences >= MIN_SENTENCES:
                 self._write(draft, settings)
-        except (ChildError, StorageError) as error:
+        except (WorkerError, StorageError) as error:
             if not self._is_from_scratch:
                 self.publish(draft, settings, rebuild=True)
-            elif isinstance(error, ChildError):
+            elif isinstance(error, WorkerError):
                 warnings.warn(
                     f"the index in {self._folder} has no graph now, and large ones are searched more slowly: Chroma "
                     f"failed ({error}). To make it, run `arag verify --repair` on the index",

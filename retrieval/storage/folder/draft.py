@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.system.files import delete, publish_path, sync_path
-from arag.retrieval.storage.keywords import write_keywords
 from arag.retrieval.storage.contract import Draft, EmbeddedDocument, Settings
-from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
-from arag.retrieval.storage.folder.derived import delete_others, keyword_file
 from arag.retrieval.storage.folder.chroma_draft import EmbeddedChunk, NextGraph
+from arag.retrieval.storage.folder.derived import delete_others, keyword_file
+from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
+from arag.retrieval.storage.keywords import write_keywords
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
+from arag.system.files import delete, publish_path, sync_path
 from arag.text.normalise import plain, words
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
-from arag.system.files import make_folder
 from arag.retrieval.storage.contract import Damage, Settings
-from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.storage.folder.derived import delete_others
+from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
+from arag.system.files import make_folder
 
 if TYPE_CHECKING:
     from arag.retrieval.storage.folder.draft import FolderDraft

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval import vectors as exact
-from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
-from arag.retrieval.storage.contract import KeywordRanking, SentenceMatch, View, batches
+from arag.retrieval.storage import vectors as exact
+from arag.retrieval.storage.contract import KeywordRanking, Ranking, SentenceMatch, View, batches
 from arag.retrieval.storage.folder.chroma import ChromaGraph, ReadOnlyError
-from arag.retrieval.storage.folder.sqlite import INDEX_FILE, Database, connect
 from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
+from arag.retrieval.storage.folder.sqlite import INDEX_FILE, Database, connect
+from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.vectors import SentenceMatrix
 
 _MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
@@ -73,8 +73,8 @@ class FolderView(Database, View):
 
     # --- keywords ---
 
-    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        return self.keyword_texts().rank(keywords, top_k, by_coverage=by_coverage)
+    def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
+        return self.keyword_texts().rank(keywords, top_k, ranking=ranking)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         return self.keyword_texts().count_chunks(texts)

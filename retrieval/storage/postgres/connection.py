@@ -14,8 +14,8 @@ from psycopg import errors, sql
 from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.storage.postgres.location import PostgresLocation
 from arag.retrieval.storage.contract import UNSTORABLE
+from arag.retrieval.storage.postgres.location import PostgresLocation
 
 _DEFAULTS = {
     "connect_timeout": "10",  # seconds

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from arag.retrieval.storage.contract import KeywordRanking, Ranking, View, batches
 from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Occurrences, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
-from arag.retrieval.storage.contract import KeywordRanking, View, batches
 from arag.text.normalise import searchable
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
@@ -44,8 +44,8 @@ class Needle(NamedTuple):
 class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
-    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        return rank_chunks(self._count(keywords, top_k, checked=by_coverage), top_k, self.settings.chunks)
+    def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
+        return rank_chunks(self._count(keywords, top_k, checked=ranking == "bm25"), top_k, self.settings.chunks)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         conditions = [_holding_any([needle]) for needle in self._find_runs(texts)]

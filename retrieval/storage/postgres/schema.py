@@ -17,8 +17,8 @@ import numpy as np
 from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
-from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.contract import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
+from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.rows import MAX_WORD_CHARACTERS
 from arag.retrieval.storage.vectors import MAX_MATRIX_BYTES
 

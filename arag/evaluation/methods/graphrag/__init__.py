@@ -30,9 +30,9 @@ from arag.evaluation.methods.graphrag.building import (
     relationship_row,
 )
 from arag.graph.prompts import EXAMPLE_ID, as_data
-from arag.text.tokens import count_tokens
 from arag.retrieval.types import Chunk
 from arag.text.marks import with_mark
+from arag.text.tokens import count_tokens
 
 REPORTS = "Reports\n\n"
 SOURCES = "\nSources\n\n"

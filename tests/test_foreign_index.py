@@ -452,6 +452,7 @@ ROWS = {
     "metadata: bytes": "UPDATE documents SET metadata = CAST(x'fffe' AS TEXT)",
     "a document's chunks: -1": "UPDATE documents SET chunks = -1",
     "a document's chunks: many": f"UPDATE documents SET chunks = {2**63 - 1}",
+    "a chunk's id: NUL": "UPDATE chunks SET id = 'd7' || char(0) WHERE id = 'd7:0'",
     "a document's id: NUL": "UPDATE documents SET id = 'd7' || char(0) WHERE id = 'd7'",
     "a document is gone": "DELETE FROM documents WHERE id = 'd7'",
     "places: endless lists": f"UPDATE contents SET places = '{DEEP}'",
@@ -476,6 +477,7 @@ ROWS = {
     "vectors are gone": "DELETE FROM vectors",
     "settings: sentences": "UPDATE settings SET value = json_set(value, '$.sentences', 1000000000000)",
     "settings: dimension": "UPDATE settings SET value = json_set(value, '$.dimension', 1000000)",
+    "settings: an endless name": "UPDATE settings SET value = json_set(value, '$.embedder', hex(zeroblob(1000000)))",
     "settings: deep": f"UPDATE settings SET value = '{DEEP}'",
     "settings: many digits": f"""UPDATE settings SET value = '{{"sentences": {DIGITS}}}'""",
 }
@@ -543,6 +545,14 @@ def test_impossible_rows_are_named_in_one_sentence_and_found(index, arag, row):
         messages.append(error)
     assert all(len(message) < 500 for message in messages)
     assert not any("Traceback" in message for message in messages)
+
+
+@pytest.mark.timeout(30)
+def test_an_endless_title_is_not_looked_for_in_a_query(index):
+    title = "replace(hex(zeroblob(2000000)), '00', 'x y ')"
+    run_script(index / "index.sqlite3", f"UPDATE documents SET title = {title} WHERE id = 'd12'")
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        assert opened.semantic_search("Document 12 tells of ship12", titles_first=True).hits[0].chunk_id == "d12:0"
 
 
 def test_a_keyword_file_of_other_texts_changes_no_text_and_is_found(sound, index, arag):

@@ -214,7 +214,7 @@ DAMAGES = [
     ("DELETE FROM contents WHERE number = 3", "lost a part: d2", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", "lost a part: d2", False),
     ("UPDATE contents SET places = replace(places, '[[0,', '[[-5,') WHERE number = 3", "lost a part: d2", False),
-    ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "its vectors", False),
+    ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "lost a part: d2", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),
     ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),

@@ -89,4 +89,4 @@ def without_title(text: str, title: str) -> str:
 
 def bare_title(title: str) -> str:
     """Return a title in lower case, without quotation marks and without a note in brackets at its end."""
-    return collapse_whitespace(_NOTE.sub("", title)).strip(_QUOTES).lower()
+    return _NOTE.sub("", collapse_whitespace(title)).strip(_QUOTES).lower()

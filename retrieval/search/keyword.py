@@ -245,7 +245,7 @@ def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[
 def _is_in(title: str, query: str) -> bool:
     """Return whether a query names a title, without a note in brackets: with a capital or a digit in it."""
     name = words(bare_title(title))
-    if len(" ".join(name)) < _MIN_TITLE_CHARACTERS:
+    if not _MIN_TITLE_CHARACTERS <= len(" ".join(name)) <= len(query):  # a pattern of a longer one may be endless
         return False
     pattern = r"(?<!\w)" + r"\W+".join(map(re.escape, name)) + r"(?!\w)"
     return any(c.isupper() or c.isdigit() for match in re.findall(pattern, query, re.IGNORECASE) for c in match)

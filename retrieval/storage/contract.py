@@ -47,6 +47,7 @@ UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds
 
 _MAX_COUNT = 1 << 53
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+_Name = Annotated[str, Field(max_length=5_000)]
 _Item = TypeVar("_Item")
 
 
@@ -54,10 +55,10 @@ _Item = TypeVar("_Item")
 class Settings:
     """What an index was made with, and what it holds."""
 
-    embedder: str  # name of the embedder, as given to `load_embedder`
+    embedder: _Name  # name of the embedder, as given to `load_embedder`
     dimension: Annotated[int, Field(ge=1, le=1 << 20)]  # length of its vectors
     chunk_tokens: Annotated[int, Field(ge=1, le=_MAX_COUNT)]  # size that chunks are cut to, in tokens
-    tokenizer: str  # what counted the tokens; several names if it was not the same for all documents
+    tokenizer: _Name  # what counted the tokens; several names if it was not the same for all documents
     token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
     documents: _Count = 0
     chunks: _Count = 0
@@ -298,12 +299,19 @@ class TableReader(ABC):
         lost |= counts.keys()  # chunks without a document
         documents = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
         for some in batches(documents, _CHUNKS_PER_QUERY):
-            chunks = self.numbered(some)
-            stored = {number: positions for number, positions, v in self.vectors(some) if np.isfinite(v).all()}
-            lost |= {documents[n] for n in some if chunks[n].embedded_positions() != stored.get(n)}
+            lost |= {documents[number] for number in self._find_lost(some)}
         if lost:
             named = ", ".join(map(_shown, sorted(lost)[:_MAX_NAMED]))
             raise self.damage(f"{count(len(lost), 'document')} lost a part: {named}")
+
+    def _find_lost(self, numbers: Sequence[int]) -> Iterable[int]:
+        """Return the numbers of those chunks that cannot be read, or whose vectors are not those of their sentences."""
+        try:
+            chunks = self.numbered(numbers)
+            stored = {number: positions for number, positions, v in self.vectors(numbers) if np.isfinite(v).all()}
+        except IndexFormatError:
+            return chain.from_iterable(self._find_lost([n]) for n in numbers) if len(numbers) > 1 else numbers
+        return [number for number in numbers if chunks[number].embedded_positions() != stored.get(number)]
 
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         return {row[0]: self._make_chunk(row) for row in self.query_among(self._select_chunks(), column, values)}
@@ -320,6 +328,8 @@ class TableReader(ABC):
             sentences = parse_places(places, len(text))
             if not all(0 <= number <= _MAX_COUNT for number in (ordinal, tokens, chunks)):
                 raise ValueError("its numbers are not possible")  # noqa: TRY301
+            if UNSTORABLE.search(chunk_id):
+                raise ValueError("no id has such characters")  # noqa: TRY301
             if (first is None) != (last is None):
                 raise ValueError("it has a first page or a last one, and not both")  # noqa: TRY301
             if sum(sentence.embedded for sentence in sentences) != embedded:
@@ -331,8 +341,8 @@ class TableReader(ABC):
 
     def _make_record(self, row: Sequence[Any]) -> DocumentRecord:
         record = DocumentRecord(*row)
-        if not 0 <= record.chunks <= _MAX_COUNT:
-            raise self.damage(f"the document {_shown(record.id)} has {record.chunks} chunks")
+        if not 0 <= record.chunks <= _MAX_COUNT or UNSTORABLE.search(record.id):
+            raise self.damage(f"the document {_shown(record.id)} has an impossible id, or number of chunks")
         return record
 
     def _has_metadata(self, record: DocumentRecord) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from arag.retrieval.index import Index as Index
     from arag.retrieval.index import open_index as open_index
     from arag.retrieval.scope import Scope as Scope
-    from arag.retrieval.tools.base import make_tools as make_tools
+    from arag.retrieval.tools.compact import make_tools as make_tools
 
 # Names are imported on first use, which keeps `import arag` fast.
 _NAMES = {
@@ -44,7 +44,7 @@ _NAMES = {
     "arag.page": ["trace_page"],
     "arag.retrieval.index": ["Index", "open_index"],
     "arag.retrieval.scope": ["Scope"],
-    "arag.retrieval.tools.base": ["make_tools"],
+    "arag.retrieval.tools.compact": ["make_tools"],
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_HOMES)

@@ -22,7 +22,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
 from arag.retrieval.index import Index
-from arag.retrieval.tools.base import make_tools
+from arag.retrieval.tools.compact import make_tools
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
 from arag.text.normalise import collapse_whitespace, shorten

@@ -26,7 +26,8 @@ from arag.models.chat import load_model
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
-from arag.retrieval.tools.base import TOOL_NAMES, RetrievalTool, ToolName, make_tools
+from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.compact import TOOL_NAMES, ToolName, make_tools
 from arag.text.tokens import count_tokens
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]

@@ -48,7 +48,8 @@ from arag.graph.state import (
     union,
 )
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.base import TOOL_NAMES, find_artifacts, find_held
+from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.text.normalise import CUT
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -289,7 +290,7 @@ class _Loop:
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
         run = find_run(split_turn(messages)[1])
-        read = union(state.get("read_chunks"), find_held(messages, index).chunks)
+        read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         answer = reply.text.strip()
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {

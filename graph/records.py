@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from arag.graph.state import ToolRecord, union
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
-from arag.retrieval.tools.base import find_artifacts, find_digests
+from arag.retrieval.tools.seen import find_artifacts, find_digests
 from arag.text.tokens import count_tokens
 
 

@@ -17,7 +17,9 @@ from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, Sto
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.scope import Scope
-from arag.retrieval.search import keyword as search
+from arag.retrieval.search.keyword import distinct, keyword_search
+from arag.retrieval.search.reading import find_documents, read
+from arag.retrieval.search.semantic import rate, semantic_search
 from arag.retrieval.storage.contract import DocumentRecord, IndexStore, Ranking, Vectors, View, batches
 from arag.retrieval.storage.locations import store_at
 from arag.retrieval.trust import choose_embedder
@@ -158,10 +160,10 @@ class Index:
             InputError: No keyword is given, or `top_k` is below 1.
         """
         _check_top_k(top_k)
-        wanted = search.distinct([keywords] if isinstance(keywords, str) else keywords)
+        wanted = distinct([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(lambda view: search.keyword_search(view, wanted, top_k, ranking=ranking))
+        return self._search(lambda view: keyword_search(view, wanted, top_k, ranking=ranking))
 
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
@@ -184,7 +186,7 @@ class Index:
         """
         _check_top_k(top_k)
         vector = self._embed(query)
-        return self._search(lambda view: search.semantic_search(view, query, vector, top_k, titles_first=titles_first))
+        return self._search(lambda view: semantic_search(view, query, vector, top_k, titles_first=titles_first))
 
     def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query.
@@ -198,7 +200,7 @@ class Index:
             ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         vector = self._embed(query)
-        return self._search(lambda view: search.rate(view, vector, chunk_ids))
+        return self._search(lambda view: rate(view, vector, chunk_ids))
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).
@@ -218,7 +220,7 @@ class Index:
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
         wanted = [chunk_ids] if isinstance(chunk_ids, str) else list(dict.fromkeys(chunk_ids))
-        return self._search(lambda view: search.read(view, wanted, adjacent))
+        return self._search(lambda view: read(view, wanted, adjacent))
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""
@@ -252,7 +254,7 @@ class Index:
                 in the file's name, in any order; case does not matter.
             limit: How many ids of documents to return at most, at least 1.
         """
-        return self._search(lambda view: search.find_documents(view, name, limit))
+        return self._search(lambda view: find_documents(view, name, limit))
 
     def document(self, document_id: str) -> DocumentInfo | None:
         """Return what is known about a document apart from its text, or None if the index does not hold it."""

@@ -4,11 +4,8 @@ Example:
     >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
     >>> hit.chunk_id, hit.score, hit.keyword_counts
     ('ships/grey-petrel-packet-schooner.md:0', 55, {'Grey Petrel': 5})
-    >>> hit.excerpt.title, [sentence.matched for sentence in hit.excerpt.sentences][:2]
-    ('Grey Petrel (packet schooner)', [True, True])
-    >>> chunk = index.get(hit.chunk_id)
-    >>> chunk.document_id, chunk.ordinal, len(chunk.sentences)
-    ('ships/grey-petrel-packet-schooner.md', 0, 15)
+    >>> hit.chunk.title, hit.chunk.ordinal, len(hit.chunk.sentences)
+    ('Grey Petrel (packet schooner)', 0, 15)
 """
 
 from __future__ import annotations
@@ -70,60 +67,35 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSentence:
-    """A sentence shown in a search result, on one line."""
-
-    position: int
-    """Its place among the chunk's sentences, from 0."""
-    text: str
-    matched: bool
-    """Whether it matched, or is shown as context."""
-    similarity: float | None = None
-    """Cosine similarity to the query, for matched sentences of a semantic search."""
-    cut: bool = False
-    """Whether the text is only a part of the sentence; `…` stands for what is left out."""
-    under: tuple[str, ...] = ()
-    """Headings, outermost first, and a table's header that it stands under."""
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """What a search result shows of a chunk."""
-
-    title: str
-    sentences: tuple[ShownSentence, ...]
-    begins: bool
-    """Whether the first one is the chunk's first, a title aside."""
-    ends: bool
-    """Whether the last one is the chunk's last."""
-    whole: bool
-    """Whether this is the document's whole text."""
-
-
-@dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk found by a search."""
+    """A chunk found by a search, and why it was found."""
 
-    chunk_id: str
-    document_id: str
+    chunk: Chunk
     score: float
-    """The paper's score, or the coverage; for a semantic search, the similarity of the best sentence."""
-    excerpt: Excerpt
-    tokens: int
-    """Tokens of the full chunk."""
+    """The paper's score or BM25's; for a semantic search, the similarity of the best sentence."""
     keyword_counts: dict[str, int] = field(default_factory=dict)
     """For a keyword search, the occurrences of each keyword that the chunk holds."""
-    apart: tuple[str, ...] = ()
-    """Keywords whose words the chunk holds, but apart from each other."""
-    named: tuple[str, ...] = ()
-    """Keywords whose words are in the title or the file name of its document only."""
-    matches: tuple[int, ...] = ()
-    """For a semantic search, the positions of all sentences that were found, shown or not."""
+    scattered: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Keywords whose words the chunk holds, but not side by side: for each, its words as the corpus spells them."""
+    in_name: tuple[str, ...] = ()
+    """Keywords whose words are only in the title or the file name of its document."""
+    similarities: dict[int, float] = field(default_factory=dict)
+    """For a semantic search, the cosine similarity of each sentence that was found, by position."""
+
+    @property
+    def chunk_id(self) -> str:
+        """The chunk's id."""
+        return self.chunk.id
+
+    @property
+    def document_id(self) -> str:
+        """The id of the chunk's document."""
+        return self.chunk.document_id
 
     @property
     def keywords(self) -> tuple[str, ...]:
         """All keywords that it was found for."""
-        return (*self.keyword_counts, *self.apart, *self.named)
+        return (*self.keyword_counts, *self.scattered, *self.in_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +115,11 @@ class KeywordReport:
     keyword: str
     chunks: int
     as_word: int | None = None
-    """How many hold it as a word of its own, as far as that was counted; None without coverage."""
+    """How many hold it as a word of its own; None if that was not counted."""
     closest: tuple[Term, ...] = ()
     """Terms in the corpus that may be meant, if few or no chunks hold the keyword."""
     searched_as: str | None = None
-    """Another spelling of the same letters that was looked for, too."""
+    """Another spelling of the same letters that was searched for as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +131,8 @@ class KeywordResults:
     hits: tuple[Hit, ...]
     total: int
     """How many chunks hold at least one keyword."""
+    document_frequency: dict[str, int]
+    """How many chunks hold each keyword that was looked for, other spellings included."""
 
 
 @dataclass(frozen=True, slots=True)

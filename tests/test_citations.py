@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.citations import parse_citations
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools.base import TOOL_NAMES, make_tools
+from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
 from fakes import HashEmbeddings
 
 DOCUMENTS = [

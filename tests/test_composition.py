@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from arag import trace_page
 from arag.graph.graph import create_arag_agent
-from arag.retrieval.tools.base import TOOL_NAMES
+from arag.retrieval.tools.compact import TOOL_NAMES
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, assert_paired, call, calls, results
 
 # --- the graph inside another ---

@@ -14,7 +14,7 @@ from arag.errors import InputError
 from arag.graph.context import Context, make_loader
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools.base import TOOL_NAMES, make_tools
+from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, results
 
 

@@ -16,7 +16,7 @@ from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.tools.base import TOOL_NAMES
+from arag.retrieval.tools.compact import TOOL_NAMES
 from fakes import HashEmbeddings
 from scripted import asked, call
 

@@ -24,7 +24,7 @@ from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.sources import SourceReader
 from arag.retrieval.index import open_index
-from arag.retrieval.tools.base import TOOL_NAMES
+from arag.retrieval.tools.compact import TOOL_NAMES
 from fakes import HashEmbeddings, write_corpus
 from scripted import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
 from selection import slow_except

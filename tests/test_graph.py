@@ -15,7 +15,7 @@ from arag.graph.prompts import DATA_RULE, NO_ANSWER, system_prompt
 from arag.graph.state import MAX_CALLS, count_context_tokens
 from arag.models.extractive import read_forced_question
 from arag.retrieval.index import Index
-from arag.retrieval.tools.base import TOOL_NAMES, make_tools
+from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
 from arag.text.tokens import count_tokens
 from scripted import (
     ANSWER,

@@ -22,7 +22,7 @@ from openpyxl import Workbook
 from arag import create_arag_agent, ingest, make_mcp_server, make_tools, trace_page
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.citations import parse_citations
-from arag.retrieval.tools.base import TOOL_NAMES
+from arag.retrieval.tools.compact import TOOL_NAMES
 from arag.text.marks import mark, read_results, without_marks
 from fakes import HashEmbeddings
 from mcp import Client

@@ -20,7 +20,7 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.models.chat import load_model, naming_failures
-from arag.retrieval.tools.base import TOOL_NAMES, make_tools
+from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
 from scripted import QUESTION, asked, in_thread

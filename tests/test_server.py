@@ -17,7 +17,7 @@ from langgraph_sdk import get_client, get_sync_client
 from arag.graph import MAX_STEPS
 from arag.graph.context import Context
 from arag.graph.state import OutputState
-from arag.retrieval.tools.base import TOOL_NAMES
+from arag.retrieval.tools.compact import TOOL_NAMES
 from langgraph_server import free_port, start_server
 from openai_server import Failure, chat, serve
 

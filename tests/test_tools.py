@@ -13,7 +13,7 @@ from arag.errors import InputError, ModelError
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import Index
-from arag.retrieval.tools.base import TOOL_NAMES, make_tools
+from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
 from arag.text.tokens import count_tokens
 from fakes import HashEmbeddings, write_corpus
 

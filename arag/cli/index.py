@@ -227,24 +227,31 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, too.
     """
-    from arag.retrieval.presentation.choose import Held, Shown
-    from arag.retrieval.presentation.functions import search_keywords, search_meaning
+    from arag.retrieval.presentation.choose import SeenChunks, show_keyword_hits, show_semantic_hits
+    from arag.retrieval.presentation.functions import describe_results, search_keywords, search_meaning
     from arag.retrieval.presentation.render import render_keywords, render_semantic
 
-    results: Any = None
-    query, is_keyword = " ".join(text), kind == "keyword"
+    query = " ".join(text)
+    ranked: dict[str, Any] = {}
     with open_scoped(index, where, documents) as opened:
-        if paper or as_json:
-            results = opened.keyword_search(text, top_k) if is_keyword else opened.semantic_search(query, top_k)
-        if paper:
-            hits = Shown([*results.hits])
-            shown = render_keywords(results, hits) if is_keyword else render_semantic(hits)
-        elif is_keyword:
-            shown = search_keywords(opened, text, Held(), top_k=top_k).text
+        if kind == "keyword":
+            if paper or as_json:
+                by_keyword = opened.keyword_search(text, top_k)
+                ranked = describe_results(by_keyword)
+            if paper:
+                shown = render_keywords(by_keyword, show_keyword_hits(by_keyword))
+            else:
+                shown = search_keywords(opened, text, SeenChunks(), top_k=top_k).text
         else:
-            shown = search_meaning(opened, [query], Held(), top_k=top_k).text
+            if paper or as_json:
+                by_meaning = opened.semantic_search(query, top_k)
+                ranked = describe_results(by_meaning)
+            if paper:
+                shown = render_semantic(show_semantic_hits(by_meaning))
+            else:
+                shown = search_meaning(opened, [query], SeenChunks(), top_k=top_k).text
     if as_json:
-        print_json(asdict(results) | {"shown": shown})
+        print_json(ranked | {"shown": shown})
     else:
         out.print(shown)
 

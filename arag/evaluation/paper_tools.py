@@ -6,8 +6,6 @@ conversation holds. There are no suggestions, no context, and no selection.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
 from typing import Annotated, Literal, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
@@ -15,12 +13,14 @@ from pydantic import Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.presentation.choose import Held
-from arag.retrieval.presentation.functions import NO_CHUNK_ID, Retrieved, show_chunks
-from arag.retrieval.tools.base import ChunkIds, Keywords, OneText, RetrievalArguments, RetrievalTool
-from arag.retrieval.types import Hit, KeywordResults, SemanticResults
+from arag.retrieval.presentation.choose import SeenChunks
+from arag.retrieval.presentation.functions import NO_CHUNK_ID, Retrieved, describe_results, show_chunks
+from arag.retrieval.presentation.occurrences import matched_sentences
+from arag.retrieval.tools.arguments import ChunkIds, Keywords, OneText, RetrievalArguments
+from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.types import KeywordResults, SemanticResults
 from arag.text.marks import mark, without_marks
-from arag.text.normalise import collapse_whitespace, searchable
+from arag.text.normalise import collapse_whitespace
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
@@ -52,13 +52,10 @@ class KeywordSearch(RetrievalTool):
     )
     args_schema: ArgsSchema | None = _KeywordArguments
 
-    def retrieve(self, keywords: list[str], top_k: int, held: Held) -> Retrieved:
+    def retrieve(self, keywords: list[str], top_k: int, seen: SeenChunks) -> Retrieved:
         """Search."""
         results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
-        needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
-        return _show_sentences(
-            self, results, held, lambda _, __, text: any(needle in searchable(text) for needle in needles)
-        )
+        return _show_sentences(self, results, seen)
 
 
 class SemanticSearch(RetrievalTool):
@@ -71,10 +68,10 @@ class SemanticSearch(RetrievalTool):
     )
     args_schema: ArgsSchema | None = _SemanticArguments
 
-    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:
+    def retrieve(self, query: str, top_k: int, seen: SeenChunks) -> Retrieved:
         """Search."""
         results = self.index.semantic_search(query, _bound(top_k or self.top_k))
-        return _show_sentences(self, results, held, lambda hit, position, _: position in hit.matches)
+        return _show_sentences(self, results, seen)
 
 
 class ChunkRead(RetrievalTool):
@@ -84,11 +81,11 @@ class ChunkRead(RetrievalTool):
     description: str = "Read the full text of chunks by their ids, as search results give them."
     args_schema: ArgsSchema | None = _ReadArguments
 
-    def retrieve(self, chunk_ids: list[str], held: Held) -> Retrieved:
+    def retrieve(self, chunk_ids: list[str], seen: SeenChunks) -> Retrieved:
         """Read."""
         if not chunk_ids:
             raise InputError(NO_CHUNK_ID)
-        return show_chunks(self.index.read(chunk_ids), held, {})
+        return show_chunks(self.index.read(chunk_ids), seen, {})
 
 
 Presentation: TypeAlias = Literal["compact", "paper"]
@@ -99,26 +96,22 @@ PAPER_TOOLS: dict[str, type[RetrievalTool]] = {
 }
 
 
-def _show_sentences(
-    tool: RetrievalTool,
-    results: KeywordResults | SemanticResults,
-    held: Held,
-    matches: Callable[[Hit, int, str], bool],
-) -> Retrieved:
-    """Show the sentences of each hit that match, and full texts if the model cannot read them."""
-    ids = [hit.chunk_id for hit in results.hits]
-    chunks = {chunk.id: chunk for chunk in tool.index.read(ids).chunks}
-    texts: dict[str, str] = {}
+def _show_sentences(tool: RetrievalTool, results: KeywordResults | SemanticResults, seen: SeenChunks) -> Retrieved:
+    """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
+    blocks: list[str] = []
+    texts: list[str] = []
     for hit in results.hits:
-        if chunk := chunks.get(hit.chunk_id):  # else a writer has removed it meanwhile
-            sentences = [collapse_whitespace(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]
-            texts[chunk.id] = " ".join(text for position, text in enumerate(sentences) if matches(hit, position, text))
-    blocks = [
-        f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{without_marks(texts.get(hit.chunk_id, ''))}"
-        for hit in results.hits
-    ]
-    text = "\n\n".join(blocks) or "No chunk was found."
-    return tool.show(Retrieved(text, ids, asdict(results), evidence=["\n".join(texts.values())]), held)
+        sentences = [collapse_whitespace(hit.chunk.sentence_text(place)) for place in matched_sentences(hit)]
+        text = " ".join(sentences)
+        texts.append(text)
+        blocks.append(f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{without_marks(text)}")
+    retrieved = Retrieved(
+        text="\n\n".join(blocks) or "No chunk was found.",
+        chunk_ids=[hit.chunk_id for hit in results.hits],
+        results=describe_results(results),
+        evidence=["\n".join(texts)],
+    )
+    return tool.show(retrieved, seen)
 
 
 def _bound(top_k: int) -> int:

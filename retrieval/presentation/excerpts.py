@@ -1,315 +1,265 @@
-"""Which sentences of a chunk are shown: for keywords, for a query, or of chunks that are read.
+"""Excerpts: which sentences of a chunk are shown, for keywords, for a query, or when chunks are read.
 
-Each kind chooses anchors, the sentences that match best; `_expand` adds what makes them understandable.
+Each kind chooses the sentences that match best; `expand` adds those that make them understandable; sentences that the
+conversation has seen are left out.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, pairwise, zip_longest
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import NamedTuple
 
-from arag.retrieval.types import Chunk, Excerpt, ShownSentence
-from arag.text.normalise import (
-    CELL_BOUNDARY,
-    CUT,
-    HEADING_BOUNDARY,
-    bare_title,
-    collapse_whitespace,
-    is_title,
-    lower,
-    searchable,
-    without_title,
-    words,
-)
+from arag.retrieval.presentation.context import MAX_SHORT_CHARACTERS, expand, is_short
+from arag.retrieval.presentation.occurrences import Occurrences, find_keywords
+from arag.retrieval.presentation.rows import find_header, find_rows, is_row_of
+from arag.retrieval.presentation.similarity import find_rarest, rank_passages, rate_sentences
+from arag.retrieval.types import Chunk, Hit
+from arag.text.normalise import CUT, HEADING_BOUNDARY, bare_title, collapse_whitespace, is_title
 
-# Cosine similarities. A gap is how much less similar something is than the best.
-SENTENCE_GAP = 0.2  # of a chunk's second sentence
-PASSAGE_GAP = 0.3  # of the passages in a read
-DETAILED_GAP = 0.15  # of a hit: beyond it, a hit is shown in brief
-BRIEF_GAP = 0.3  # of a hit: beyond it, a hit is not shown
-RARE_WORD_BONUS = 0.15  # for each of up to two rare words of the query
+SENTENCE_GAP = 0.2  # of cosine similarity: how much less similar than the best a chunk's second sentence may be
 
-_MAX_KEYWORD_ANCHORS = 3  # unless more are needed to show every keyword
-_MAX_QUERY_ANCHORS = 2
+_MAX_KEYWORD_SENTENCES = 3  # unless more are needed to show every keyword
+_MAX_QUERY_SENTENCES = 2
 _OPENING_SENTENCES = 3
-_MAX_ROWS = 4  # of tables, for each query
-_ROW_SHARE = 0.6  # of a label's words: with more of them in a query, the row is shown
-_MAX_RARE_SENTENCES = 3  # of a chunk with a rare word
 _MAX_HEADINGS = 2  # that are named, the nearest ones
 _MAX_SENTENCE_CHARACTERS = 400
-_MAX_SHORT_CHARACTERS = 700  # of a document that may be shown whole
-_MAX_MISSING_CHARACTERS = 100  # of a short document that is then shown whole
-_READ_CHARACTERS = 1_600  # of passages in one read
-_READ_CHARACTERS_PER_QUERY = 600
-
-_ROW = re.compile(r"\S \| .*\d")  # of a table, with a number
-_NAMED_ROW = re.compile(r"[^|]*?: ([^|]*) \| [^|]*?: ")  # whose cells have the names of their columns
-_NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or what may be a heading or an item of a list
-# A sentence that begins like this refers to something named before it.
-_WITHOUT_SUBJECT = re.compile(
-    r"[\"'“‘«(\[\s]*(?:(?:He|She|It|They|His|Her|Hers|Its|Their|Him|Them|This|These|Those|That|Such|Both|"
-    r"Neither|Here|There|The (?:former|latter|same|other|two|company|film|song|book|series|band|team|city|town))\b"
-    r"|他|她|它|其|这|那|该|此)"
-)
+_READ_CHARACTERS = 1_600  # of passages in one read...
+_READ_CHARACTERS_PER_QUERY = 600  # ...and for each query
+_MIN_CUT_CHARACTERS = 40  # how far from the end of a cut text a space is looked for
+_NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
 
 
-# --- the three kinds of excerpts ---
+@dataclass(frozen=True, slots=True)
+class ShownSentence:
+    """A sentence that is shown, on one line."""
+
+    position: int
+    """Its place among the chunk's sentences, from 0."""
+    text: str
+    matched: bool
+    """Whether it matched, or is shown as context."""
+    similarity: float | None = None
+    """Cosine similarity to the query, for matched sentences of a semantic search."""
+    cut: bool = False
+    """Whether the text is only a part of the sentence; `…` stands for the rest."""
+    under: tuple[str, ...] = ()
+    """The headings above it, outermost first, and its table's header if that is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The sentences that are shown of a chunk."""
+
+    title: str
+    sentences: tuple[ShownSentence, ...]
+    begins: bool
+    """Whether the first one is the chunk's first, apart from a title."""
+    ends: bool
+    """Whether the last one is the chunk's last."""
+    whole: bool
+    """Whether this is the document's whole text."""
+    has_seen: bool = field(default=False, compare=False)
+    """Whether sentences were left out because the conversation has seen them."""
+
+
+# --- the kinds of excerpts ---
 
 
 def for_keywords(
-    chunk: Chunk,
-    keywords: Sequence[str],
-    holding: Mapping[str, int],
-    apart_words: Sequence[str] = (),
-    *,
-    is_best: bool = False,
+    hit: Hit, document_frequency: Mapping[str, int], *, is_best: bool = False, seen: Collection[int] = ()
 ) -> Excerpt:
-    """Choose the sentences with the most keywords until each keyword has one; then up to three in all.
+    """Choose the sentences with the most keywords until each keyword has one, then up to three in all.
 
-    Words of keywords that the chunk holds only apart from each other have a sentence, too. If the chunk is one of the
-    best, more is shown of a long document, around the first sentence. `holding` is how many chunks hold each keyword.
+    The words of scattered keywords get a sentence, too. If the hit is one of the best, more is shown of a long
+    document, around the first sentence. A hit that was found by its name only gets the document's first sentences.
+
+    Args:
+        hit: A hit of a keyword search.
+        document_frequency: How many chunks hold each keyword: rarer keywords count more.
+        is_best: Whether the hit is one of the search's best.
+        seen: Positions of the sentences that the conversation has seen.
     """
-    matches = _find_keywords(chunk, keywords, apart_words)
-    title = bare_title(chunk.title)
-    weights = {k: 0 if bare_title(k) == title else 1 / (1 + holding.get(k, 0)) for k in (*keywords, *apart_words)}
-
-    def score(position: int, wanted: Collection[str]) -> tuple[float, ...]:
-        """Rate a sentence: first by the number of wanted keywords, last by how rare they are."""
-        text, matching = _sentence(chunk, position), [k for k in matches[position] if k in wanted]
-        labels = any(is_row_of(text, keyword) for keyword in matching)
-        states = chunk.sentences[position].embedded and not _NO_STATEMENT.search(text)
-        return len(matching), labels, states, sum(weights[k] for k in matches[position]), -position
-
-    missing = {keyword for offsets in matches.values() for keyword in offsets}
-    anchors: list[int] = []
-    while missing:
-        best = max((p for p in matches if not missing.isdisjoint(matches[p])), key=lambda p: score(p, missing))
-        anchors.append(best)
-        missing -= matches[best].keys()
-    further = sorted(matches.keys() - set(anchors), key=lambda p: score(p, keywords), reverse=True)
-    matched = {*anchors, *further[: max(0, _MAX_KEYWORD_ANCHORS - len(anchors))]}
-    names = [bare_title(keyword) for keyword in keywords]
-    is_named = any(title == name or (" " in name and title.startswith(f"{name} ")) for name in names)
-    shown = _expand(chunk, matched, is_subject=is_named)
+    chunk = hit.chunk
+    keywords = list(hit.keyword_counts)
+    pieces = [word for words in hit.scattered.values() for word in words]
+    found = find_keywords(chunk, keywords, pieces)
+    if hit.in_name and not found:
+        return for_opening(chunk, seen=seen)
+    ranks = _KeywordRanks(chunk, found, _weigh(chunk, [*keywords, *pieces], document_frequency))
+    anchors = ranks.choose_anchors()
+    further = [position for position in found if position not in anchors]
+    further.sort(key=lambda position: ranks.rank(position, keywords), reverse=True)
+    matched = {*anchors, *further[: max(0, _MAX_KEYWORD_SENTENCES - len(anchors))]}
+    shown = expand(chunk, matched, is_subject=_is_about_any(chunk, keywords))
     if is_best:
-        shown |= _expand(chunk, anchors[:1], window=True)
-    offsets = {p: min(matches[p].items(), key=lambda match: holding.get(match[0], 0))[1] for p in matched}
-    return _make_excerpt(chunk, shown, matched, offsets=offsets)
+        shown |= expand(chunk, anchors[:1], window=True)
+    offsets: dict[int, int] = {}
+    for position in matched:
+        rarest = min(found[position], key=lambda keyword: document_frequency.get(keyword, 0))
+        offsets[position] = found[position][rarest]
+    return _make_excerpt(chunk, shown, matched, offsets=offsets, seen=seen)
 
 
-def for_query(chunk: Chunk, similarities: Mapping[int, float], query: str, *, is_best: bool = False) -> Excerpt:
+def for_query(hit: Hit, query: str, *, is_best: bool = False, seen: Collection[int] = ()) -> Excerpt:
     """Choose the two sentences nearest to a query, and rows of tables whose labels are in it.
 
-    If the chunk is one of the best, a short document is shown whole, and more of a long one around each sentence. The
-    similarities are those of the sentences that were found, by position.
+    If the hit is one of the best, a short document is shown whole, and more of a long one around each sentence.
+
+    Args:
+        hit: A hit of a semantic search.
+        query: The query.
+        is_best: Whether the hit is one of the search's best.
+        seen: Positions of the sentences that the conversation has seen.
     """
-    rated = _rate(chunk, similarities, query)
-    first = max(similarities, key=lambda p: (similarities[p], -p))
+    chunk, similarities = hit.chunk, hit.similarities
+    rated = rate_sentences(chunk, similarities, query)
+    first = max(similarities, key=lambda position: (similarities[position], -position))
     near = [p for p in rated if p != first and rated[p] > similarities[first] - SENTENCE_GAP]
-    near.sort(key=lambda p: (-rated[p], p))
-    rows = _find_rows(chunk, [query])
-    matched = {first, *near[: _MAX_QUERY_ANCHORS - 1], *rows}
-    shown = _expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
-    long = [p for p in shown if len(chunk.sentence_text(p)) > _MAX_SENTENCE_CHARACTERS]
-    places = {p: find_rarest(_sentence(chunk, p), query) for p in long}
-    offsets = {p: place.start() for p, place in places.items() if place is not None}
-    return _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
+    near.sort(key=lambda position: (-rated[position], position))
+    rows = find_rows(chunk, [query])
+    matched = {first, *near[: _MAX_QUERY_SENTENCES - 1], *rows}
+    shown = expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
+    offsets: dict[int, int] = {}
+    for position in shown:
+        if len(chunk.sentence_text(position)) > _MAX_SENTENCE_CHARACTERS:
+            rarest = find_rarest(_sentence(chunk, position), query)
+            if rarest is not None:
+                offsets[position] = rarest.start()
+    return _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets, seen=seen)
 
 
-def for_opening(chunk: Chunk) -> Excerpt:
-    """Choose the first sentences: of a table, its header and its first rows."""
+def for_opening(chunk: Chunk, *, seen: Collection[int] = ()) -> Excerpt:
+    """Choose the first sentences; of a table, its header and its first rows."""
     first = chunk.embedded_positions()[:_OPENING_SENTENCES]
-    return _make_excerpt(chunk, _expand(chunk, first[:1]) | {*first}, first)
+    return _make_excerpt(chunk, expand(chunk, first[:1]) | {*first}, first, seen=seen)
 
 
 def for_read(
     chunks: Sequence[Chunk],
     similarities: Mapping[str, Mapping[str, Mapping[int, float]]],
-    held: Mapping[str, Collection[int]],
+    seen: Mapping[str, Collection[int]],
 ) -> dict[str, Excerpt]:
     """Choose the passages of chunks that are near to queries, and rows of tables whose labels are in them.
 
     The best new passage of each chunk comes first; then the best ones for each query in turn, until there are enough.
-    The similarities are by query, chunk id and position; what the reader holds already, by chunk id, is not shown.
+
+    Args:
+        chunks: The chunks.
+        similarities: Cosine similarities by query, chunk id and position.
+        seen: By chunk id, the positions of the sentences that the conversation has seen.
 
     Returns:
         The excerpts by chunk id; without sentences for a chunk that is far from every query.
     """
     room = _READ_CHARACTERS + _READ_CHARACTERS_PER_QUERY * len(similarities)
     room = min(room, sum(len(chunk.text) for chunk in chunks) // 2)
-    # A label may have a comma, at which the queries were cut.
-    rows = {chunk.id: _find_rows(chunk, [*similarities, " ".join(similarities)]) for chunk in chunks}
-    known = {chunk.id: set(held.get(chunk.id, ())) for chunk in chunks}
-    matched = {chunk.id: set(rows[chunk.id]) for chunk in chunks}
-    shown = {chunk.id: _expand(chunk, rows[chunk.id]) for chunk in chunks}
-    ranked = [_rank(chunks, rated, query) for query, rated in similarities.items()]
-    turns = [place for places in zip_longest(*ranked) for place in places if place is not None]
+    known: dict[str, set[int]] = {}
+    rows: dict[str, set[int]] = {}
+    matched: dict[str, set[int]] = {}
+    shown: dict[str, set[int]] = {}
+    for chunk in chunks:
+        known[chunk.id] = set(seen.get(chunk.id, ()))
+        # A label may have a comma, at which the queries were split.
+        rows[chunk.id] = find_rows(chunk, [*similarities, " ".join(similarities)])
+        matched[chunk.id] = set(rows[chunk.id])
+        shown[chunk.id] = expand(chunk, rows[chunk.id])
+
+    passages = _take_turns([rank_passages(chunks, rated, query) for query, rated in similarities.items()])
     firsts: dict[str, tuple[Chunk, int]] = {}
-    for chunk, position in turns:
+    for chunk, position in passages:
         if position not in known[chunk.id]:
             firsts.setdefault(chunk.id, (chunk, position))
-    for chunk, position in (*firsts.values(), *turns):
+    for chunk, position in [*firsts.values(), *passages]:
         if room < 0:
             break
-        new = _expand(chunk, [position], window=not rows[chunk.id]) - shown[chunk.id] - known[chunk.id]
-        room -= sum(len(chunk.sentence_text(p)) for p in new)
+        new = expand(chunk, [position], window=not rows[chunk.id]) - shown[chunk.id] - known[chunk.id]
+        room -= sum(len(chunk.sentence_text(each)) for each in new)
         matched[chunk.id].add(position)
         shown[chunk.id] |= new
-    return {c.id: _make_excerpt(c, shown[c.id] - known[c.id], matched[c.id], longest=_READ_CHARACTERS) for c in chunks}
+
+    excerpts: dict[str, Excerpt] = {}
+    for chunk in chunks:
+        new = shown[chunk.id] - known[chunk.id]
+        excerpts[chunk.id] = _make_excerpt(chunk, new, matched[chunk.id], longest=_READ_CHARACTERS)
+    return excerpts
 
 
-# --- context ---
+def _take_turns(ranked: Sequence[Sequence[tuple[Chunk, int]]]) -> list[tuple[Chunk, int]]:
+    """Return the passages of several rankings: the best of each, then the second of each, and so on."""
+    turns: list[tuple[Chunk, int]] = []
+    for places in zip_longest(*ranked):
+        turns += [place for place in places if place is not None]
+    return turns
 
 
-def _expand(chunk: Chunk, anchors: Collection[int], *, is_subject: bool = False, window: bool = False) -> set[int]:
-    """Add to sentences those that make them understandable.
-
-    A short document is shown whole if it is the subject, or if little is missing. A row of a table has its header. In a
-    part of a long document, a window has the sentence before and the two after. Else the sentence before is added if
-    it names the subject, and the one after if it goes on about the same or comes below a heading.
-    """
-    if anchors and _is_short(chunk):
-        missing = sum(s.end - s.start for p, s in enumerate(chunk.sentences) if p not in anchors)
-        if is_subject or missing <= _MAX_MISSING_CHARACTERS:
-            return set(range(len(chunk.sentences)))
-    shown = set(anchors)
-    for anchor in anchors:
-        if _ROW.search(_sentence(chunk, anchor)):
-            shown.add(_find_header(chunk, anchor))
-            continue
-        before, after = 1, 2
-        if not window or chunk.whole:
-            before = _lacks_subject(chunk, anchor)
-            after = not chunk.sentences[anchor].embedded or _lacks_subject(chunk, anchor + 1)
-        shown.update(range(max(0, anchor - before), min(anchor + after + 1, len(chunk.sentences))))
-    return shown
+# --- sentences with keywords ---
 
 
-def _lacks_subject(chunk: Chunk, position: int) -> bool:
-    return position < len(chunk.sentences) and bool(_WITHOUT_SUBJECT.match(_sentence(chunk, position)))
+class _Rank(NamedTuple):
+    """How well a sentence shows keywords; the first field that differs decides."""
+
+    wanted: int  # keywords that are looked for
+    labels_row: bool
+    is_statement: bool
+    rarity: float
+    order: int
 
 
-def _is_short(chunk: Chunk) -> bool:
-    """Return whether a chunk is a whole, short document; its title, which is shown anyway, does not count."""
-    return chunk.whole and len(without_title(chunk.text, chunk.title)) <= _MAX_SHORT_CHARACTERS
+@dataclass(frozen=True)
+class _KeywordRanks:
+    """Ranks the sentences of a chunk that hold keywords."""
+
+    chunk: Chunk
+    found: Occurrences
+    weights: Mapping[str, float]
+
+    def rank(self, position: int, wanted: Collection[str]) -> _Rank:
+        text = _sentence(self.chunk, position)
+        held = self.found[position]
+        matching = [keyword for keyword in held if keyword in wanted]
+        return _Rank(
+            wanted=len(matching),
+            labels_row=any(is_row_of(text, keyword) for keyword in matching),
+            is_statement=self.chunk.sentences[position].embedded and not _NO_STATEMENT.search(text),
+            rarity=sum(self.weights[keyword] for keyword in held),
+            order=-position,
+        )
+
+    def choose_anchors(self) -> list[int]:
+        """Choose the best sentences, one by one, until each keyword that the chunk holds has one."""
+        missing: set[str] = set()
+        for held in self.found.values():
+            missing |= held.keys()
+        anchors: list[int] = []
+        while missing:
+            useful = [position for position, held in self.found.items() if not missing.isdisjoint(held)]
+            best = max(useful, key=lambda position: self.rank(position, missing))
+            anchors.append(best)
+            missing -= self.found[best].keys()
+        return anchors
 
 
-# --- what matches ---
+def _weigh(chunk: Chunk, keywords: Sequence[str], document_frequency: Mapping[str, int]) -> dict[str, float]:
+    """Return the weights of keywords: rarer ones weigh more, and the chunk's title nothing."""
+    title = bare_title(chunk.title)
+    weights: dict[str, float] = {}
+    for keyword in keywords:
+        is_the_title = bare_title(keyword) == title
+        weights[keyword] = 0 if is_the_title else 1 / (1 + document_frequency.get(keyword, 0))
+    return weights
 
 
-def _find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[str]) -> dict[int, dict[str, int]]:
-    """Return where a chunk holds keywords and words: by position, the offset of each in the folded sentence.
-
-    A keyword that stands across several sentences is in each of them.
-    """
-    borders = [*(sentence.start for sentence in chunk.sentences), len(chunk.text)]
-    pieces = [chunk.text[start:end] for start, end in pairwise(borders)]
-    texts = [searchable(piece) + " " * piece[-1:].isspace() for piece in pieces]
-    starts = [0, *accumulate(map(len, texts))]
-    patterns = {word: rf"\b{re.escape(searchable(word))}\b" for word in whole_words}
-    patterns |= {keyword: re.escape(searchable(keyword)) for keyword in keywords}
-    matches: dict[int, dict[str, int]] = {}
-    for keyword, pattern in patterns.items():
-        for match in re.finditer(pattern, "".join(texts)):
-            for position in range(bisect_right(starts, match.start()) - 1, bisect_right(starts, match.end() - 1)):
-                offset = max(0, match.start() - starts[position])
-                matches.setdefault(position, {}).setdefault(keyword, offset)
-    return matches
-
-
-def _rate(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
-    """Return the similarities, raised for words of the query that are rare in the chunk, without those of its title."""
-    lowered = lower(chunk.text)
-    texts = [lowered[sentence.start : sentence.end] for sentence in chunk.sentences]
-    rare: Counter[int] = Counter()  # words, by sentence
-    for word in _long_words(query) - _long_words(bare_title(chunk.title)):
-        holding = [p for p, text in enumerate(texts) if word in text and word in words(text)]
-        rare.update(holding if len(holding) <= _MAX_RARE_SENTENCES else [])
-    return {
-        p: similarity + RARE_WORD_BONUS * min(2, rare[p])
-        for p, similarity in similarities.items()
-        if p < len(texts)  # the chunk may have been replaced after it was rated
-    }
-
-
-def _rank(
-    chunks: Sequence[Chunk], similarities: Mapping[str, Mapping[int, float]], query: str
-) -> list[tuple[Chunk, int]]:
-    """Return the sentences that are near to a query, the best first."""
-    least = max((s for rated in similarities.values() for s in rated.values()), default=0.0) - PASSAGE_GAP
-    ranks = [
-        (-similarity, number, position)
-        for number, chunk in enumerate(chunks)
-        for position, similarity in _rate(chunk, similarities.get(chunk.id, {}), query).items()
-        if similarity >= least
-    ]
-    return [(chunks[number], position) for _, number, position in sorted(ranks)]
-
-
-def find_rarest(text: str, query: str) -> re.Match[str] | None:
-    """Return the first place in a text of that word of a query that it has least often; None if it has none."""
-    asked = _long_words(query)
-    places = [match for match in re.finditer(r"\w+", text) if match[0].lower() in asked]
-    counts = Counter(match[0].lower() for match in places)
-    # Of words that are as rare, a long one tells more.
-    return min(places, key=lambda match: (counts[match[0].lower()], -len(match[0])), default=None)
-
-
-def _long_words(text: str) -> set[str]:
-    """Return the words of a text that have three characters or more."""
-    return {word for word in words(text) if len(word) > 2}
-
-
-# --- rows of tables ---
-
-
-def is_row_of(text: str, keyword: str) -> bool:
-    """Return whether a text is the row of a table with this label, which may go on in brackets or after a comma."""
-    label, name = _row_label(text), searchable(keyword)
-    return label == name or label.startswith((f"{name} (", f"{name}, "))
-
-
-def _row_label(text: str) -> str:
-    """Return the label of a table's row, in lower case, or an empty string for other texts."""
-    if not _ROW.search(text):
-        return ""
-    named = _NAMED_ROW.match(text)
-    return (named[1] if named else text.partition(CELL_BOUNDARY)[0]).lower().strip("$: ")
-
-
-def _find_header(chunk: Chunk, row: int) -> int:
-    """Return the position of the header of a row's table, or the row's own if the chunk does not hold it."""
-    header = chunk.sentences[row].header
-    above = range(row, -1, -1) if header else ()
-    return next((p for p in above if _sentence(chunk, p).strip("| ") == header), row)
-
-
-def _find_rows(chunk: Chunk, queries: Sequence[str]) -> set[int]:
-    """Return the positions of the table rows most of whose label is in a query, at most four for each.
-
-    Those with more words of it come first, then those with nothing else, and at last repetitions of a label.
-    """
-    if CELL_BOUNDARY not in chunk.text:
-        return set()
-    labels = {p: _row_label(chunk.sentence_text(p)) for p in range(len(chunk.sentences))}
-    stems = {position: _stems(label) for position, label in labels.items() if label}
-    rows: set[int] = set()
-    for query in queries:
-        asked, seen, ranks = _stems(query), Counter[str](), []
-        for position, label in stems.items():
-            shared = len(label & asked)
-            if shared > _ROW_SHARE * len(label):
-                seen[labels[position]] += 1
-                ranks.append((seen[labels[position]], -shared, len(label), position))
-        rows.update(rank[-1] for rank in sorted(ranks)[:_MAX_ROWS])
-    return rows
-
-
-def _stems(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in _long_words(text)}
+def _is_about_any(chunk: Chunk, keywords: Sequence[str]) -> bool:
+    """Return whether a keyword is the chunk's title, or several words with which it begins."""
+    title = bare_title(chunk.title)
+    for keyword in keywords:
+        name = bare_title(keyword)
+        if title == name or (" " in name and title.startswith(f"{name} ")):
+            return True
+    return False
 
 
 # --- the excerpt ---
@@ -323,38 +273,61 @@ def _make_excerpt(
     similarities: Mapping[int, float] | None = None,
     offsets: Mapping[int, int] | None = None,
     longest: int = _MAX_SENTENCE_CHARACTERS,
+    seen: Collection[int] = (),
 ) -> Excerpt:
-    """Make an excerpt of some sentences, each of at most `longest` characters around an offset."""
-    positions, last = sorted(shown), len(chunk.sentences) - 1
+    """Make an excerpt of sentences, each of at most `longest` characters around an offset.
+
+    If no matched sentence is new, nothing is shown.
+    """
+    positions = [position for position in sorted(shown) if position not in seen]
+    has_seen = len(positions) < len(shown)
+    if has_seen and not any(position in matched for position in positions):
+        positions = []
     if not positions:
-        return Excerpt(chunk.title, (), begins=False, ends=False, whole=False)
-    is_complete = len(positions) == len(chunk.sentences)
-    longest = _MAX_SHORT_CHARACTERS if is_complete and _is_short(chunk) else longest
-    sentences = []
+        return Excerpt(chunk.title, (), begins=False, ends=False, whole=False, has_seen=has_seen)
+    is_complete = len(shown) == len(chunk.sentences)
+    if is_complete and is_short(chunk):
+        longest = MAX_SHORT_CHARACTERS
+    sentences: list[ShownSentence] = []
     for position in positions:
         whole = _sentence(chunk, position)
-        text = cut_around(whole, (offsets or {}).get(position, 0), longest)
-        similarity = (similarities or {}).get(position) if position in matched else None
-        under = _find_place(chunk, position)
-        sentences.append(ShownSentence(position, text, position in matched, similarity, text != whole, under))
+        offset = offsets.get(position, 0) if offsets else 0
+        text = cut_around(whole, offset, longest)
+        is_match = position in matched
+        sentences.append(
+            ShownSentence(
+                position=position,
+                text=text,
+                matched=is_match,
+                similarity=similarities.get(position) if similarities and is_match else None,
+                cut=text != whole,
+                under=_find_headings(chunk, position),
+            )
+        )
+    starts_with_title = positions[0] > 0 and is_title(chunk.sentence_text(0), chunk.title)
+    is_cut = any(sentence.cut for sentence in sentences)
     return Excerpt(
-        chunk.title,
-        tuple(sentences),
-        begins=positions[0] == int(positions[0] > 0 and is_title(chunk.sentence_text(0), chunk.title)),
-        ends=positions[-1] == last,
-        whole=chunk.whole and is_complete and not any(sentence.cut for sentence in sentences),
+        title=chunk.title,
+        sentences=tuple(sentences),
+        begins=positions[0] == int(starts_with_title),
+        ends=positions[-1] == len(chunk.sentences) - 1,
+        whole=chunk.whole and is_complete and not has_seen and not is_cut,
+        has_seen=has_seen,
     )
 
 
-def _find_place(chunk: Chunk, position: int) -> tuple[str, ...]:
-    """Return the headings that a sentence stands under, and the header of its table if the chunk does not hold it."""
+def _find_headings(chunk: Chunk, position: int) -> tuple[str, ...]:
+    """Return the headings above a sentence, and the header of its table if the chunk does not hold it."""
     sentence = chunk.sentences[position]
-    header = sentence.header if _find_header(chunk, position) == position else ""
-    return tuple(filter(None, [*sentence.heading.split(HEADING_BOUNDARY)[-_MAX_HEADINGS:], header]))
+    nearest = sentence.heading.split(HEADING_BOUNDARY)[-_MAX_HEADINGS:]
+    named = [heading for heading in nearest if heading]
+    if sentence.header and find_header(chunk, position) == position:
+        named.append(sentence.header)
+    return tuple(named)
 
 
 def cut_around(text: str, offset: int, longest: int) -> str:
-    """Cut a text, at spaces, to about so many characters around an offset; `…` stands for what is left out."""
+    """Cut a text, at spaces, to about `longest` characters around an offset; `…` stands for the rest."""
     if len(text) <= longest:
         return text
     start = max(0, min(offset - longest // 3, len(text) - longest))
@@ -363,8 +336,11 @@ def cut_around(text: str, offset: int, longest: int) -> str:
     end = start + longest
     if end < len(text):
         space = text.rfind(" ", offset + 1, end)
-        end = space if space > end - 40 else end
-    return f"{CUT if start > 0 else ''}{text[start:end].strip()}{CUT if end < len(text) else ''}"
+        if space > end - _MIN_CUT_CHARACTERS:
+            end = space
+    before = CUT if start > 0 else ""
+    after = CUT if end < len(text) else ""
+    return f"{before}{text[start:end].strip()}{after}"
 
 
 def _sentence(chunk: Chunk, position: int) -> str:

@@ -1,4 +1,4 @@
-"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of what they find.
+"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of their results.
 
 Nothing here imports LangChain or LangGraph, which take a second: commands that search start at once.
 """
@@ -14,16 +14,18 @@ from arag.errors import InputError, ModelError
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.choose import (
-    Held,
-    Shown,
-    arrange_keywords,
-    choose_shown,
-    excerpt_text,
+    SeenChunks,
+    Selection,
+    ShownHit,
+    evidence_text,
+    select_keyword_hits,
+    select_semantic_hits,
     uncut_positions,
 )
-from arag.retrieval.presentation.excerpts import for_read
+from arag.retrieval.presentation.excerpts import Excerpt, for_read
+from arag.retrieval.presentation.occurrences import matched_sentences
 from arag.retrieval.presentation.render import render_chunks, render_keywords, render_semantic
-from arag.retrieval.types import Chunk, Excerpt, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import collapse_whitespace, is_latin
 
@@ -34,71 +36,116 @@ _OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with w
 _CANDIDATES = 20  # chunks from which those that are shown are chosen
 _MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
 _MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
-_SHORT_CHUNK_TOKENS = 250  # of a chunk that is read whole, whatever the reader looks for
+_SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is read whole, whatever the reader looks for
 _MAX_DOCUMENTS = 1_000  # that one search may be limited to
-_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # of what a reader looks for: each is looked for by itself
+_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # between the parts of a question, each of which is looked for by itself
 
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What a tool found, and the text that the model is shown of it."""
+    """The result of a retrieval tool, and the text that the model is shown of it."""
 
     text: str
     chunk_ids: Sequence[str] = ()
-    """Chunks shown."""
+    """Ids of the chunks that are shown."""
     results: Mapping[str, Any] = field(default_factory=dict)
     """The typed results as plain values."""
     new_chunks: Sequence[Chunk] = ()
-    """Those of them whose full text is shown for the first time."""
+    """The chunks whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
     evidence: Sequence[str] = ()
     """The documents' sentences in the text."""
 
 
-def search_keywords(index: Index, keywords: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
-    """Search for keywords, each of which has its best chunk shown before any has a second."""
+# --- the three functions ---
+
+
+def search_keywords(
+    index: Index, keywords: Sequence[str], seen: SeenChunks, *, top_k: int, within: str = ""
+) -> Retrieved:
+    """Search for keywords; each has its best chunk shown before any has a second."""
     index = _limit(index, within)
     results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
-    needed, further, common = arrange_keywords(results, top_k)
-    shown = choose_shown([*needed, *further], held, always=len(needed), tokens=_MAX_FURTHER_TOKENS, common=common)
-    return _list_hits(index, results, [shown], render_keywords(results, shown))
+    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_FURTHER_TOKENS)
+    return _make_result(index, results, [selection], render_keywords(results, selection))
 
 
-def search_meaning(index: Index, queries: Sequence[str], held: Held, *, top_k: int, within: str = "") -> Retrieved:
-    """Search for sentences close in meaning to each query; later ones do not repeat what earlier ones show."""
-    index, several = _limit(index, within), len(queries) > 1
-    tokens = _MAX_SENTENCE_TOKENS // 2 if several else _MAX_SENTENCE_TOKENS
+def search_meaning(
+    index: Index, queries: Sequence[str], seen: SeenChunks, *, top_k: int, within: str = ""
+) -> Retrieved:
+    """Search for sentences close in meaning to each query; later queries do not repeat what earlier ones show."""
+    index = _limit(index, within)
+    is_one_of_several = len(queries) > 1
+    tokens = _MAX_SENTENCE_TOKENS // 2 if is_one_of_several else _MAX_SENTENCE_TOKENS
     is_english = index.embedder.name == DEFAULT_EMBEDDER
     texts: list[str] = []
-    parts: list[Shown] = []
+    selections: list[Selection] = []
     for query in queries:
-        text = _OTHER_SCRIPT
-        if not is_english or is_latin(query):
-            hits = index.semantic_search(query, top_k, titles_first=True).hits
-            shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
-            held = held.add(shown.hits)
-            parts.append(shown)
-            text = render_semantic(shown)
-        texts.append(f"{without_marks(collapse_whitespace(query))}: {text}" if several else text)
-    return _list_hits(index, SemanticResults("; ".join(queries), ()), parts, "\n\n".join(texts))
+        if is_english and not is_latin(query):
+            text = _OTHER_SCRIPT
+        else:
+            results = index.semantic_search(query, top_k, titles_first=True)
+            selection = select_semantic_hits(results, seen, tokens=tokens, is_one_of_several=is_one_of_several)
+            seen = seen.add(selection.full)
+            selections.append(selection)
+            text = render_semantic(selection)
+        if is_one_of_several:
+            text = f"{without_marks(collapse_whitespace(query))}: {text}"
+        texts.append(text)
+    return _make_result(index, SemanticResults("; ".join(queries), ()), selections, "\n\n".join(texts))
 
 
-def read_chunks(index: Index, chunk_ids: Sequence[str], held: Held, *, about: str = "") -> Retrieved:
+def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, about: str = "") -> Retrieved:
     """Read one chunk in full; of several, or for something, the passages that are about it."""
     if not chunk_ids:
         raise InputError(NO_CHUNK_ID)
     results = index.read(chunk_ids)
-    unread = [chunk for chunk in results.chunks if chunk.id not in held.chunks]
+    unread = [chunk for chunk in results.chunks if chunk.id not in seen.whole]
     if len(unread) > 1 and not about.strip():
-        about = held.question
+        about = seen.question
     parts = [part for part in _PARTS.split(about) if part.strip()][:MAX_QUERIES]
-    long = [chunk for chunk in unread if parts and chunk.tokens > _SHORT_CHUNK_TOKENS]
-    try:
-        rated = {part: index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
-    except ModelError:  # reading must not depend on it
-        long, rated = [], {}
-    return show_chunks(results, held, for_read(long, rated, held.sentences))
+    long: list[Chunk] = []
+    if parts:
+        long = [chunk for chunk in unread if chunk.tokens > _SHORT_CHUNK_TOKENS]
+    similarities: dict[str, Mapping[str, Mapping[int, float]]] = {}
+    if long:
+        try:
+            for part in parts:
+                similarities[part] = index.rate_sentences(part, [chunk.id for chunk in long])
+        except ModelError:  # reading must not depend on the embedder
+            long, similarities = [], {}
+    return show_chunks(results, seen, for_read(long, similarities, seen.sentences))
+
+
+def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, Excerpt]) -> Retrieved:
+    """Show chunks, except those that were read before; some as excerpts instead of their full texts."""
+    new = [chunk for chunk in results.chunks if chunk.id not in seen.whole and chunk.id not in excerpts]
+    shown_ids: list[str] = []
+    for chunk in results.chunks:
+        if chunk.id not in excerpts or excerpts[chunk.id].sentences:
+            shown_ids.append(chunk.id)
+    passages: list[str] = []
+    for excerpt in excerpts.values():
+        passages += [sentence.text for sentence in excerpt.sentences]
+    return Retrieved(
+        text=render_chunks(results, seen.whole, excerpts),
+        chunk_ids=shown_ids,
+        results={"unknown": results.unknown},  # the texts are in the message already
+        new_chunks=new,
+        sentences={chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
+        evidence=[*(chunk.text for chunk in new), "\n".join(passages)],
+    )
+
+
+def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retrieved:
+    """Show the full texts of a search's chunks, too."""
+    full = show_chunks(index.read(retrieved.chunk_ids), seen, {})
+    text = f"{retrieved.text}\n\nFull texts:\n\n{full.text}"
+    return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])
+
+
+# --- parts of them ---
 
 
 def _limit(index: Index, within: str) -> Index:
@@ -115,38 +162,64 @@ def _limit(index: Index, within: str) -> Index:
     return index.limited_to(documents)
 
 
-def show_chunks(results: ReadResults, held: Held, excerpts: Mapping[str, Excerpt]) -> Retrieved:
-    """Show chunks, except those that were read before; of some, excerpts are shown instead of their full texts."""
-    new = [chunk for chunk in results.chunks if chunk.id not in held.chunks and chunk.id not in excerpts]
-    shown = "\n".join(sentence.text for excerpt in excerpts.values() for sentence in excerpt.sentences)
+def _make_result(
+    index: Index, results: KeywordResults | SemanticResults, selections: Sequence[Selection], text: str
+) -> Retrieved:
+    """Build the result of a search from the selections of its queries and their text."""
+    full: list[ShownHit] = []
+    brief: list[ShownHit] = []
+    others: list[str] = []
+    for selection in selections:
+        full += selection.full
+        brief += selection.brief
+        for copies in selection.copies.values():
+            others += copies
+        others += selection.seen
+    shown = [*full, *brief]
+    whole = [each.hit.chunk_id for each in full if each.excerpt.whole]
     return Retrieved(
-        render_chunks(results, held.chunks, excerpts),
-        [chunk.id for chunk in results.chunks if chunk.id not in excerpts or excerpts[chunk.id].sentences],
-        {"unknown": results.unknown},  # the texts are in the message already
-        new,
-        {chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
-        [*(chunk.text for chunk in new), shown],
+        text=text,
+        chunk_ids=list(dict.fromkeys([*(each.hit.chunk_id for each in shown), *others])),
+        results=asdict(replace(results, hits=())) | {"hits": [_describe_shown(each) for each in shown]},
+        new_chunks=index.read(whole).chunks if whole else (),
+        sentences=SeenChunks().add(full).sentences,
+        evidence=[evidence_text(shown)],
     )
 
 
-def _list_hits(index: Index, results: KeywordResults | SemanticResults, parts: Sequence[Shown], text: str) -> Retrieved:
-    """Say what of a search is in a text: for each query, a part."""
-    full = [hit for part in parts for hit in part.hits]
-    hits = (*full, *(hit for part in parts for hit in part.brief))
-    others = [chunk_id for part in parts for ids in (*part.same.values(), part.above) for chunk_id in ids]
-    whole = [hit.chunk_id for hit in full if hit.excerpt.whole]
-    return Retrieved(
-        text,
-        list(dict.fromkeys([*(hit.chunk_id for hit in hits), *others])),
-        asdict(replace(results, hits=hits)),
-        index.read(whole).chunks if whole else (),
-        Held().add(full).sentences,
-        [excerpt_text(hits)],
-    )
+# --- plain values ---
 
 
-def add_full_texts(index: Index, retrieved: Retrieved, held: Held) -> Retrieved:
-    """Show the full texts of a search's chunks, too."""
-    full = show_chunks(index.read(retrieved.chunk_ids), held, {})
-    text = f"{retrieved.text}\n\nFull texts:\n\n{full.text}"
-    return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])
+def describe_results(results: KeywordResults | SemanticResults) -> dict[str, Any]:
+    """Return the results of a search as plain values, without the chunks' texts; each hit has its matched sentences."""
+    hits: list[dict[str, Any]] = []
+    for hit in results.hits:
+        sentences = [
+            {
+                "position": position,
+                "text": collapse_whitespace(hit.chunk.sentence_text(position)),
+                "similarity": hit.similarities.get(position),
+            }
+            for position in matched_sentences(hit)
+        ]
+        hits.append({**_describe_hit(hit), "sentences": sentences})
+    return asdict(replace(results, hits=())) | {"hits": hits}
+
+
+def _describe_shown(shown: ShownHit) -> dict[str, Any]:
+    excerpt = asdict(shown.excerpt)
+    del excerpt["has_seen"]
+    return {**_describe_hit(shown.hit), "excerpt": excerpt}
+
+
+def _describe_hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "chunk_id": hit.chunk_id,
+        "document_id": hit.document_id,
+        "title": hit.chunk.title,
+        "score": hit.score,
+        "tokens": hit.chunk.tokens,
+        "keyword_counts": hit.keyword_counts,
+        "scattered": list(hit.scattered),
+        "in_name": list(hit.in_name),
+    }

@@ -4,62 +4,130 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from arag.retrieval.presentation.choose import Shown
-from arag.retrieval.types import Excerpt, Hit, KeywordReport, KeywordResults, ReadResults, Term
+from arag.retrieval.presentation.choose import Selection, ShownHit
+from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Term
 from arag.text.marks import list_marks, mark, without_marks
-from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words, without_title, words
+from arag.text.normalise import (
+    CELL_BOUNDARY,
+    CUT,
+    HEADING_BOUNDARY,
+    collapse_whitespace,
+    count,
+    is_title,
+    name_words,
+    without_title,
+    words,
+)
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
-_MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named if it is no name
-_LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
-_CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
-_PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
+_MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name
 _MAX_ID_CHARACTERS = 200  # of an unknown id that is repeated
+_LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
+_CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a cell of its own
+_PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 
 
-def render_keywords(results: KeywordResults, shown: Shown) -> str:
-    """Write a keyword search's results: what each keyword hits, then what is shown of the hits."""
+# --- searches ---
+
+
+def render_keywords(results: KeywordResults, selection: Selection) -> str:
+    """Write a keyword search's results: how each keyword occurs, then the hits that are shown."""
     reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    best = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
-    number = f"The best {best} of {results.total:,} chunks" if best < results.total else "All"
-    return _join(f"{reports}. {number}:", shown)
+    named = len(selection.full) + len(selection.brief) + len(selection.seen)
+    for copies in selection.copies.values():
+        named += len(copies)
+    number = f"The best {named} of {results.total:,} chunks" if named < results.total else "All"
+    return _write_selection(f"{reports}. {number}:", selection)
 
 
-def render_semantic(shown: Shown) -> str:
-    """Write what is shown of a semantic search's hits."""
-    if not shown.hits and not shown.above and not shown.brief:
+def render_semantic(selection: Selection) -> str:
+    """Write the hits that are shown of a search by meaning."""
+    if not selection.full and not selection.seen and not selection.brief:
         return "There are no sentences to search in."
-    return _join("The nearest, by similarity:", shown)
+    return _write_selection("The nearest, by similarity:", selection)
 
 
-def _join(head: str, shown: Shown) -> str:
+def _write_selection(head: str, selection: Selection) -> str:
     blocks = [head]
     named: set[str] = set()  # documents, each by its title once
-    for hit in shown.hits:
+    for shown in selection.full:
+        hit = shown.hit
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
-        block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(hit, named)}".rstrip()
-        same = shown.same.get(hit.chunk_id)
-        blocks.append(f"{block}\n(the same text: {list_marks(same)})" if same else block)
-    if shown.above:
-        blocks.append(f"Shown above: {list_marks(shown.above)}")
-    if shown.brief:
-        brief = [f"{mark(hit.chunk_id)} {_write_hit(hit, named)}" for hit in shown.brief]
-        blocks.append("\n".join(["In brief:", *brief]))
-    if not shown.hits and not shown.brief:
+        block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(shown, named)}".rstrip()
+        copies = selection.copies.get(hit.chunk_id)
+        if copies:
+            block += f"\n(the same text: {list_marks(copies)})"
+        blocks.append(block)
+    if selection.seen:
+        blocks.append(f"Shown above: {list_marks(selection.seen)}")
+    if selection.brief:
+        lines = ["In brief:"]
+        lines += [f"{mark(shown.hit.chunk_id)} {_write_hit(shown, named)}" for shown in selection.brief]
+        blocks.append("\n".join(lines))
+    if not selection.full and not selection.brief:
         blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
-def _write_hit(hit: Hit, named: set[str]) -> str:
+def _write_hit(shown: ShownHit, named: set[str]) -> str:
     """Write a hit's excerpt; its document's title once, and not beside a heading if the id has its words."""
-    excerpt = hit.excerpt
+    hit, excerpt = shown.hit, shown.excerpt
     has_heading = any(sentence.under for sentence in excerpt.sentences)
-    is_said = hit.document_id in named or (has_heading and {*name_words(excerpt.title)} <= {*name_words(hit.chunk_id)})
+    is_in_id = set(name_words(excerpt.title)) <= set(name_words(hit.chunk_id))
+    is_said = hit.document_id in named or (has_heading and is_in_id)
     named.add(hit.document_id)
-    return without_marks(_write(excerpt, titled=not is_said))
+    return without_marks(write_excerpt(excerpt, titled=not is_said))
+
+
+# --- reports on keywords ---
+
+
+def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
+    """Say how many chunks hold a keyword, and what else it may mean."""
+    keyword = without_marks(report.keyword)
+    scattered = [hit.chunk_id for hit in hits if report.keyword in hit.scattered]
+    in_names = [hit.chunk_id for hit in hits if report.keyword in hit.in_name]
+    if scattered:
+        return f"{keyword}: only apart, in {list_marks(scattered)}"
+    if in_names and not report.chunks:
+        return f"{keyword}: only in the name of {list_marks(in_names)}"
+    number = count(report.chunks, "chunk") if report.chunks else "none"
+    notes: list[str] = []
+    if in_names:
+        notes.append(f"and in the name of {list_marks(in_names)}")
+    if report.as_word is not None and 0 < report.as_word < report.chunks:
+        notes.append(f"{report.as_word:,} as a word")
+    if report.searched_as is not None:
+        spelled = without_marks(report.searched_as)
+        found = count(_count_chunks(report.closest, report.searched_as), "chunk")
+        if report.chunks:
+            notes.append(f"and {found} as {spelled}")
+        else:
+            number = f"spelled {spelled}"
+            notes.append(found)
+    elif terms := [term for term in report.closest if _is_worth_naming(term, report.keyword)]:
+        names = ", ".join(f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in terms)
+        notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
+    details = f" ({'; '.join(notes)})" if notes else ""
+    return f"{keyword}: {number}{details}"
+
+
+def _count_chunks(terms: Sequence[Term], text: str) -> int:
+    return next(term.chunks for term in terms if term.text == text)
+
+
+def _is_worth_naming(term: Term, keyword: str) -> bool:
+    is_whole = len(words(term.text)) == len(words(keyword))  # and not a part of the keyword
+    is_name = is_whole and term.text[:1].isupper()
+    return term.respelled or is_name or term.chunks <= _MAX_TERM_CHUNKS
+
+
+# --- chunks that are read ---
 
 
 def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt]) -> str:
@@ -70,96 +138,126 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
         if chunk.id in read_chunks:
             blocks.append(f"{mark(chunk.id)} Shown in full above.")
         elif chunk.id not in excerpts:
-            part = "" if chunk.whole else f"part {chunk.ordinal + 1} of {chunk.parts}"
-            place = ", ".join(
-                filter(None, [without_marks(collapse_whitespace(chunk.title)), part, name_pages(chunk.pages)])
-            )
-            head = f"{mark(chunk.id)} {place}".strip()
-            blocks.append(f"{head}\n{without_marks(without_title(chunk.text, chunk.title))}")
+            blocks.append(_write_chunk(chunk))
         elif excerpts[chunk.id].sentences:
-            blocks.append(f"{mark(chunk.id)} {without_marks(_write(excerpts[chunk.id]))}")
+            blocks.append(f"{mark(chunk.id)} {without_marks(write_excerpt(excerpts[chunk.id]))}")
         else:
             left_out.append(chunk.id)
     if left_out:
         blocks.append(f"{list_marks(left_out)}: {_LEFT_OUT}")
-    for number, (chunk_id, closest) in enumerate(results.unknown.items()):
+    for chunk_id, closest in results.unknown.items():
         block = f"{mark(chunk_id[:_MAX_ID_CHARACTERS])} There is no chunk with this id."
+        is_first = chunk_id == next(iter(results.unknown))
         if closest:
             block += f" Ids look like {list_marks(closest)}; search results give them."
-        elif number == 0:  # the later ones have no examples in any case
+        elif is_first:  # later ids have no examples in any case
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)
+
+
+def _write_chunk(chunk: Chunk) -> str:
+    place: list[str] = []
+    if title := without_marks(collapse_whitespace(chunk.title)):
+        place.append(title)
+    if not chunk.whole:
+        place.append(f"part {chunk.ordinal + 1} of {chunk.parts}")
+    if pages := name_pages(chunk.pages):
+        place.append(pages)
+    head = f"{mark(chunk.id)} {', '.join(place)}".strip()
+    return f"{head}\n{without_marks(without_title(chunk.text, chunk.title))}"
 
 
 def name_pages(pages: Sequence[int] | None) -> str:
     """Return a chunk's pages as in "pages 16-23"; empty if its document has none."""
     if not pages:
         return ""
-    return f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}"
+    first, last = pages[0], pages[-1]
+    return f"page {first}" if first == last else f"pages {first}-{last}"
 
 
-def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
-    keyword = without_marks(report.keyword)
-    apart = [hit.chunk_id for hit in hits if report.keyword in hit.apart]
-    named = [hit.chunk_id for hit in hits if report.keyword in hit.named]
-    if apart:
-        return f"{keyword}: only apart, in {list_marks(apart)}"
-    if named and not report.chunks:
-        return f"{keyword}: only in the name of {list_marks(named)}"
-    number = count(report.chunks, "chunk") if report.chunks else "none"
-    notes = [f"and in the name of {list_marks(named)}"] if named else []
-    if report.as_word is not None and 0 < report.as_word < report.chunks:
-        notes.append(f"{report.as_word:,} as a word")
-    if report.searched_as is not None:
-        spelled = without_marks(report.searched_as)
-        found = count(next(term.chunks for term in report.closest if term.text == report.searched_as), "chunk")
-        notes.append(f"and {found} as {spelled}" if report.chunks else found)
-        number = number if report.chunks else f"spelled {spelled}"
-    elif terms := [term for term in report.closest if _is_worth_naming(term, report.keyword)]:
-        names = ", ".join(f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in terms)
-        notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
-    return f"{keyword}: {number}" + (f" ({'; '.join(notes)})" if notes else "")
+# --- excerpts ---
 
 
-def _is_worth_naming(term: Term, keyword: str) -> bool:
-    is_name = term.text[:1].isupper() and len(words(term.text)) == len(words(keyword))  # and no part of the keyword
-    return term.respelled or is_name or term.chunks <= _MAX_TERM_CHUNKS
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sentence as it is written."""
+
+    text: str
+    heading: str  # the headings to name in front of it; empty if they are those of the piece before
+    is_line: bool  # a row or an item: on a line of its own
+    names_title: bool  # the title is among the headings above it
 
 
-def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
-    """Write an excerpt behind its title and the headings that it stands under.
+def write_excerpt(excerpt: Excerpt, *, titled: bool = True) -> str:
+    """Write an excerpt, with its title and the headings above its sentences.
 
-    What stands under other headings begins a line, and so does each row of a table and each item of a list.
+    A line begins with each change of headings, with each row of a table and with each item of a list.
     """
-    sentences = excerpt.sentences
-    lines: list[str] = []
     title = collapse_whitespace(excerpt.title) if titled else ""
-    heading, is_line = "", False
+    pieces, last_heading = _split_pieces(excerpt, title)
+    if not pieces:  # the title or a heading alone matched
+        return last_heading or title or CUT
+    lines: list[str] = []
+    after_line = False
+    for piece in pieces:
+        heading = piece.heading
+        if not lines and title and not piece.names_title:
+            heading = f"{title}{HEADING_BOUNDARY}{heading}" if heading else title
+        if heading:
+            lines.append(f"{heading}: {piece.text}")
+        elif piece.is_line or after_line or not lines:
+            lines.append(piece.text)
+        else:
+            lines[-1] += f" {piece.text}"
+        after_line = piece.is_line
+    is_complete = excerpt.ends or lines[-1].endswith(CUT)
+    return "\n".join(lines) + ("" if is_complete else f" {CUT}")
+
+
+def _split_pieces(excerpt: Excerpt, title: str) -> tuple[list[_Piece], str]:
+    """Return the sentences except titles and headings, which are named in front of what follows them.
+
+    Returns:
+        The pieces, and the headings that nothing follows.
+    """
+    pieces: list[_Piece] = []
+    heading = ""  # not yet written
     above: tuple[str, ...] = ()
+    sentences = excerpt.sentences
     for place, sentence in enumerate(sentences):
-        is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
-        heading = collapse_whitespace(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
+        if sentence.under and sentence.under != above:
+            heading = collapse_whitespace(HEADING_BOUNDARY.join(sentence.under))
         above = sentence.under
-        named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
-        if any(is_title(sentence.text, name) for name in named):
+        next_under = sentences[place + 1].under if place + 1 < len(sentences) else ()
+        names = [excerpt.title, *sentence.under, *next_under]
+        if any(is_title(sentence.text, name) for name in names):
             continue
         text = _tidy_row(sentence.text)
-        text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
-        was_line, is_line = is_line, _LINE.search(sentence.text) is not None
-        if not lines and title and not any(is_title(title, name) for name in sentence.under):
-            heading = f"{title} > {heading}" if heading else title
-        if heading or is_line or was_line or not lines:
-            lines.append(f"{heading}: {text}" if heading else text)
-        else:
-            lines[-1] += f" {text}"
+        if _follows_gap(excerpt, place) and not heading and not text.startswith(CUT):
+            text = f"{CUT} {text}"
+        pieces.append(
+            _Piece(
+                text=text,
+                heading=heading,
+                is_line=_LINE.search(sentence.text) is not None,
+                names_title=any(is_title(title, name) for name in sentence.under),
+            )
+        )
         heading = ""
-    if not lines:  # the title or a heading alone matched
-        return heading or title or CUT
-    end = "" if excerpt.ends or lines[-1].endswith(CUT) else f" {CUT}"
-    return "\n".join(lines) + end
+    return pieces, heading
+
+
+def _follows_gap(excerpt: Excerpt, place: int) -> bool:
+    """Return whether sentences of the chunk are left out before one of an excerpt."""
+    if place == 0:
+        return not excerpt.begins
+    before, sentence = excerpt.sentences[place - 1], excerpt.sentences[place]
+    return sentence.position != before.position + 1
 
 
 def _tidy_row(text: str) -> str:
-    """Join what belongs together in a table's row: currency, numbers and percent signs."""
-    return _PERCENT.sub("", _CURRENCY.sub(" | $", text)) if " | " in text else text
+    """Join currency signs, numbers and percent signs in a table's row."""
+    if CELL_BOUNDARY not in text:
+        return text
+    return _PERCENT.sub("", _CURRENCY.sub(" | $", text))

@@ -1,0 +1,38 @@
+"""Documents found by their names: their titles and file names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from arag.retrieval.search.suggestions import FUNCTION_WORDS
+from arag.retrieval.storage.contract import View
+from arag.text.normalise import is_east_asian, name_words
+
+MIN_NAME_CHARACTERS = 3  # shorter names are common words
+MAX_NAME_WORDS = 20
+
+_MAX_LOOKED_AT = 20
+_MAX_NAMED = 2  # documents for each name
+
+
+def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]:
+    """Find documents that have all words of a name in their title or file name, except some documents.
+
+    Returns:
+        The numbers of their first chunks.
+    """
+    wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:MAX_NAME_WORDS]
+    least = 1 if is_east_asian(name) else MIN_NAME_CHARACTERS
+    if len("".join(wanted)) < least:
+        return []
+    found: list[str] = []
+    for document_id, entry in view.entries(view.named(wanted, _MAX_LOOKED_AT)).items():
+        if document_id not in but and _has_words(name_words(f"{document_id} {entry.title}"), wanted):
+            found.append(document_id)
+    first_chunks = [f"{document_id}:0" for document_id in found[:_MAX_NAMED]]
+    return list(view.numbers(first_chunks).values())
+
+
+def _has_words(name: Collection[str], wanted: Collection[str]) -> bool:
+    # In scripts without spaces, words may be inside longer ones: the view has checked that they occur.
+    return all(word in name or is_east_asian(word) for word in wanted)

@@ -1,0 +1,109 @@
+"""Search by meaning in one snapshot of an index; `Index.semantic_search` documents it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named
+from arag.retrieval.storage.contract import SentenceMatch, View
+from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.retrieval.types import Chunk, Hit, SemanticResults
+from arag.text.normalise import bare_title, words
+
+_MIN_SENTENCES = 50  # fetched at first, then four times as many each time
+_SENTENCES_PER_CHUNK = 3  # on average: of so many it is reported that they were found
+_MAX_QUERY_WORDS = 4  # a query with no more words may be a document's name
+_TITLES_LOOKED_AT = 20  # of the nearest chunks
+_MAX_TITLED = 2
+_TITLED_GAP = 0.25  # of cosine similarity below the nearest chunk: a title may be a common word
+
+_Similarities = dict[int, dict[int, float]]  # by a chunk's number and a sentence's position
+
+
+def semantic_search(
+    view: View, query: str, vector: NDArray[np.float32], top_k: int, *, titles_first: bool
+) -> SemanticResults:
+    """Find the chunks with the sentences nearest to a query, whose vector is given."""
+    wanted = max(top_k, _TITLES_LOOKED_AT) if titles_first else top_k
+    similarities = _group_by_chunk(_find_nearest(view, vector, wanted), wanted)
+    titled: list[int] = []
+    if titles_first and len(query.split()) <= _MAX_QUERY_WORDS:
+        for number, rated in _rate(view, vector, find_named(query, view)).items():
+            if rated:
+                titled.append(number)
+                similarities.setdefault(number, rated)
+    scores = {number: max(rated.values()) for number, rated in similarities.items()}
+    ids = view.ids(scores)
+    nearest = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:wanted]
+    chunks = view.numbered({*nearest, *titled})
+    if titles_first and not titled:
+        titled = _find_titled(query, nearest, scores, chunks)
+    hits = [
+        Hit(chunks[number], scores[number], similarities=similarities[number])
+        for number in dict.fromkeys([*titled, *nearest[:top_k]])
+    ]
+    return SemanticResults(query, tuple(hits))
+
+
+def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
+    """Compare the sentences of chunks with a query's vector."""
+    numbers = view.numbers(chunk_ids)
+    rated = _rate(view, vector, numbers.values())
+    return {chunk_id: rated[number] for chunk_id, number in numbers.items()}
+
+
+def _rate(view: View, vector: NDArray[np.float32], numbers: Collection[int]) -> _Similarities:
+    """Compare the sentences of chunks, given by number, with a query's vector."""
+    matrix = SentenceMatrix.build(view.vectors(numbers), view.settings.dimension)
+    rated: _Similarities = {number: {} for number in numbers}
+    for match in matrix.nearest(vector, len(matrix)):
+        rated[match.chunk][match.position] = match.similarity
+    return rated
+
+
+def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[SentenceMatch]:
+    """Fetch sentences until they cover enough chunks, or none are left."""
+    count = max(_MIN_SENTENCES, 4 * chunks)
+    while True:
+        matches = view.nearest(vector, count)
+        if len(matches) < count or len({match.chunk for match in matches}) >= chunks:
+            return matches
+        count *= 4
+
+
+def _group_by_chunk(matches: Iterable[SentenceMatch], chunks: int) -> _Similarities:
+    """Group sentences by chunk, nearest first; those of known chunks are dropped once there are enough."""
+    similarities: _Similarities = {}
+    for rank, match in enumerate(matches):
+        if rank < _SENTENCES_PER_CHUNK * chunks or match.chunk not in similarities:
+            similarities.setdefault(match.chunk, {})[match.position] = match.similarity
+    return similarities
+
+
+def _find_titled(
+    query: str, nearest: Sequence[int], scores: Mapping[int, float], chunks: Mapping[int, Chunk]
+) -> list[int]:
+    """Return those of the nearest chunks whose documents' titles are in the query."""
+    titled: list[int] = []
+    for number in nearest:
+        is_close = scores[number] >= scores[nearest[0]] - _TITLED_GAP
+        if is_close and _names_title(query, chunks[number].title):
+            titled.append(number)
+    return titled[:_MAX_TITLED]
+
+
+def _names_title(query: str, title: str) -> bool:
+    """Return whether a query names a title, ignoring a note in brackets, with a capital letter or a digit in it."""
+    name = words(bare_title(title))
+    length = len(" ".join(name))
+    if length < MIN_NAME_CHARACTERS or length > len(query):  # the pattern of a huge title would take for ever
+        return False
+    pattern = r"(?<!\w)" + r"\W+".join(map(re.escape, name)) + r"(?!\w)"
+    for found in re.findall(pattern, query, re.IGNORECASE):
+        if any(character.isupper() or character.isdigit() for character in found):
+            return True
+    return False

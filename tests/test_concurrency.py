@@ -14,6 +14,7 @@ import pytest
 from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.presentation.occurrences import matched_sentences
 from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.storage.folder.view import FolderView
 from fakes import write_corpus
@@ -63,13 +64,13 @@ def opened(folder):
 # --- searches that return the version that all they have found is of ---
 
 
-def the_version(sentences):
-    (version,) = {int(version) for one in sentences for version in re.findall(r"Edition (\d+)", one.text)}
+def the_version(texts):
+    (version,) = {int(version) for text in texts for version in re.findall(r"Edition (\d+)", text)}
     return version
 
 
 def shown(hits):
-    return [sentence for hit in hits for sentence in hit.excerpt.sentences]
+    return [hit.chunk.sentence_text(position) for hit in hits for position in matched_sentences(hit)]
 
 
 def by_keyword(index):
@@ -86,14 +87,16 @@ def by_meaning(index):
     query = "Which document has a line?"
     results = index.semantic_search(query, top_k=10)
     assert len(results.hits) == 10
-    for sentence in (sentence for sentence in shown(results.hits) if sentence.matched):
-        assert sentence.similarity == pytest.approx(text_vector(query) @ text_vector(sentence.text), abs=1e-4)
+    for hit in results.hits:
+        for position, similarity in hit.similarities.items():
+            text = hit.chunk.sentence_text(position)
+            assert similarity == pytest.approx(text_vector(query) @ text_vector(text), abs=1e-4)
     return the_version(shown(results.hits))
 
 
 def by_reading(index):
     results = index.read(["d0:0", "d29:0", "nothing:0"], adjacent=2)
-    version = the_version(results.chunks)
+    version = the_version([chunk.text for chunk in results.chunks])
     texts = dict.fromkeys(("d0", "d29"), "")
     for chunk in results.chunks:
         texts[chunk.document_id] += chunk.text

@@ -89,7 +89,7 @@ def test_chunks_with_all_words_of_a_keyword_are_found_if_they_are_few(make_index
         expected = {i for i in held if wanted and held[i].issuperset(wanted)}
         seen.add(len(expected))
         few = expected if len(expected) <= 2 else set()
-        assert {hit.chunk_id for hit in results.hits if keyword in hit.apart} == few
+        assert {hit.chunk_id for hit in results.hits if keyword in hit.scattered} == few
     assert {1, 2, 3} <= seen
 
 
@@ -97,4 +97,4 @@ def test_words_apart_may_have_other_diacritics(make_index):
     index = make_index({"a": "Mára bought art in winter.", "b": "Mara Émile", "c": "The start."})
     assert index.keyword_search("Émile of the art", ranking="bm25").hits == ()
     (hit,) = index.keyword_search(["emile of Mara"], ranking="bm25").hits
-    assert (hit.chunk_id, hit.apart) == ("b:0", ("emile of Mara",))
+    assert (hit.chunk_id, list(hit.scattered)) == ("b:0", ["emile of Mara"])

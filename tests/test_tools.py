@@ -206,7 +206,7 @@ def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
         "[rare:0] Rare: The gisvi grows here.\n\n"
         "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
     )
-    assert message.artifact["results"]["hits"][1]["apart"] == ("Admiral Tulsa",)
+    assert message.artifact["results"]["hits"][1]["scattered"] == ["Admiral Tulsa"]
 
 
 def test_a_common_keyword_takes_no_room_from_the_others(make_index):
@@ -445,8 +445,8 @@ def test_the_papers_list_shows_every_sentence_that_was_found(make_index):
     tool = make_tools(index, names=[PAPER_TOOLS["semantic_search"]])[0]
     (hit,) = index.semantic_search("the gale sank ships", 1).hits
     content = tool.invoke({"query": "the gale sank ships", "top_k": 1})
-    assert len(hit.matches) > 2
-    assert all(index.get("a:0").sentence_text(position) in content for position in hit.matches)
+    assert len(hit.similarities) > 2
+    assert all(index.get("a:0").sentence_text(position) in content for position in hit.similarities)
 
 
 def test_a_copy_of_a_tool_shares_its_index(index):

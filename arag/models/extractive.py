@@ -125,10 +125,10 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
             continue
         results = message.artifact.get("results", {}) if isinstance(message.artifact, dict) else {}
         for hit in results.get("hits", ()):
-            for sentence in hit["excerpt"]["sentences"]:
-                if not sentence["cut"]:
+            for sentence in hit["sentences"]:
+                if not sentence.get("cut"):
                     similarity = max(0.0, hit["score"]) if "query" in results else 0.0
-                    notes.add(hit["chunk_id"], hit["excerpt"]["title"], sentence["text"], similarity)
+                    notes.add(hit["chunk_id"], hit["title"], sentence["text"], similarity)
         if "hits" not in results:  # the texts of chunks that were read are not in the artifact
             notes.add_text(message.text)
         if call := calls.get(message.tool_call_id):

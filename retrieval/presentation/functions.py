@@ -207,9 +207,8 @@ def describe_results(results: KeywordResults | SemanticResults) -> dict[str, Any
 
 
 def _describe_shown(shown: ShownHit) -> dict[str, Any]:
-    excerpt = asdict(shown.excerpt)
-    del excerpt["has_seen"]
-    return {**_describe_hit(shown.hit), "excerpt": excerpt}
+    sentences = [asdict(sentence) for sentence in shown.excerpt.sentences]
+    return {**_describe_hit(shown.hit), "sentences": sentences, "whole": shown.excerpt.whole}
 
 
 def _describe_hit(hit: Hit) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _WINDOW = (1, 2)  # sentences before and after a match in a part of a long docum
 # A sentence that begins like this refers to something named before it.
 _WITHOUT_SUBJECT = re.compile(
     r"[\"'“‘«(\[\s]*(?:(?:He|She|It|They|His|Her|Hers|Its|Their|Him|Them|This|These|Those|That|Such|Both|"
-    r"Neither|Here|There|The (?:former|latter|same|other|two|company|film|song|book|series|band|team|city|town))\b"
+    r"Neither|Here|There|The (?:former|latter|same|other|two))\b"
     r"|他|她|它|其|这|那|该|此)"
 )
 

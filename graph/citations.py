@@ -116,8 +116,10 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[_
     for brackets in _BRACKETS.finditer(masked.text):
         cited = []
         for name in _find_names(brackets, masked, index, seen):
-            if name.chunk_id in seen or (not _are_round(brackets) and _may_be_cited(name.chunk_id, index)):
-                cited.append(name)
+            is_guess = name.chunk_id not in seen
+            if is_guess and (_are_round(brackets) or not _may_be_cited(name.chunk_id, index)):
+                continue
+            cited.append(name)
         if cited:
             yield _Claim(answer[start : brackets.start()], cited)
             start = brackets.end()
@@ -192,10 +194,8 @@ def _is_whole_id(name: str, index: Index, seen: Collection[str], *, is_round: bo
         return True
     if is_round:
         return False
-    for chunk in index.mget(list(seen)):
-        if chunk is not None and f"[{name}]" in chunk.text:
-            return False
-    return True
+    texts = [chunk.text for chunk in index.mget(list(seen)) if chunk is not None]
+    return not any(f"[{name}]" in text for text in texts)
 
 
 def _may_be_cited(name: str, index: Index) -> bool:

@@ -29,7 +29,7 @@ def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
 def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
     """Return the ids of the shown chunks that the index has with the text that was shown.
 
-    Another index may have chunks with the same ids. Results without digests, of a caller's own tools, count as they are.
+    Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
     """
     messages = list(messages)
     digested: set[str] = set()
@@ -42,7 +42,8 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
         for artifact in find_artifacts([message]):
             digests = artifact["digests"]
         for chunk_id in find_shown_chunks([message]):
-            if chunk_id not in digests or digests[chunk_id] == known[chunk_id]:
+            is_changed = chunk_id in digests and digests[chunk_id] != known[chunk_id]
+            if not is_changed:
                 seen.append(chunk_id)
     return union(None, seen)
 

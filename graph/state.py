@@ -232,9 +232,8 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = _with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
-            for call in calls:
-                if call["id"] not in answered:
-                    sent.append(ToolMessage("No result.", tool_call_id=call["id"] or "", status="error"))
+            missing = [call["id"] or "" for call in calls if call["id"] not in answered]
+            sent += [ToolMessage("No result.", tool_call_id=call_id, status="error") for call_id in missing]
         else:
             sent.append(message)
     return sent
@@ -244,7 +243,8 @@ def _with_valid_arguments(message: AIMessage) -> list[ToolCall]:
     """Return the calls of a message, with empty arguments in place of those that are not JSON."""
     calls = list(message.tool_calls)
     for invalid in message.invalid_tool_calls:
-        calls.append(tool_call(name=invalid["name"] or "unknown", args={}, id=invalid["id"]))
+        name = invalid["name"] or "unknown"
+        calls.append(tool_call(name=name, args={}, id=invalid["id"]))
     return calls
 
 
@@ -318,6 +318,7 @@ def _without_calls(content: Iterable[str | dict[str, Any]]) -> list[str | dict[s
     """
     kept = []
     for part in content:
-        if isinstance(part, str) or part.get("type") not in {"tool_use", "function_call"}:
+        is_call = not isinstance(part, str) and part.get("type") in {"tool_use", "function_call"}
+        if not is_call:
             kept.append(part)
     return kept

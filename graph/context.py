@@ -42,7 +42,8 @@ _BOTH: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 class Context(BaseModel):
     """An agent's settings; a run's context changes those that it sets. Null and blank values count as not set.
 
-    A scope is different: one that is blank or has no condition is an error, as it would show all documents.
+    A scope counts as not set only if it is null: one that is blank or has no condition is an error, as it would show
+    all documents.
 
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields.
     In a context of another class, only the scope counts, which must be a `Scope` or its fields.

@@ -160,40 +160,24 @@ class RunView:
         run = _find_shown_run(turn, is_done=is_done)
         results = {message.tool_call_id: message for message in run if isinstance(message, ToolMessage)}
         steps = [StepView.from_reply(reply, results) for reply in run if isinstance(reply, AIMessage)]
-
-        retrievals: Sequence[Mapping[str, Any]] = ()
-        if not results:
-            retrievals = records.get("trace") or ()
-        calls: list[Mapping[str, Any]] = []
-        for step in steps:
-            calls += step.calls
-        if not calls:
-            calls += retrievals
+        retrievals = [] if results else list(records.get("trace") or ())
+        calls = _join_calls(steps) or retrievals
         model_calls = records.get("model_calls") or [step.figures for step in steps]
-        models = _list_models(model_calls)
-        if not models and model:
-            models = [model]
-
-        answer = str(records.get("answer") or "")
-        if not answer and is_done:
-            answer = turn[-1].text
-        reason = str(records.get("stop_reason") or "answered")
-        status: Literal["answered", "forced", "failed"] = "answered" if reason == "answered" else "forced"
-        if not answer:
-            status = "failed"
+        answer = _read_answer(records, turn[-1])
         sources = records.get("citations") or ()
+        reason = str(records.get("stop_reason") or "answered")
         return cls(
             question=turn[0].text,
             earlier=[message.text for message in earlier if not isinstance(message, SystemMessage)],
-            status=status,
+            status=_choose_status(answer, reason),
             reason=reason.replace("_", " "),
             error=error,
-            models=models,
+            models=_list_models(model_calls, model),
             answer=_render_answer(answer, sources),
             sources=sources,
             usage=total(model_calls),
             retrieval=total_retrieval(calls),
-            seconds=sum(call["seconds"] or 0 for call in (*model_calls, *calls)),
+            seconds=_sum_seconds([*model_calls, *calls]),
             cost=cost(model_calls) if model_calls else None,
             notes=state.get("notes") or (),
             steps=steps,
@@ -227,10 +211,37 @@ def _find_shown_run(turn: Sequence[AnyMessage], *, is_done: bool) -> list[AnyMes
     return [*run, *answer]
 
 
-def _list_models(model_calls: Iterable[ModelCall]) -> list[str]:
-    """Return the names of the models that were called, each once."""
+def _join_calls(steps: Iterable[StepView]) -> list[Mapping[str, Any]]:
+    """Return the records of the tool calls of all steps."""
+    calls: list[Mapping[str, Any]] = []
+    for step in steps:
+        calls += step.calls
+    return calls
+
+
+def _read_answer(records: Mapping[str, Any], last: AnyMessage) -> str:
+    """Return the answer of a run; records without one are of a graph that is not ours, which ends with the answer."""
+    if not records:
+        return ""
+    return str(records.get("answer") or last.text)
+
+
+def _choose_status(answer: str, reason: str) -> Literal["answered", "forced", "failed"]:
+    if not answer:
+        return "failed"
+    return "answered" if reason == "answered" else "forced"
+
+
+def _list_models(model_calls: Iterable[ModelCall], default: str) -> list[str]:
+    """Return the names of the models that were called, each once; the default if no call has a name."""
     names = [call["model"] for call in model_calls if call["model"]]
+    if not names and default:
+        names = [default]
     return list(dict.fromkeys(names))
+
+
+def _sum_seconds(calls: Iterable[Mapping[str, Any]]) -> float:
+    return sum(call["seconds"] or 0 for call in calls)
 
 
 def _read_reasoning(reply: AIMessage) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Any
@@ -56,10 +56,7 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     """
     seen, read = set(seen), set(read)
     claims = list(_find_claims(answer, index, seen))
-    spans: dict[str, list[Span]] = {}
-    for claim in claims:
-        for name in claim.cited:
-            spans.setdefault(name.chunk_id, []).append(name.span)
+    spans = _list_spans(claims)
     chunks = dict(zip(spans, index.mget(list(spans)), strict=True))
     shown = {chunk_id: chunk for chunk_id, chunk in chunks.items() if chunk is not None and chunk_id in seen}
     quotes = _choose_quotes(claims, shown)
@@ -124,6 +121,15 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[_
             yield _Claim(answer[start : brackets.start()], cited)
             start = brackets.end()
     yield _Claim(answer[start:])
+
+
+def _list_spans(claims: Iterable[_Claim]) -> dict[str, list[Span]]:
+    """Return where an answer names chunks, by chunk id."""
+    spans: dict[str, list[Span]] = {}
+    for claim in claims:
+        for name in claim.cited:
+            spans.setdefault(name.chunk_id, []).append(name.span)
+    return spans
 
 
 def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
@@ -231,18 +237,21 @@ def _describe_document(chunk: Chunk, index: Index) -> CitedDocument:
 
 
 def _first_value(metadata: Mapping[str, Any], *keys: str) -> str:
-    """Return the first value that is not empty, on one line. A list may hold objects with names, as of authors."""
+    """Return the first value that is not empty, on one line; of a list, such as of authors, all items."""
     for key in keys:
         value = metadata.get(key)
         if not value:
             continue
         parts = value if isinstance(value, list) else [value]
-        names = []
-        for part in parts:
-            name = part.get("name", part) if isinstance(part, dict) else part
-            names.append(str(name))
-        return collapse_whitespace(", ".join(names))
+        text = ", ".join(map(_name_of, parts))
+        return collapse_whitespace(text)
     return ""
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("name", value)
+    return str(value)
 
 
 # --- quotes ---
@@ -266,25 +275,30 @@ def _choose_quotes(claims: Sequence[_Claim], chunks: Mapping[str, Chunk]) -> dic
     known: set[str] = set()
     for chunk_words in words.values():
         known |= chunk_words.title.union(*chunk_words.sentences.values())
-    whole_answer = "".join(claim.text for claim in claims)
     chosen: dict[str, set[int]] = {}
     compared: set[tuple[str, str]] = set()  # some models repeat themselves without end
+    for claim in _fill_in_texts(claims):
+        cited = {name.chunk_id for name in claim.cited}
+        new = {(claim.text, chunk_id) for chunk_id in cited & chunks.keys()} - compared
+        compared |= new
+        if not new or not known.issuperset(_YEAR.findall(claim.text)):
+            continue
+        for text, chunk_id in new:
+            position = _choose_sentence(text, words[chunk_id])
+            if position is not None:
+                chosen.setdefault(chunk_id, set()).add(position)
+    return {chunk_id: _make_quotes(chunks[chunk_id], positions) for chunk_id, positions in chosen.items()}
+
+
+def _fill_in_texts(claims: Sequence[_Claim]) -> Iterator[_Claim]:
+    """Yield the claims. One without words gets the text of the claim before it; at the start, the whole answer's."""
     text = ""
     for claim in claims:
         if _words(claim.text):
             text = claim.text
         elif not text:
-            text = whole_answer
-        cited = {name.chunk_id for name in claim.cited}
-        new = {(text, chunk_id) for chunk_id in cited & chunks.keys()} - compared
-        compared |= new
-        if not new or not known.issuperset(_YEAR.findall(text)):
-            continue
-        for _, chunk_id in new:
-            position = _choose_sentence(text, words[chunk_id])
-            if position is not None:
-                chosen.setdefault(chunk_id, set()).add(position)
-    return {chunk_id: _make_quotes(chunks[chunk_id], positions) for chunk_id, positions in chosen.items()}
+            text = "".join(claim.text for claim in claims)
+        yield _Claim(text, claim.cited)
 
 
 def _make_quotes(chunk: Chunk, positions: Collection[int]) -> list[Quote]:

@@ -31,21 +31,26 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
 
     Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
     """
-    messages = list(messages)
+    results = [message for message in messages if isinstance(message, ToolMessage)]
     digested: set[str] = set()
-    for artifact in find_artifacts(messages):
-        digested |= artifact["digests"].keys()
+    for result in results:
+        digested |= _read_digests(result).keys()
     known = find_digests(index, digested)
     seen: list[str] = []
-    for message in messages:
-        digests: dict[str, str] = {}
-        for artifact in find_artifacts([message]):
-            digests = artifact["digests"]
-        for chunk_id in find_shown_chunks([message]):
+    for result in results:
+        digests = _read_digests(result)
+        for chunk_id in find_shown_chunks([result]):
             is_changed = chunk_id in digests and digests[chunk_id] != known[chunk_id]
             if not is_changed:
                 seen.append(chunk_id)
     return union(None, seen)
+
+
+def _read_digests(result: ToolMessage) -> dict[str, str]:
+    """Return the digests of the texts that a result shows, by chunk id."""
+    artifact = next(find_artifacts([result]), {})
+    digests: dict[str, str] = artifact.get("digests", {})
+    return digests
 
 
 @dataclass(frozen=True)

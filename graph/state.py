@@ -220,23 +220,38 @@ def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff. Texts that people type
-    may have half a surrogate pair.
+    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
     """
     turn = drop_orphans(turn)
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:
-        if isinstance(message, HumanMessage) and isinstance(message.content, str):
-            sent.append(message.model_copy(update={"content": replace_surrogates(message.content)}))
+        if isinstance(message, HumanMessage):
+            sent.append(_without_surrogates(message))
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = _with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
-            missing = [call["id"] or "" for call in calls if call["id"] not in answered]
-            sent += [ToolMessage("No result.", tool_call_id=call_id, status="error") for call_id in missing]
+            unanswered = [call for call in calls if call["id"] not in answered]
+            sent += map(_make_missing_result, unanswered)
         else:
             sent.append(message)
     return sent
+
+
+def _without_surrogates(question: HumanMessage) -> HumanMessage:
+    """Return a question without halves of surrogate pairs, which people may type and UTF-8 cannot hold."""
+    if not isinstance(question.content, str):
+        return question
+    content = replace_surrogates(question.content)
+    return question.model_copy(update={"content": content})
+
+
+def _make_missing_result(call: ToolCall) -> ToolMessage:
+    return ToolMessage(
+        "No result.",
+        tool_call_id=call["id"] or "",
+        status="error",
+    )
 
 
 def _with_valid_arguments(message: AIMessage) -> list[ToolCall]:

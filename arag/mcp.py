@@ -167,12 +167,12 @@ def serve_mcp(
         http: Serve over streamable HTTP, instead of stdin and stdout. The address is printed on stderr.
         host: The address to listen at.
         port: The port; 0 for any that is free.
-        token: What clients must send as `Authorization: Bearer <token>`. Without one, web pages are refused.
+        token: Clients must send it as `Authorization: Bearer <token>`. Without one, web pages are refused.
 
     Raises:
         InputError: The package `mcp` is not installed, the token is not valid, or other machines could reach the server
             without one; or it cannot listen at the address.
-        KeyboardInterrupt: A server over HTTP was ended.
+        KeyboardInterrupt: The user stopped a server over HTTP.
 
     Example:
         >>> serve_mcp(index, http=True, host="0.0.0.0")

@@ -1,4 +1,4 @@
-"""Citations in an answer: checked against the chunks that were shown, with what a reader needs to follow them."""
+"""Citations in an answer: checked against the chunks that were shown, with the details that a reader needs."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _find_names(
     index: Index,
     seen: Collection[str],
 ) -> Iterator[_Name]:
-    """Yield what may be ids of chunks in brackets of a masked answer."""
+    """Yield the possible ids of chunks in brackets of a masked answer."""
     start, end = brackets.span(brackets.lastindex or 0)
     for part in _PART.finditer(masked.text, start, end):
         name = part[0].strip()
@@ -221,7 +221,7 @@ def is_web_address(text: str) -> bool:
 
 
 def _describe_document(chunk: Chunk, index: Index) -> CitedDocument:
-    """Return what is known of a chunk's document."""
+    """Return the title, address, author and date of a chunk's document."""
     document = index.document(chunk.document_id)
     metadata: dict[str, Any] = {}
     if document is not None:
@@ -266,7 +266,7 @@ class _ChunkWords:
 
 
 def _choose_quotes(claims: Sequence[_Claim], chunks: Mapping[str, Chunk]) -> dict[str, list[Quote]]:
-    """Return the sentences that support what an answer says, by chunk id, in the order of the text.
+    """Return the sentences that support an answer, by chunk id, in the order of the text.
 
     Citations side by side share a claim. A list of sources without words of its own supports the whole answer. A claim
     with a year that no cited chunk has gets no quote.

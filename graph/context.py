@@ -95,7 +95,7 @@ class Context(BaseModel):
     @field_validator("model")
     @classmethod
     def _check_model(cls, model: str | None) -> str | None:
-        # Contexts are stored and come over networks: they decide neither where keys go nor what is loaded here.
+        # Contexts are stored and come over networks: they must not decide where keys go or which weights are loaded.
         if model and ("@" in model or model.lower().startswith("huggingface:")):
             raise ValueError("a run's model is provider:model, without an address, and never from the model hub")
         return model

@@ -63,7 +63,7 @@ from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
-MAX_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
+_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
@@ -378,7 +378,7 @@ class _Loop:
 
 def _refuse_call(call: InvalidToolCall) -> ToolMessage:
     """Return the result of a call whose arguments are not JSON."""
-    arguments = (call["args"] or "")[:MAX_SHOWN_ARGUMENTS]
+    arguments = (call["args"] or "")[:_SHOWN_ARGUMENTS]
     return ToolMessage(
         _NOT_JSON.format(arguments),
         tool_call_id=call["id"],

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
+_SHUTDOWN_SECONDS = 2  # for open requests after Ctrl-C: enough for a search, and short for whoever waits
+_SHOWN_NAME = 100  # characters of an unknown tool's name that an error repeats; clients may send any text
 _INSTRUCTIONS = (
     "Search and read a collection of documents. Search for all that you look for, read chunks where what a search "
     "shows is not enough, and cite chunk ids in square brackets."
@@ -44,7 +46,7 @@ _INSTRUCTIONS = (
 def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -> Server[Any]:
     """Make an MCP server for an index: the SDK's `Server`, to run with any of its transports.
 
-    It offers the three retrieval tools, with the schemas and texts that the agent's model gets. Each call stands alone:
+    It offers the three retrieval tools, with the schemas and texts that the agent's model gets. Calls share no memory:
     a search shows everything, whatever the client was shown before. Errors are results with `isError`, which a model
     can correct.
 
@@ -52,6 +54,9 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         index: The index. It must stay open while the server runs.
         model: A chat model, or a string for `load_model`: then there is also the tool `ask`, for which the agent
             answers a question.
+
+    Returns:
+        The server.
 
     Raises:
         InputError: The package `mcp` is not installed.
@@ -71,25 +76,37 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
     if model is not None:
         tools["ask"] = _make_ask(index, model)
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    offers = [
-        types.Tool(name=f["name"], description=f["description"], input_schema=f["parameters"], annotations=hints)
-        for f in map(convert_to_openai_function, tools.values())
-    ]
+    offers = []
+    for each in tools.values():
+        function = convert_to_openai_function(each)
+        offer = types.Tool(
+            name=function["name"],
+            description=function["description"],
+            input_schema=function["parameters"],
+            annotations=hints,
+        )
+        offers.append(offer)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=offers)
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        arguments = {**(params.arguments or {}), "messages": []}  # so that a client claims no conversation
+        if params.name not in tools:
+            name = shorten(repr(params.name), _SHOWN_NAME)
+            return make_result(f"There is no tool {name}. The tools are: {', '.join(tools)}.", is_error=True)
+        call = {
+            "type": "tool_call",
+            "id": "mcp",
+            "name": params.name,
+            "args": {**(params.arguments or {}), "messages": []},  # a client cannot make up a conversation
+        }
         try:
-            if params.name not in tools:
-                name = shorten(repr(params.name), 100)
-                raise InputError(f"There is no tool {name}. The tools are: {', '.join(tools)}.")
-            call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
             message = await tools[params.name].ainvoke(call)
-            text, is_error = message.text, message.status == "error"
         except ARAGError as error:
-            text, is_error = str(error), True
+            return make_result(str(error), is_error=True)
+        return make_result(message.text, is_error=message.status == "error")
+
+    def make_result(text: str, *, is_error: bool) -> types.CallToolResult:
         return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
 
     return Server(
@@ -102,6 +119,7 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
 
 
 def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
+    """Make the tool that has the agent answer a question."""
     from arag.graph.graph import create_arag_agent
 
     agent = create_arag_agent(model, index)
@@ -111,19 +129,25 @@ def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
         with naming_failures("the model"):
             state = await agent.ainvoke({"messages": [HumanMessage(replace_surrogates(question))]})
-        forced = "" if state["stop_reason"] == "answered" else f"\n\nThe answer was forced: {state['stop_reason']}."
+        answer = state["answer"]
+        if state["stop_reason"] != "answered":
+            answer = f"{answer}\n\nThe answer was forced: {state['stop_reason']}."
         sources = [_write_source(citation) for citation in state["citations"]] or ["none"]
-        # The last line "Sources:" is ours, whatever the answer quotes.
-        return "\n".join([f"{state['answer']}{forced}\n", "Sources:", *sources])
+        # An answer may quote such a line, too: the last line "Sources:" is always ours.
+        return "\n".join([answer, "", "Sources:", *sources])
 
     ask.handle_validation_error = "The question is missing: give it as a string."
     return ask
 
 
 def _write_source(citation: Citation) -> str:
-    title = citation["document"]["title"] if citation["document"] else ""
+    """Return the line of a source: its mark and title."""
+    document = citation["document"]
+    title = ""
+    if document is not None:
+        title = without_marks(collapse_whitespace(document["title"]))
     note = "" if citation["seen"] else " (not seen in this run)"
-    return f"{mark(citation['chunk_id'])} {without_marks(collapse_whitespace(title))}{note}"
+    return f"{mark(citation['chunk_id'])} {title}{note}"
 
 
 def serve_mcp(
@@ -135,7 +159,7 @@ def serve_mcp(
     port: int = 8765,
     token: str | None = None,
 ) -> None:
-    """Serve an index over MCP until the client leaves, or until Ctrl-C.
+    """Serve an index over MCP until the client disconnects, or until Ctrl-C.
 
     Args:
         index: The index.
@@ -143,12 +167,12 @@ def serve_mcp(
         http: Serve over streamable HTTP, instead of stdin and stdout. The address is printed on stderr.
         host: The address to listen at.
         port: The port; 0 for any that is free.
-        token: What clients must send as `Authorization: Bearer <token>`. Without one, web pages are refused.
+        token: Clients must send it as `Authorization: Bearer <token>`. Without one, web pages are refused.
 
     Raises:
         InputError: The package `mcp` is not installed, the token is not valid, or other machines could reach the server
             without one; or it cannot listen at the address.
-        KeyboardInterrupt: A server over HTTP was ended.
+        KeyboardInterrupt: The user stopped a server over HTTP.
 
     Example:
         >>> serve_mcp(index, http=True, host="0.0.0.0")
@@ -173,7 +197,7 @@ def serve_mcp(
 async def _serve_stdio(server: Server[Any]) -> None:
     from mcp.server.stdio import stdio_server
 
-    # The SDK diverts the file descriptor; what `print` has buffered by the end would still reach the client.
+    # The SDK redirects the file descriptor, but text that `print` still buffers at the end would reach the client.
     async with stdio_server() as (requests, replies):
         with redirect_stdout(sys.stderr):
             await server.run(requests, replies, server.create_initialization_options())
@@ -183,18 +207,29 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
     import uvicorn
     from starlette.responses import PlainTextResponse
 
-    # At a loopback address, the SDK refuses the host names and origins of web pages. No page knows a token.
+    # At a loopback address, the SDK refuses the host names and origins of web pages. With a token, it need not: no page
+    # knows the token.
     app = server.streamable_http_app(host=host if token is None else "")
     refusal = PlainTextResponse("The token is missing or wrong.", 401, {"WWW-Authenticate": "Bearer"})
 
     async def check(scope: Any, receive: Any, send: Any) -> None:
-        kind, _, sent = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
-        is_right = token is None or (kind.lower() == b"bearer" and hmac.compare_digest(sent, token.encode()))
-        await (app if is_right or scope["type"] != "http" else refusal)(scope, receive, send)
+        if scope["type"] != "http" or token is None or _is_authorized(scope, token):
+            await app(scope, receive, send)
+        else:
+            await refusal(scope, receive, send)
 
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
-    err.print_line(f"Serving {index.path} at http://{host}:{listener.getsockname()[1]}/mcp")
-    uvicorn.Server(uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
+    _, actual_port = listener.getsockname()[:2]
+    err.print_line(f"Serving {index.path} at http://{host}:{actual_port}/mcp")
+    config = uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _is_authorized(request: Any, token: str) -> bool:
+    """Return whether a request has the token in its header `Authorization`, as `Bearer <token>`."""
+    headers = dict(request.get("headers", ()))
+    kind, _, sent = headers.get(b"authorization", b"").partition(b" ")
+    return kind.lower() == b"bearer" and hmac.compare_digest(sent, token.encode())

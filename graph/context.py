@@ -1,4 +1,4 @@
-"""The agent's settings, which a run may change, and what is loaded for them: the index, the model and the tools."""
+"""The agent's settings, which a run may change, and the resources of a run: the index, the model and the tools."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.compact import TOOL_NAMES, ToolName, make_tools
 from arag.text.tokens import count_tokens
 
+_KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
+
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
 # The nodes at which Studio shows a setting.
@@ -41,11 +43,11 @@ _BOTH: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 class Context(BaseModel):
     """An agent's settings; a run's context changes those that it sets. Null and blank values count as not set.
 
-    A scope is not set only if it is null or left out: one that is blank or has no condition is an error, as it would
-    show all documents.
+    A scope counts as not set only if it is null: one that is blank or has no condition is an error, as it would show
+    all documents.
 
-    A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
-    of any other, only a scope counts, which must be a `Scope` or its fields.
+    A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields.
+    In a context of another class, only the scope counts, which must be a `Scope` or its fields.
 
     Example:
         >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}
@@ -73,13 +75,14 @@ class Context(BaseModel):
     """Maximum tokens in the model's context before an answer is forced."""
 
     def __init__(self, **settings: Any) -> None:
-        settings = {
-            name: value
-            for name, value in settings.items()
-            if value is not None and (name == "scope" or str(value).strip())
-        }
+        given = {}
+        for name, value in settings.items():
+            is_blank = name != "scope" and not str(value).strip()
+            if value is None or is_blank:
+                continue
+            given[name] = value
         try:
-            super().__init__(**settings)
+            super().__init__(**given)
         except ValidationError as error:
             known = ", ".join(type(self).model_fields)
             message = f"the settings are not valid: {list_faults(error)}. Valid settings: {known}"
@@ -93,36 +96,45 @@ class Context(BaseModel):
     @field_validator("model")
     @classmethod
     def _check_model(cls, model: str | None) -> str | None:
-        # Contexts are stored and come over networks: they decide neither where keys go nor what is loaded here.
+        # Contexts are stored and come over networks: they must not decide where keys go or which weights are loaded.
         if model and ("@" in model or model.lower().startswith("huggingface:")):
             raise ValueError("a run's model is provider:model, without an address, and never from the model hub")
         return model
 
     def merge(self, context: object) -> Context:
         """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
-        if not isinstance(context, Context):
-            # Ignoring the scope in a context of another type would show what it hides; a wrong one is an error.
-            scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
-            context = Context(scope=scope)
-        changed = context.model_fields_set & Context.model_fields.keys()
-        return self.model_copy(update={name: getattr(context, name) for name in changed})
+        # A scope in a context of another type counts, too: without it, the run would see documents that it hides.
+        if isinstance(context, Context):
+            changes = context
+        elif isinstance(context, Mapping):
+            changes = Context(scope=context.get("scope"))
+        else:
+            changes = Context(scope=getattr(context, "scope", None))
+        changed = changes.model_fields_set & Context.model_fields.keys()
+        return self.model_copy(update={name: getattr(changes, name) for name in changed})
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a run works with."""
+    """Everything a run needs."""
 
-    settings: Context  # the agent's, changed by the run's context
-    index: Index  # limited to the run's scopes
-    model: BaseChatModel  # for forced answers
-    searcher: Runnable[Any, AIMessage]  # the model with its tools bound
+    settings: Context
+    """The agent's settings, changed by the run's context."""
+    index: Index
+    """The index, limited to the run's scopes."""
+    model: BaseChatModel
+    """The model without tools, for forced answers."""
+    searcher: Runnable[Any, AIMessage]
+    """The model with its tools bound."""
     tools: ToolNode
-    system_prompt: str  # of the search
-    room: int  # tokens of the context that the system prompt and the tools' schemas leave for the conversation
+    system_prompt: str
+    """The system prompt of the search."""
+    room: int
+    """Tokens of the context that the system prompt and the tools' schemas leave for the conversation."""
 
 
 Loader: TypeAlias = Callable[[object], Resources]
-"""Returns what a run with a context works with, and keeps it for later runs."""
+"""Returns the resources for a run's context, and keeps them for later runs."""
 
 
 def make_loader(
@@ -132,52 +144,87 @@ def make_loader(
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
 ) -> Loader:
-    """Make the function that loads what runs work with; `find_user_scope` returns the scope of a run's user, if any."""
+    """Build the resource loader.
+
+    Args:
+        model: The model of runs whose context names none.
+        open_index: Opens the index, when the first run needs it.
+        tools: Names of retrieval tools, and the caller's own tools.
+        settings: The agent's settings.
+        find_user_scope: Returns the scope of a run's user, if any.
+
+    Raises:
+        InputError: The tools are one string.
+    """
     if isinstance(tools, str):
         raise InputError(f"tools is the string {tools!r}: give a list")
-    others = [tool for tool in tools if not isinstance(tool, str)]
     names = tuple(tool for tool in tools if isinstance(tool, str))
-    own = (settings or Context()).model_copy(update={"tools": names})
+    others = [tool for tool in tools if not isinstance(tool, str)]
+    agent_settings = settings or Context()
+    agent_settings = agent_settings.model_copy(update={"tools": names})
     open_once = cache(open_index)
 
-    @lru_cache(256)
-    def limit(*scopes: Scope) -> Index:  # contexts that differ in other settings share what is open
-        return limit(*scopes[:-1]).limited_to(scopes[-1]) if scopes else open_once()
+    @lru_cache(_KEPT)
+    def limit_index(*scopes: Scope) -> Index:
+        """Limit the index to scopes. Runs that differ in other settings share it."""
+        if not scopes:
+            return open_once()
+        *outer, innermost = scopes
+        return limit_index(*outer).limited_to(innermost)
 
-    @lru_cache(256)
+    @lru_cache(_KEPT)
     def load(merged: Context, user_scope: Scope | None) -> Resources:
-        index = limit(*(scope for scope in (user_scope, own.scope, merged.scope) if scope is not None))
+        scopes = (user_scope, agent_settings.scope, merged.scope)
+        index = limit_index(*(scope for scope in scopes if scope is not None))
         node = _make_tools([*merged.tools, *others], merged, open_once(), index)
-        tools = list(node.tools_by_name.values())
-        chat = load_model(merged.model or model)
-        prompt = system_prompt(tools) if merged.system_prompt is None else merged.system_prompt
-        schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
-        room = merged.max_context_tokens - count_tokens(prompt) - MESSAGE_TOKENS - count_tokens(schemas)
-        return Resources(merged, index, chat, _bind(chat, tools), node, prompt, room)
+        bound = list(node.tools_by_name.values())
+        chat_model = load_model(merged.model or model)
+        prompt = merged.system_prompt
+        if prompt is None:
+            prompt = system_prompt(bound)
+        schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
+        overhead = count_tokens(prompt) + MESSAGE_TOKENS + count_tokens(schemas)
+        return Resources(
+            settings=merged,
+            index=index,
+            model=chat_model,
+            searcher=_bind_tools(chat_model, bound),
+            tools=node,
+            system_prompt=prompt,
+            room=merged.max_context_tokens - overhead,
+        )
 
-    return lambda context: load(own.merge(context), find_user_scope())
+    def load_for_run(context: object) -> Resources:
+        return load(agent_settings.merge(context), find_user_scope())
+
+    return load_for_run
 
 
 def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:
-    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too.
+    """Make the retrieval tools, and add the caller's own. A tool replaces an earlier one with its name.
 
-    A tool takes the place of an earlier one with its name.
+    Retrieval tools that the caller made over the whole index are limited to the run's scopes, too.
     """
     names: list[Any] = [tool for tool in choice if isinstance(tool, str | type)]
     own: list[Any] = [tool for tool in choice if not isinstance(tool, str | type)]
-    tools = make_tools(index, names=names, top_k=settings.top_k) if names or not own else []
+    tools: list[Any] = []
+    if names or not own:  # without any tool, this raises the error
+        tools = list(make_tools(index, names=names, top_k=settings.top_k))
     if "chunk_read" in ToolNode(own).tools_by_name:
         tools = [tool.model_copy(update={"full_texts": False}) for tool in tools]
     for tool in own:
-        is_of_whole = isinstance(tool, RetrievalTool) and tool.index is whole
-        tools.append(tool.model_copy(update={"index": index}) if is_of_whole else tool)
+        if isinstance(tool, RetrievalTool) and tool.index is whole:
+            tools.append(tool.model_copy(update={"index": index}))
+        else:
+            tools.append(tool)
     return ToolNode(tools)
 
 
-def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
+def _bind_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
     """Bind the tools, asking for one call at a time if the provider supports that."""
-    parameters = inspect.signature(type(model).bind_tools).parameters
-    options: dict[str, Any] = {"parallel_tool_calls": False} if "parallel_tool_calls" in parameters else {}
+    options: dict[str, Any] = {}
+    if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
+        options["parallel_tool_calls"] = False
     try:
         return model.bind_tools(tools, **options)
     except NotImplementedError as error:

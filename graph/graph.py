@@ -1,20 +1,28 @@
 """The ReAct loop (paper, section 3.3): `agent` and `tools` alternate; `force_answer` runs when a budget is used up.
 
 Everything about a run is read from its messages. The prompt is the latest earlier questions and answers, and the
-current turn: the last question and all that follows it. The tools see the same turn, so what they call shown is in the
-prompt.
+current turn: the last question and everything behind it. The tools see the same turn: a chunk that they call shown is
+in the prompt.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    InvalidToolCall,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.messages.utils import trim_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
@@ -34,6 +42,7 @@ from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
+    Conversation,
     InputState,
     OutputState,
     State,
@@ -55,9 +64,9 @@ from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
+_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
-Calls: TypeAlias = tuple[Runnable[Any, Any], Iterable[Any]]  # what a node calls, and the input of each call
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
 
@@ -75,9 +84,9 @@ def create_arag_agent(
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
 
-    It searches until the model answers or a budget is used up. Then the model must answer without tools from what was
-    gathered, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced before
-    it is reached. A run can change the agent's settings with its context: see `Context`.
+    It searches until the model answers or a budget is used up. Then the model must answer without tools, from the
+    evidence so far, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced
+    before it is reached. A run can change the agent's settings with its context: see `Context`.
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
@@ -111,206 +120,290 @@ def create_arag_agent(
     opened = index if isinstance(index, Index) else open_index(index)
     load = make_loader(model, lambda: opened, tools, Context(**settings))
     load(None)  # reports errors now, not in the first run
-    options = {"checkpointer": checkpointer, "store": store, "name": name}
-    return build_graph(load, interrupt_before=interrupt_before, interrupt_after=interrupt_after, **options)
+    return build_graph(
+        load,
+        checkpointer=checkpointer,
+        store=store,
+        interrupt_before=interrupt_before,
+        interrupt_after=interrupt_after,
+        name=name,
+    )
 
 
 def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it."""
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
-    builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
-    builder.add_node("tools", Node(loop.call_tools, loop.take_results))
-    builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
+    builder.add_node("agent", Node(loop.agent))
+    builder.add_node("tools", Node(loop.tools))
+    builder.add_node("force_answer", Node(loop.force_answer))
     builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    # What event streams, also those of LangGraph's server, report in addition to messages and states.
-    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
+    # With these, event streams also report tool calls, custom data and updates: here, and in LangGraph's server.
+    transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
+    graph = builder.compile(transformers=transformers, **options)
     return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
 
 
 # --- the nodes ---
 
 
-class Node(Runnable[Any, Any]):
-    """A node that calls a model, or tools one after another.
+@dataclass(frozen=True)
+class Call:
+    """A call of the model or of the tools, with its input."""
 
-    `prepare` returns what to call and the input of each call, `finish` the update of the state. Both get the state and
-    the list of results, which grows with each call. In asynchronous runs, both run in a thread. `RunnableLambda` would
-    show every step twice in traces and events.
+    runnable: Runnable[Any, Any]
+    input: Any
+
+
+Steps: TypeAlias = Generator[Call, Any, Any]
+"""A node at work: it yields each call, is sent the results of the call as a list, and returns the state's update."""
+
+
+class Node(Runnable[Any, Any]):
+    """A node that is written once, as a generator function, for synchronous and asynchronous runs.
+
+    In asynchronous runs, the code between the calls runs in a thread. LangChain's `RunnableLambda` would show every
+    step twice in traces and events.
     """
 
-    def __init__(self, prepare: Callable[..., Calls], finish: Callable[..., Any]) -> None:
-        self._prepare = prepare
-        self._finish = finish
+    def __init__(self, function: Callable[[State], Steps]) -> None:
+        self._function = function
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
-        results: list[Any] = []
-        callee, inputs = self._prepare(input, results)
-        for each in inputs:
-            with _recording(results) as outcomes:
-                outcomes.append(callee.invoke(each, config))
-        return self._finish(input, results)
+        steps = self._function(input)
+        step = _advance(steps)
+        while isinstance(step, Call):
+            began = time.perf_counter()
+            try:
+                output = step.runnable.invoke(step.input, config)
+            except ValidationError as error:
+                output = _as_empty_reply(error)
+            results = _list_results(output, time.perf_counter() - began)
+            step = _advance(steps, results)
+        return step
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
-        results: list[Any] = []
-        callee, inputs = await run_in_executor(config, self._prepare, input, results)
-        for each in inputs:
-            with _recording(results) as outcomes:
-                outcomes.append(await callee.ainvoke(each, config))
-        return await run_in_executor(config, self._finish, input, results)
+        steps = self._function(input)
+        step = await run_in_executor(config, _advance, steps)
+        while isinstance(step, Call):
+            began = time.perf_counter()
+            try:
+                output = await step.runnable.ainvoke(step.input, config)
+            except ValidationError as error:
+                output = _as_empty_reply(error)
+            results = _list_results(output, time.perf_counter() - began)
+            step = await run_in_executor(config, _advance, steps, results)
+        return step
 
 
-@contextmanager
-def _recording(results: list[Any]) -> Iterator[list[Any]]:
-    """Add to the results what a call returns: messages, with the seconds that it took, and tools' own commands."""
-    outcomes: list[Any] = []
-    began = time.perf_counter()
+def _advance(steps: Steps, results: list[Any] | None = None) -> Any:
+    """Run a node up to its next call and return that; after the last one, return the state's update."""
     try:
-        yield outcomes
-    except ValidationError as error:
-        if error.title != AIMessage.__name__:
-            raise
-        # LangChain cannot read a reply whose call has arguments that are JSON, but not an object: it counts as empty.
-        outcomes = [AIMessage("")]
-    seconds = {"seconds": time.perf_counter() - began}
-    for part in outcomes[0] if isinstance(outcomes[0], list) else outcomes:
+        return steps.send(results)
+    except StopIteration as end:
+        return end.value
+
+
+def _as_empty_reply(error: ValidationError) -> AIMessage:
+    """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
+
+    LangChain cannot read such a reply. Other errors are raised again.
+    """
+    if error.title != AIMessage.__name__:
+        raise error
+    return AIMessage("")
+
+
+def _list_results(output: Any, seconds: float) -> list[Any]:
+    """Return the messages of an output, with the seconds that they took, and the commands of tools as they are."""
+    parts = output if isinstance(output, list) else [output]
+    results: list[Any] = []
+    for part in parts:
         if isinstance(part, Command):
             results.append(part)
-        else:
-            messages = part["messages"] if isinstance(part, dict) else [part]
-            # A reply that an experiment has stored says itself how long it took.
-            results += [m.model_copy(update={"response_metadata": seconds | m.response_metadata}) for m in messages]
+            continue
+        messages = part["messages"] if isinstance(part, dict) else [part]
+        for message in messages:
+            # A reply that an experiment has stored already says how long it took.
+            metadata = {"seconds": seconds, **message.response_metadata}
+            results.append(message.model_copy(update={"response_metadata": metadata}))
+    return results
 
 
 class _Loop:
-    """What the nodes call, what they do with the results, and the routes between them."""
+    """The nodes, and the routes between them."""
 
     def __init__(self, load: Loader) -> None:
         self._load = load
 
-    def _resources(self) -> Resources:
-        return self._load(get_runtime().context)
+    def agent(self, state: State) -> Steps:
+        """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
+        resources = self._resources()
+        earlier, turn = self._fit(state)
+        prompt = [SystemMessage(resources.system_prompt), *earlier, *turn]
+        [reply] = yield Call(resources.searcher, prompt)
+        reply = repair_reply(reply, state["messages"])
+        if kind_of_reply(reply) == "answer":
+            return self._end(state, reply, "answered")
+        return {"messages": [reply]}
 
-    def _split(self, state: State) -> tuple[list[AnyMessage], list[AnyMessage]]:
-        """Return the latest earlier questions and answers, in at most half of the room, and the current turn."""
-        earlier, turn = split_turn(state["messages"])
-        half = self._resources().room // 2
-        fitting = trim_messages(
-            earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
+    def tools(self, state: State) -> Steps:
+        """Run the calls of the last message one after another.
+
+        A tool that asks for the conversation gets the turn, with the results so far, and the message at its end. Each
+        call whose arguments are not JSON gets an error. Commands that tools return are passed on.
+        """
+        tools = self._resources().tools
+        *before, last = drop_orphans(split_turn(state["messages"]).turn)
+        asking = cast("AIMessage", last)
+        messages: list[ToolMessage] = []
+        commands: list[Command[Any]] = []
+        for call in asking.tool_calls:
+            visible_state = {**state, "messages": [*before, *messages, asking]}
+            results = yield Call(
+                tools,
+                ToolCallWithContext(tool_call=call, __type="tool_call_with_context", state=visible_state),
+            )
+            for result in results:
+                if isinstance(result, Command):
+                    commands.append(result)
+                else:
+                    messages.append(result)
+        messages += [_refuse_call(call) for call in asking.invalid_tool_calls]
+
+        read: list[str] = []
+        for artifact in find_artifacts(messages):
+            read += artifact["new_chunks"]
+        update = {"messages": messages, "read_chunks": read}
+        return [update, *commands] if commands else update
+
+    def force_answer(self, state: State) -> Steps:
+        """Ask the model without tools, with the turn's evidence in place of its calls."""
+        resources = self._resources()
+        earlier, turn = self._fit(state)
+        question = turn[0]
+        head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
+        budget = resources.settings.max_context_tokens
+        reserve = budget // 10  # for the answer, and as providers count tokens differently
+        room = budget - reserve - count_context_tokens([*head, question])
+        evidence = _keep_end(_join_evidence(turn), room)
+        request = forced_question(replace_surrogates(question.text), evidence)
+        [reply] = yield Call(resources.model, [*head, HumanMessage(request)])
+        reply = repair_reply(reply, state["messages"])
+
+        text = reply.text.strip()
+        answer = reply.model_copy(
+            update={
+                "content": text or NO_ANSWER,
+                "tool_calls": [],  # some models call tools that they do not have
+                "invalid_tool_calls": [],
+                "additional_kwargs": {},
+                "id": reply.id if text else None,  # a changed text needs a new message id: else, it is not streamed
+            }
         )
-        return as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn)
+        reason = self._find_spent_budget(state) or "max_steps"
+        return self._end(state, answer, reason)
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
-        if kind_of_reply(split_turn(state["messages"])[1][-1]) == "calls":
+        last = split_turn(state["messages"]).turn[-1]
+        if kind_of_reply(last) == "calls":
             return "tools"
         if get_runtime() is None:  # a person edits the thread: the next run has its own budgets
             return "agent"
-        return "force_answer" if self._find_spent_budget(state) else "agent"
+        if self._find_spent_budget(state) is not None:
+            return "force_answer"
+        return "agent"
 
     def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
         """End with an answer, or where a person has cleared the thread; an empty reply spends the budget."""
         messages = state["messages"]
-        return "__end__" if not messages or kind_of_reply(messages[-1]) == "answer" else self.route(state)
+        if not messages or kind_of_reply(messages[-1]) == "answer":
+            return "__end__"
+        return self.route(state)
+
+    def _resources(self) -> Resources:
+        return self._load(get_runtime().context)
+
+    def _fit(self, state: State) -> Conversation:
+        """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
+        earlier, turn = split_turn(state["messages"])
+        fitting = trim_messages(
+            earlier,
+            max_tokens=self._resources().room // 2,
+            token_counter=count_context_tokens,
+            start_on="human",
+            include_system=True,
+        )
+        return Conversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         resources = self._resources()
-        replies = [m for m in find_run(split_turn(state["messages"])[1]) if isinstance(m, AIMessage)]
+        run = find_run(split_turn(state["messages"]).turn)
+        replies = [message for message in run if isinstance(message, AIMessage)]
         if replies and kind_of_reply(replies[-1]) == "empty":
             return "empty_reply"
         if len(replies) >= resources.settings.max_steps:
             return "max_steps"
-        earlier, turn = self._split(state)
+        earlier, turn = self._fit(state)
         if count_context_tokens([*earlier, *turn]) > resources.room:
             return "token_budget"
-        return "max_steps" if state["remaining_steps"] < LAST_STEPS else None
-
-    def ask_agent(self, state: State, _: list[Any]) -> Calls:
-        """Return the model with its tools, and the conversation."""
-        resources = self._resources()
-        earlier, turn = self._split(state)
-        return resources.searcher, [[SystemMessage(resources.system_prompt), *earlier, *turn]]
-
-    def take_reply(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
-        """Store a reply; if it calls no tool, its text is the answer."""
-        reply = repair_reply(replies[0], state["messages"])
-        return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
-
-    def call_tools(self, state: State, results: list[Any]) -> Calls:
-        """Return the tools, and each call, with the turn for tools that ask for it; the call's message is the last."""
-        *before, message = drop_orphans(split_turn(state["messages"])[1])
-        inputs = (
-            ToolCallWithContext(
-                tool_call=call,
-                __type="tool_call_with_context",
-                state={**state, "messages": [*before, *_messages(results), message]},
-            )
-            for call in cast("AIMessage", message).tool_calls
-        )
-        return self._resources().tools, inputs
-
-    def take_results(self, state: State, results: list[Any]) -> Any:
-        """Store the results, with an error for each call whose arguments are not JSON; pass on tools' own commands."""
-        messages = _messages(results)
-        for call in cast("AIMessage", split_turn(state["messages"])[1][-1]).invalid_tool_calls:
-            text, name = _NOT_JSON.format((call["args"] or "")[:200]), call["name"] or "unknown"
-            messages.append(ToolMessage(text, tool_call_id=call["id"], name=name, status="error"))
-        read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
-        update = {"messages": messages, "read_chunks": read}
-        commands = [each for each in results if isinstance(each, Command)]
-        return [update, *commands] if commands else update
-
-    def ask_for_answer(self, state: State, _: list[Any]) -> Calls:
-        """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
-        resources = self._resources()
-        earlier, turn = self._split(state)
-        head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        budget = resources.settings.max_context_tokens
-        room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
-        results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
-        evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
-        question = forced_question(replace_surrogates(turn[0].text), evidence)
-        return resources.model, [[*head, HumanMessage(question)]]
-
-    def take_answer(self, state: State, replies: list[AIMessage]) -> dict[str, Any]:
-        """Store a forced answer; some models call tools that they do not have."""
-        reply = repair_reply(replies[0], state["messages"])
-        text = reply.text.strip()
-        changes = {"content": text or NO_ANSWER, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
-        # What has another text than the reply is another message: else, it would not be streamed.
-        answer = reply.model_copy(update={**changes, "id": reply.id if text else None})
-        return self._end(state, answer, self._find_spent_budget(state) or "max_steps")
+        if state["remaining_steps"] < LAST_STEPS:
+            return "max_steps"
+        return None
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
-        index, messages = self._resources().index, state["messages"]
-        run = find_run(split_turn(messages)[1])
+        """Return the last update of a run: the answer with its records, without empty replies."""
+        index = self._resources().index
+        messages = state["messages"]
+        run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
+        seen = union(read, find_seen(messages, index))
         answer = reply.text.strip()
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, union(read, find_seen(messages, index)), read),
+            "citations": parse_citations(answer, index, seen, read),
             "stop_reason": reason,
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),
         }
 
 
-def _messages(results: Iterable[ToolMessage | Command[Any]]) -> list[ToolMessage]:
-    return [each for each in results if not isinstance(each, Command)]
+def _refuse_call(call: InvalidToolCall) -> ToolMessage:
+    """Return the result of a call whose arguments are not JSON."""
+    arguments = (call["args"] or "")[:_SHOWN_ARGUMENTS]
+    return ToolMessage(
+        _NOT_JSON.format(arguments),
+        tool_call_id=call["id"],
+        name=call["name"] or "unknown",
+        status="error",
+    )
+
+
+def _join_evidence(turn: Sequence[AnyMessage]) -> str:
+    """Return the texts of a turn's results, each once, without errors."""
+    texts: dict[str, None] = {}
+    for message in turn:
+        if isinstance(message, ToolMessage) and message.status != "error":
+            texts[message.text] = None
+    return "\n\n".join(texts)
 
 
 def _keep_end(text: str, room: int) -> str:
     """Return as much of the end of a text as fits into `room` tokens, behind `…` if it is cut."""
     kept = text
-    while kept and (tokens := count_tokens(kept)) > room:
-        size = min(max(room, 0) * len(kept) // tokens, len(kept) - 1)
-        kept = kept[len(kept) - size :]
+    tokens = count_tokens(kept)
+    while kept and tokens > room:
+        # The share that fits if tokens are spread evenly; at least one character less, so that this ends.
+        length = min(max(room, 0) * len(kept) // tokens, len(kept) - 1)
+        kept = kept[len(kept) - length :]
+        tokens = count_tokens(kept)
     return kept if kept == text else f"{CUT}{kept}"

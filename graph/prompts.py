@@ -1,9 +1,8 @@
-"""The prompts."""
+"""The prompts of the search and of a forced answer. Models read these texts: replay recordings before a change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 from langchain_core.tools import BaseTool
 
@@ -38,24 +37,31 @@ NO_ANSWER = "The model gave no answer, although it was asked for one without too
 
 def system_prompt(tools: Sequence[BaseTool]) -> str:
     """Return the system prompt of the search; the tools describe themselves."""
-    names = {tool.name for tool in tools}
-    read = " Read a chunk only for what is left out." if "chunk_read" in names else ""
+    read = ""
+    if "chunk_read" in {tool.name for tool in tools}:
+        read = " Read a chunk only for what is left out."
     return _SEARCH.format(read=read, example=EXAMPLE_ID)
 
 
 def forced_prompt(instructions: str | None = None) -> str:
-    """Return the system prompt of a forced answer, behind the caller's own, which may say how to answer."""
+    """Return the system prompt of a forced answer, below the caller's own, which may say how to answer."""
     forced = _FORCED.format(example=EXAMPLE_ID, rule=DATA_RULE)
-    return f"{instructions}\n\n{forced}" if instructions else forced
+    if not instructions:
+        return forced
+    return f"{instructions}\n\n{forced}"
 
 
 def forced_question(question: str, evidence: str) -> str:
     """Return the message that asks for a forced answer; `arag.models.extractive` reads it, too."""
-    return f"{question}\n\nWhat was found:\n\n{as_data('passages', evidence or 'Nothing.')}"
+    passages = as_data("passages", evidence or "Nothing.")
+    return f"{question}\n\nWhat was found:\n\n{passages}"
 
 
 def as_data(name: str, text: str) -> str:
-    """Return a text between tags with a name, which it cannot close itself, for a prompt with DATA_RULE."""
+    """Return a text between tags, for a prompt with DATA_RULE. The tags have a number that the text does not use."""
     folded = text.casefold()
-    tag = next(tag for number in count(1) if (tag := f"{name}-{number}") not in folded)
+    number = 1
+    while f"{name}-{number}" in folded:
+        number += 1
+    tag = f"{name}-{number}"
     return f"<{tag}>\n{text}\n</{tag}>"

@@ -1,13 +1,14 @@
-"""What a run did, as its messages say: steps, tool calls, chunks shown, and their sums."""
+"""Records of a run, read from its messages: steps, tool calls, chunks shown, and their sums."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from arag.graph.state import ToolRecord, union
+from arag.graph.state import ToolRecord, list_calls, union
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.tools.seen import find_artifacts, find_digests
@@ -16,49 +17,92 @@ from arag.text.tokens import count_tokens
 
 def find_shown_chunks(messages: Iterable[AnyMessage]) -> list[str]:
     """Return the ids of the chunks that tool results show, as their artifacts say."""
-    artifacts = [message.artifact for message in messages if isinstance(message, ToolMessage)]
-    shown = [artifact.get("chunk_ids") for artifact in artifacts if isinstance(artifact, dict)]
-    return union(None, [i for ids in shown if isinstance(ids, list) for i in ids if isinstance(i, str)])
+    shown: list[str] = []
+    for message in messages:
+        artifact = message.artifact if isinstance(message, ToolMessage) else None
+        chunk_ids = artifact.get("chunk_ids") if isinstance(artifact, dict) else None
+        if isinstance(chunk_ids, list):
+            shown += [chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str)]
+    return union(None, shown)
 
 
 def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return those of them that the index has with the text that was shown: another index may have their ids, too."""
-    results: list[tuple[list[str], dict[str, str]]] = [
-        (find_shown_chunks([m]), next(find_artifacts([m]), {"digests": {}})["digests"]) for m in messages
-    ]
-    known = find_digests(index, {chunk_id for _, digests in results for chunk_id in digests})
-    seen = (i for shown, digests in results for i in shown if i not in digests or digests[i] == known[i])
+    """Return the ids of the shown chunks that the index has with the text that was shown.
+
+    Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
+    """
+    results = [message for message in messages if isinstance(message, ToolMessage)]
+    digested: set[str] = set()
+    for result in results:
+        digested |= _read_digests(result).keys()
+    known = find_digests(index, digested)
+    seen: list[str] = []
+    for result in results:
+        digests = _read_digests(result)
+        for chunk_id in find_shown_chunks([result]):
+            is_changed = chunk_id in digests and digests[chunk_id] != known[chunk_id]
+            if not is_changed:
+                seen.append(chunk_id)
     return union(None, seen)
 
 
+def _read_digests(result: ToolMessage) -> dict[str, str]:
+    """Return the digests of the texts that a result shows, by chunk id."""
+    artifact = next(find_artifacts([result]), {})
+    digests: dict[str, str] = artifact.get("digests", {})
+    return digests
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A tool call, as the model asked for it."""
+
+    step: int = 0
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
-    """Return the steps, trace, model calls and usage of a run: of its messages before the answer, and of the answer."""
+    """Return the steps, trace, model calls and usage of a run, from its messages before the answer and the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
-    calls = {
-        call["id"]: (step, call["args"] if isinstance(call["args"], dict) else {})
-        for step, reply in enumerate(replies, 1)
-        for call in (*reply.tool_calls, *reply.invalid_tool_calls)
-    }
-    trace = [tool_record(m, *calls.get(m.tool_call_id, (0, {}))) for m in run if isinstance(m, ToolMessage)]
-    model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
+    calls: dict[str | None, _Call] = {}
+    model_calls = []
+    for step, reply in enumerate(replies, 1):
+        model_calls.append(model_call(reply, step=step))
+        for asked in list_calls(reply):
+            arguments = asked["args"]
+            if not isinstance(arguments, dict):  # they are not JSON
+                arguments = {}
+            calls[asked["id"]] = _Call(step, arguments)
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-    steps = len(replies) + (not is_forced)
-    return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
+
+    trace = []
+    for message in run:
+        if isinstance(message, ToolMessage):
+            call = calls.get(message.tool_call_id, _Call())
+            trace.append(tool_record(message, call.step, call.arguments))
+    return {
+        "steps": len(replies) if is_forced else len(replies) + 1,
+        "trace": trace,
+        "model_calls": model_calls,
+        "usage": total(model_calls),
+    }
 
 
 def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
     """Return the record of a call, from its result."""
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
-    own = count_tokens(result.text) if shown and not artifact else 0  # of a caller's own tool
+    tokens = 0
+    if shown and not artifact:  # of a caller's own tool, which counts no tokens
+        tokens = count_tokens(result.text)
     return ToolRecord(
         step=step,
         tool=result.name or "",
         arguments=arguments,
         chunk_ids=shown,
         new_chunks=artifact.get("new_chunks", []),
-        retrieved_tokens=artifact.get("retrieved_tokens", own),
-        evidence_tokens=artifact.get("evidence_tokens", own),
+        retrieved_tokens=artifact.get("retrieved_tokens", tokens),
+        evidence_tokens=artifact.get("evidence_tokens", tokens),
         seconds=result.response_metadata.get("seconds", 0.0),
         error=result.text if result.status == "error" else None,
     )
@@ -66,7 +110,12 @@ def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> To
 
 def total_retrieval(calls: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return sums over a run's tool calls. A chunk is read if it is shown in full, or in passages by `chunk_read`."""
-    calls = list(calls)
-    read = {chunk_id for c in calls for chunk_id in c["chunk_ids" if c["tool"] == "chunk_read" else "new_chunks"]}
-    tokens = {name: sum(call[name] for call in calls) for name in ("retrieved_tokens", "evidence_tokens")}
-    return {"tool_calls": len(calls), "chunks_read": len(read)} | tokens
+    sums = {"tool_calls": 0, "chunks_read": 0, "retrieved_tokens": 0, "evidence_tokens": 0}
+    read: set[str] = set()
+    for call in calls:
+        sums["tool_calls"] += 1
+        sums["retrieved_tokens"] += call["retrieved_tokens"]
+        sums["evidence_tokens"] += call["evidence_tokens"]
+        read.update(call["chunk_ids"] if call["tool"] == "chunk_read" else call["new_chunks"])
+    sums["chunks_read"] = len(read)
+    return sums

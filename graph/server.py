@@ -1,11 +1,11 @@
 """The graph and the middleware that `langgraph.json` names, for LangGraph Studio and the LangGraph API server.
 
-The index comes from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one; a run's context, which Studio shows
-as a form, sets the rest. ARAG_USER_SCOPE names the field of authenticated users that holds the scope that each may see.
+ARAG_INDEX names the index, ARAG_MODEL the model; without it, the built-in one is used. A run's context, which Studio
+shows as a form, sets the rest. ARAG_USER_SCOPE names the field of authenticated users that holds each user's scope.
 
-A development server has no authentication, and any page in the user's browser can reach it. So requests that come from
-a foreign page, or under a host name that is not this machine's, are refused. Programs send no origin: they are let
-through.
+A development server has no authentication, and any page in the user's browser can reach it. So requests are refused if
+they come from a foreign page or use a host name that is not this machine's. Programs send no origin and are not
+affected.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import socket
 
 from langgraph.runtime import get_runtime
+from starlette import status
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -41,21 +42,30 @@ _OWN_HOSTS = ["localhost", "127.0.0.1", "[::1]", "api"]  # the server calls itse
 
 
 def open_server_index() -> Index:
-    """Open the server's index."""
-    index = os.environ.get(INDEX_VARIABLE)
-    if not index:
+    """Open the server's index.
+
+    Raises:
+        InputError: The environment does not name an index.
+    """
+    address = os.environ.get(INDEX_VARIABLE)
+    if not address:
         raise InputError(f"this server has no index: start it with {INDEX_VARIABLE} set to a folder or an address")
-    return open_index(index)
+    return open_index(address)
 
 
 def find_user_scope() -> Scope | None:
-    """Return the scope of the run's user, which the server's authentication has set, or None if users have none."""
+    """Return the scope of the run's user, as the server's authentication has set it; None if users have no scopes.
+
+    Raises:
+        InputError: Users have scopes, and this one has none that is valid.
+    """
     field = os.environ.get(SCOPE_VARIABLE)
     if not field:
         return None
+    conditions = None
     server = get_runtime().server_info
-    user = server.user if server is not None else None
-    conditions = user[field] if user is not None and field in user else None
+    if server is not None and server.user is not None and field in server.user:
+        conditions = server.user[field]
     try:
         return read_scope(conditions)
     except InputError as error:
@@ -66,34 +76,46 @@ def find_user_scope() -> Scope | None:
 
 
 def refuse_foreign_pages(app: ASGIApp, allowed_origins: list[str]) -> ASGIApp:
-    """Return an app that refuses requests of web pages other than its own, Studio and the allowed ones."""
+    """Return an app that refuses requests of web pages other than its own, Studio's and those of allowed origins."""
 
     async def check(scope: ASGIScope, receive: Receive, send: Send) -> None:
         headers = Headers(raw=scope.get("headers", []))
-        origin, host = headers.get("origin", ""), headers.get("host")
-        if not origin or origin in {f"http://{host}", f"https://{host}", *allowed_origins} or _STUDIO.fullmatch(origin):
-            await app(scope, receive, send)
+        origin = headers.get("origin", "")
+        host = headers.get("host")
+        allowed = {f"http://{host}", f"https://{host}", *allowed_origins}
+        if not origin or origin in allowed or _STUDIO.fullmatch(origin):
+            answer: ASGIApp = app
+        elif scope["type"] == "websocket":
+            answer = WebSocketClose(status.WS_1008_POLICY_VIOLATION)
         else:
             refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
-            answer = WebSocketClose(1008) if scope["type"] == "websocket" else PlainTextResponse(refusal, 403)
-            await answer(scope, receive, send)
+            answer = PlainTextResponse(refusal, status.HTTP_403_FORBIDDEN)
+        await answer(scope, receive, send)
 
     return check
 
 
-def _split_list(variable: str) -> list[str]:
-    return [part.strip().rstrip("/") for part in os.environ.get(variable, "").split(",") if part.strip()]
+def _read_list(variable: str) -> list[str]:
+    """Return the items of an environment variable, which are separated by commas, without slashes at their ends."""
+    items = []
+    for part in os.environ.get(variable, "").split(","):
+        item = part.strip()
+        if item:
+            items.append(item.rstrip("/"))
+    return items
 
 
 # The server provides its own checkpointer.
-graph = build_graph(
-    make_loader(os.environ.get(MODEL_VARIABLE) or EXTRACTIVE, open_server_index, find_user_scope=find_user_scope),
-    name="arag",
+loader = make_loader(
+    os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
+    open_server_index,
+    find_user_scope=find_user_scope,
 )
-hosts = [*_OWN_HOSTS, socket.gethostname(), *_split_list(HOSTS_VARIABLE)]
+graph = build_graph(loader, name="arag")
+hosts = [*_OWN_HOSTS, socket.gethostname(), *_read_list(HOSTS_VARIABLE)]
 app = Starlette(
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
-        Middleware(refuse_foreign_pages, allowed_origins=_split_list(ORIGINS_VARIABLE)),
+        Middleware(refuse_foreign_pages, allowed_origins=_read_list(ORIGINS_VARIABLE)),
     ]
 )

@@ -1,12 +1,21 @@
-"""The graph's state, plain values that survive a JSON round trip, and how its conversation is read."""
+"""The graph's state, which is plain values that survive a JSON round trip, and the reading of its messages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Required, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypeAlias
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.messages.tool import tool_call
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
@@ -18,8 +27,8 @@ from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
-MAX_CALLS = 32  # of one message; those beyond are dropped
-MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
+MAX_CALLS = 32  # calls of one message; the rest is dropped, as each result costs tokens
+MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
@@ -33,7 +42,7 @@ class Span(TypedDict):
 
 
 class Quote(TypedDict):
-    """A sentence of a cited chunk that bears what the answer says: `text[start:end]` of the chunk."""
+    """A sentence of a cited chunk that supports the answer: `text[start:end]` of the chunk."""
 
     start: int
     end: int
@@ -41,7 +50,7 @@ class Quote(TypedDict):
 
 
 class CitedDocument(TypedDict):
-    """The document of a cited chunk. What its metadata does not tell is empty."""
+    """The document of a cited chunk. Fields that its metadata does not have are empty."""
 
     id: str
     title: str
@@ -50,7 +59,7 @@ class CitedDocument(TypedDict):
     author: str
     """Its authors: `author`, `authors` or `creator`."""
     date: str
-    """Its date as it is written there: `date`, `published`, `created` or `year`."""
+    """Its date as written there: `date`, `published`, `created` or `year`."""
 
 
 class Citation(TypedDict):
@@ -67,7 +76,7 @@ class Citation(TypedDict):
     document: CitedDocument | None
     """The chunk's document; None if the index has no such chunk."""
     quotes: list[Quote]
-    """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
+    """The sentences that support the answer, in the order of the text; empty if there are none."""
     spans: list[Span]
     """Where the answer names the chunk, with its brackets if nothing else is in them."""
 
@@ -84,17 +93,18 @@ class ToolRecord(TypedDict):
     new_chunks: list[str]
     """Chunks read for the first time."""
     retrieved_tokens: int
-    """Tokens of the result's whole text, with ids, titles and remarks; 0 for others' tools that show no chunks."""
+    """Tokens of the result's whole text, with ids, titles and remarks; 0 for other tools, if they show no chunks."""
     evidence_tokens: int
     """Tokens of the sentences in it that come from documents."""
     seconds: float
     error: str | None
-    """What was wrong with the call, if anything."""
+    """The error, if the call failed."""
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     """Merge two lists of ids: in order, each once."""
-    return list(dict.fromkeys([*(left or ()), *(right or ())]))
+    ids = [*(left or ()), *(right or ())]
+    return list(dict.fromkeys(ids))
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
@@ -139,102 +149,191 @@ class State(OutputState, total=False):
 # --- the conversation ---
 
 
-def split_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """Return the system messages, earlier questions and answers; and the last question with all that follows it."""
-    place = max((n for n, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
-    if place is None:
+class Conversation(NamedTuple):
+    """A conversation, split at its last question."""
+
+    earlier: list[AnyMessage]
+    """The system messages, and earlier questions and answers."""
+    turn: list[AnyMessage]
+    """The last question, and everything behind it."""
+
+
+def split_turn(messages: Sequence[AnyMessage]) -> Conversation:
+    """Split a conversation at its last question.
+
+    Raises:
+        InputError: There is no question.
+    """
+    questions = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if not questions:
         raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who?")]')
-    instructions = [message for message in messages if isinstance(message, SystemMessage)]
-    earlier = [
-        message
-        for message in messages[:place]
-        if isinstance(message, HumanMessage) or kind_of_reply(message) == "answer"
-    ]
-    return [*instructions, *earlier], [m for m in messages[place:] if not isinstance(m, SystemMessage)]
+    instructions: list[AnyMessage] = []
+    earlier: list[AnyMessage] = []
+    turn: list[AnyMessage] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, SystemMessage):
+            instructions.append(message)
+        elif position >= questions[-1]:
+            turn.append(message)
+        elif isinstance(message, HumanMessage) or kind_of_reply(message) == "answer":
+            earlier.append(message)
+    return Conversation([*instructions, *earlier], turn)
 
 
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the messages of this run in a turn; in a parent graph, those of other agents come before them.
 
-    A run begins after the last answer, with the first message that has the seconds which its node took; if that is the
-    result of a call that a person wrote, with the call.
+    A run begins behind the last answer, with the first message that has the seconds which its node took. If that is the
+    result of a call that a person wrote, the run begins with the call.
     """
-    start = max((n for n, message in enumerate(turn, 1) if kind_of_reply(message) == "answer"), default=1)
-    first = next((n for n, m in enumerate(turn) if n >= start and "seconds" in m.response_metadata), len(turn))
-    if first < len(turn) and isinstance(turn[first], ToolMessage):
-        first -= 1
-    return list(turn[first:])
+    start = 1  # behind the question
+    for position, message in enumerate(turn):
+        if kind_of_reply(message) == "answer":
+            start = position + 1
+    for position in range(start, len(turn)):
+        message = turn[position]
+        if "seconds" in message.response_metadata:
+            first = position - 1 if isinstance(message, ToolMessage) else position
+            return list(turn[first:])
+    return []
+
+
+def list_calls(message: AnyMessage) -> list[ToolCall | InvalidToolCall]:
+    """Return the calls of a message; those whose arguments are not JSON are the last ones."""
+    if not isinstance(message, AIMessage):
+        return []
+    return [*message.tool_calls, *message.invalid_tool_calls]
 
 
 def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return a turn without results whose calls do not stand before them, which providers refuse."""
-    asked: set[str | None] = set()
+    """Return a turn without results that come before their calls or have none, which providers refuse."""
+    called: set[str | None] = set()
     kept: list[AnyMessage] = []
     for message in turn:
-        if isinstance(message, AIMessage):
-            asked |= {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
-        if not isinstance(message, ToolMessage) or message.tool_call_id in asked:
-            kept.append(message)
+        if isinstance(message, ToolMessage) and message.tool_call_id not in called:
+            continue
+        called.update(call["id"] for call in list_calls(message))
+        kept.append(message)
     return kept
 
 
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff. What people type may
-    have half a surrogate pair.
+    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
     """
     turn = drop_orphans(turn)
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:
-        if isinstance(message, HumanMessage) and isinstance(message.content, str):
-            message = message.model_copy(update={"content": replace_surrogates(message.content)})  # noqa: PLW2901
-        sent.append(message)
-        if isinstance(message, AIMessage) and kind_of_reply(message) == "calls":
-            emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
-            calls = [*message.tool_calls, *emptied]
-            sent[-1] = message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
-            missing = [call["id"] or "" for call in calls if call["id"] not in answered]
-            sent += [ToolMessage("No result.", tool_call_id=call_id, status="error") for call_id in missing]
+        if isinstance(message, HumanMessage):
+            sent.append(_without_surrogates(message))
+        elif isinstance(message, AIMessage) and list_calls(message):
+            calls = _with_valid_arguments(message)
+            sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
+            unanswered = [call for call in calls if call["id"] not in answered]
+            sent += map(_make_missing_result, unanswered)
+        else:
+            sent.append(message)
     return sent
 
 
+def _without_surrogates(question: HumanMessage) -> HumanMessage:
+    """Return a question without halves of surrogate pairs, which people may type and UTF-8 cannot hold."""
+    if not isinstance(question.content, str):
+        return question
+    content = replace_surrogates(question.content)
+    return question.model_copy(update={"content": content})
+
+
+def _make_missing_result(call: ToolCall) -> ToolMessage:
+    return ToolMessage(
+        "No result.",
+        tool_call_id=call["id"] or "",
+        status="error",
+    )
+
+
+def _with_valid_arguments(message: AIMessage) -> list[ToolCall]:
+    """Return the calls of a message, with empty arguments in place of those that are not JSON."""
+    calls = list(message.tool_calls)
+    for invalid in message.invalid_tool_calls:
+        name = invalid["name"] or "unknown"
+        calls.append(tool_call(name=name, args={}, id=invalid["id"]))
+    return calls
+
+
 def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:
-    """Return whether a model's message calls tools, with arguments that are JSON or not, is an answer, or is empty."""
+    """Return whether a model's message calls tools, is an answer or is empty; None for messages of others."""
     if not isinstance(message, AIMessage):
         return None
-    if message.tool_calls or message.invalid_tool_calls:
+    if list_calls(message):
         return "calls"
     return "answer" if message.text.strip() else "empty"
 
 
 def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
     """Count the tokens of messages: their texts and tool calls. Reasoning and pictures do not count."""
-    calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
-    texts = [call["name"] + json.dumps(call["args"], ensure_ascii=False, default=str) for call in calls]
-    texts += [message.text for message in messages]
-    return MESSAGE_TOKENS * len(messages) + sum(map(count_tokens, texts))
+    tokens = 0
+    for message in messages:
+        tokens += MESSAGE_TOKENS + count_tokens(message.text)
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                arguments = json.dumps(call["args"], ensure_ascii=False, default=str)
+                tokens += count_tokens(call["name"] + arguments)
+    return tokens
+
+
+# --- replies ---
 
 
 def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     """Return a reply to a conversation so that it can be stored and sent again: as JSON, with ids of its own."""
-    fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
-    text = replace_surrogates(json.dumps(fields, ensure_ascii=False, default=str))
-    repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
-    valid = [call["id"] for call in repaired["tool_calls"]]
+    repaired = _as_json(
+        {
+            "content": reply.content,
+            "tool_calls": reply.tool_calls,
+            "invalid_tool_calls": reply.invalid_tool_calls,
+        }
+    )
+    valid_ids = [call["id"] for call in repaired["tool_calls"]]
     del repaired["tool_calls"][MAX_CALLS:]
     calls = [*repaired["tool_calls"], *repaired["invalid_tool_calls"]]
-    taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
-    for number, call in enumerate(calls):
-        if not call["id"] or call["id"] in taken:  # some servers send none, or the same one with each reply
-            call["id"] = f"call_{len(messages)}_{number}"  # the same in a run that is repeated
-        taken.add(call["id"])
-    if isinstance(repaired["content"], list) and valid != [call["id"] for call in calls]:
-        # Anthropic and OpenAI's Responses API have the calls there, too; a request gets them from `tool_calls` then.
-        kinds = {"tool_use", "function_call"}
-        content = repaired["content"]
-        repaired["content"] = [part for part in content if isinstance(part, str) or part.get("type") not in kinds]
-    if reply.id in {message.id for message in messages}:  # as of a message that a model for tests returns twice
+    _replace_used_ids(calls, messages)
+    content = repaired["content"]
+    if isinstance(content, list) and valid_ids != [call["id"] for call in calls]:
+        repaired["content"] = _without_calls(content)
+    if reply.id in {message.id for message in messages}:  # a model for tests may return one message twice
         repaired["id"] = f"{reply.id}-{len(messages)}"
     return reply.model_copy(update=repaired)
+
+
+def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields after a JSON round trip: without surrogates, and with None for NaN and Infinity."""
+    text = json.dumps(fields, ensure_ascii=False, default=str)
+    read: dict[str, Any] = json.loads(replace_surrogates(text), parse_constant=lambda _: None)
+    return read
+
+
+def _replace_used_ids(calls: Iterable[dict[str, Any]], messages: Sequence[AnyMessage]) -> None:
+    """Give an id to each call that has none or one of an earlier call, as some servers send them."""
+    used: set[str | None] = set()
+    for message in messages:
+        used.update(call["id"] for call in list_calls(message))
+    for number, call in enumerate(calls):
+        if not call["id"] or call["id"] in used:
+            call["id"] = f"call_{len(messages)}_{number}"  # the same one if the run is repeated
+        used.add(call["id"])
+
+
+def _without_calls(content: Iterable[str | dict[str, Any]]) -> list[str | dict[str, Any]]:
+    """Return content without the calls that Anthropic and OpenAI's Responses API put there, too.
+
+    LangChain then sends the calls in `tool_calls`.
+    """
+    kept = []
+    for part in content:
+        is_call = not isinstance(part, str) and part.get("type") in {"tool_use", "function_call"}
+        if not is_call:
+            kept.append(part)
+    return kept

@@ -17,8 +17,8 @@ _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
-# with repeated words, as a table's header does: `Planned Actual Planned Actual`. After a number such as 3.4, one word is
-# enough.
+# with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
+# as 3.4.
 _TITLE_CASE = re.compile(
     rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$){_NUMBER}?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,8 +12,17 @@ import numpy as np
 
 from arag.errors import IndexLockedError, InputError, ModelError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
-from arag.retrieval.storage.contract import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View, batches
+from arag.retrieval.storage.contract import (
+    DocumentRecord,
+    Draft,
+    EmbeddedDocument,
+    IndexStore,
+    Vectors,
+    View,
+    batches,
+)
 from arag.retrieval.storage.locations import using_store
+from arag.retrieval.types import Chunk
 
 _DOCUMENTS_AT_ONCE = 50  # whose chunks and vectors are in memory together
 
@@ -70,7 +80,11 @@ def copy_index(
         ...     second.keyword_search("Vellin Light").hits[0].chunk_id
         'places/vellin-light.md:0'
     """
-    with using_store(source) as origin, using_store(target) as place, closing(origin.open()) as view:
+    with (
+        using_store(source) as origin,
+        using_store(target) as place,
+        closing(origin.open()) as view,
+    ):
         settings = replace(view.settings, token="")
         empty = replace(settings, documents=0, chunks=0, sentences=0, tokens=0)
         meter = Meter(progress, settings.chunks)
@@ -112,14 +126,17 @@ def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     _remove_absent(view, draft)
     for records in batches(view.documents(), _DOCUMENTS_AT_ONCE):
         changed = _find_changed(records, draft)
-        draft.set_sources({record.id: record.source for record in records if record.id not in changed})
+        unchanged = [record for record in records if record.id not in changed]
+        draft.set_sources({record.id: record.source for record in unchanged})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
         taken = draft.put(_read(view, changed))
         if taken:
             raise StorageError(f"documents cannot be copied: others in the target have their chunks ({taken})")
-        written += sum(record.chunks for record in changed.values())
-        copied += sum(record.chunks for record in records)
+        for record in records:
+            copied += record.chunks
+            if record.id in changed:
+                written += record.chunks
         meter.report("copying", copied)
     return written
 
@@ -143,9 +160,12 @@ def _read(view: View, records: Mapping[str, DocumentRecord]) -> list[EmbeddedDoc
     row_ids = view.numbers([chunk.id for chunk in chunks])
     vectors = {row_id: rows for row_id, _, rows in view.vectors(row_ids.values())}
     no_vectors = np.zeros((0, view.settings.dimension), np.float32)
-    documents: list[EmbeddedDocument] = []
-    for document_id, record in records.items():
-        own_chunks = [chunk for chunk in chunks if chunk.document_id == document_id]
-        own_vectors = [vectors.get(row_ids[chunk.id], no_vectors) for chunk in own_chunks]
-        documents.append(EmbeddedDocument(record, own_chunks, own_vectors))
-    return documents
+    own_chunks = defaultdict[str, list[Chunk]](list)
+    own_vectors = defaultdict[str, list[Vectors]](list)
+    for chunk in chunks:
+        own_chunks[chunk.document_id].append(chunk)
+        own_vectors[chunk.document_id].append(vectors.get(row_ids[chunk.id], no_vectors))
+    return [
+        EmbeddedDocument(record, own_chunks[document_id], own_vectors[document_id])
+        for document_id, record in records.items()
+    ]

@@ -160,8 +160,13 @@ class Listing:
 
     def _drop_repeats(self, listed: list[Listed]) -> list[Listed]:
         """Return what is not listed already, and remember its files."""
-        new = [item for item in listed if not isinstance(item, ListedFile) or item.real_path not in self.files]
-        self.files.update(item.real_path for item in new if isinstance(item, ListedFile))
+        new: list[Listed] = []
+        for item in listed:
+            if isinstance(item, ListedFile):
+                if item.real_path in self.files:
+                    continue
+                self.files.add(item.real_path)
+            new.append(item)
         return new
 
     def _walk(self, top: Path, below: str = "") -> Iterator[Listed]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -29,14 +29,15 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
         IndexNotFoundError, IndexLockedError, StorageError: The index cannot be written.
     """
     names = [document_ids] if isinstance(document_ids, str) else document_ids
-    with using_store(index) as store, closing(store.open()) as view, store.draft(lambda: view.settings) as draft:
+    with (
+        using_store(index) as store,
+        closing(store.open()) as view,
+        store.draft(lambda: view.settings) as draft,
+    ):
         wanted = _expand_patterns(names, view)
         # A killed run may have removed some of them; that is published now.
         known = view.fingerprints(wanted) | draft.fingerprints(wanted)
-        absent = [document_id for document_id in wanted if document_id not in known]
-        if absent:
-            named = ", ".join(map(repr, absent[:_MAX_NAMED]))
-            raise InputError(f"the index in {store.location} holds no document {named}. Nothing was removed.")
+        _check_known(wanted, known, store.location)
         if draft.claim(wanted) != set(wanted):
             raise IndexLockedError(f"another process is writing these documents to {store.location}: try again later")
         draft.remove(wanted)
@@ -44,14 +45,23 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
     return len(wanted)
 
 
+def _check_known(wanted: Sequence[str], known: Collection[str], location: Path | str) -> None:
+    absent = [document_id for document_id in wanted if document_id not in known]
+    if not absent:
+        return
+    named = ", ".join(map(repr, absent[:_MAX_NAMED]))
+    raise InputError(f"the index in {location} holds no document {named}. Nothing was removed.")
+
+
 def _expand_patterns(names: Sequence[str], view: View) -> list[str]:
     """Return the ids that match each name, without repeats. A name that matches nothing stays as it is."""
     expanded: list[str] = []
     for name in names:
-        ids: list[str] = []
-        if "*" in name:
-            pattern = compile_pattern(name)
-            ids = [record.id for record in view.documents() if pattern.match(record.id)]
+        if "*" not in name:
+            expanded.append(name)
+            continue
+        pattern = compile_pattern(name)
+        ids = [record.id for record in view.documents() if pattern.match(record.id)]
         expanded += ids or [name]
     return list(dict.fromkeys(expanded))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import unicodedata
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from arag.text.normalise import collapse_whitespace
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
 _MAX_JSON_VALUES = 5_000_000  # in one file or line: they take about a gigabyte of memory
 _MAX_VALUE = 40  # characters of a value in a message
+_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # the last two separate lines and paragraphs
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # the keys in GraphRAG-Bench's corpora, and ours
 
 
@@ -133,7 +134,7 @@ def is_id(text: str) -> bool:
     """Return whether a text may be an id: short, not blank, and without line ends or other control characters."""
     if not text.strip() or len(text.encode()) > MAX_ID_BYTES:
         return False
-    return not any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
+    return _CONTROL_CHARACTER.search(text) is None
 
 
 def _clean(value: JSON) -> JSON:

@@ -82,6 +82,18 @@ class _Block(NamedTuple):
     is_row: bool = False
 
 
+class _Line(NamedTuple):
+    """A line of a text."""
+
+    start: int  # of its first character that is not white space
+    end: int  # after its last one
+    is_blank: bool
+    is_row: bool  # of a table
+    is_alone: bool  # whether it is a block by itself
+    ends_paragraph: bool  # whether it ends the paragraph before it
+    level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
+
+
 def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
@@ -103,11 +115,15 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
         level = block.level
         if _is_above_paragraph(text, block, following):
             level = BARE
-        if level:
-            parents = outline.enter(level, line)
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=parents))
-        elif not block.embedded:
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.path))
+        if level or not block.embedded:
+            parents = outline.enter(level, line) if level else outline.path
+            sentence = Sentence(
+                start=block.start,
+                end=block.end,
+                embedded=False,
+                heading=parents,
+            )
+            sentences.append(sentence)
         elif block.is_row:
             header = outline.enter_row(line, text[following.start : following.end])
             sentences += _split_block(text, block, outline, header)
@@ -128,7 +144,13 @@ def _split_block(text: str, block: _Block, outline: Outline, header: str) -> Ite
             parents = outline.enter(BARE, line)
             path = parents if heading_start == start else outline.path
         has_words = any(map(str.isalnum, text[start:end]))
-        yield Sentence(start, end, has_words, path, header)
+        yield Sentence(
+            start=start,
+            end=end,
+            embedded=has_words,
+            heading=path,
+            header=header,
+        )
     for _, line in headings:
         outline.enter(BARE, line)
 
@@ -156,38 +178,60 @@ def _pipeline(language: str) -> Language:
 
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:
-    start = end = -1  # of the current paragraph; -1 outside of one
-    next_line = 0
+    """Yield the blocks of a text; only white space lies between them."""
+    paragraph: _Block | None = None
+    for line in _lines(text, title):
+        if paragraph and line.ends_paragraph:
+            yield paragraph
+            paragraph = None
+        if line.is_blank:
+            continue
+        if line.is_alone:
+            yield _Block(
+                start=line.start,
+                end=line.end,
+                embedded=line.is_row,
+                level=line.level,
+                is_row=line.is_row,
+            )
+        elif paragraph:
+            paragraph = paragraph._replace(end=line.end)
+        else:
+            paragraph = _Block(line.start, line.end)
+    if paragraph:
+        yield paragraph
+
+
+def _lines(text: str, title: str) -> Iterator[_Line]:
+    next_start = 0
     is_fenced = False
     is_at_top = True
     for line in text.splitlines(keepends=True):
-        line_start = next_line
-        next_line += len(line)
+        start = next_start
+        next_start += len(line)
         stripped = line.strip()
-        is_fence = _FENCE.match(line) is not None
+        is_blank = not stripped
         is_row = CELL_BOUNDARY in line or stripped.startswith("|")
         is_title = is_at_top and stripped == title
+        is_fence = _FENCE.match(line) is not None
+        is_rule = _RULE.match(line) is not None
+        is_item = _LIST_ITEM.match(line) is not None
         heading = _MARKDOWN_HEADING.match(line)
-        is_alone = bool(is_fence or is_row or is_title or heading or _RULE.match(line))
-        if start >= 0 and (not stripped or is_alone or is_fenced or _LIST_ITEM.match(line)):
-            yield _Block(start, end)
-            start = -1
+        is_alone = is_fence or is_row or is_title or is_rule or heading is not None
+        ends_paragraph = is_blank or is_alone or is_item or is_fenced
         if is_fence:
             is_fenced = not is_fenced
-        if not stripped:
-            continue
-        is_at_top = False
-        first = line_start + len(line) - len(line.lstrip())
-        last = line_start + len(line.rstrip())
-        if is_alone:
-            level = len(heading[1]) if heading and not is_row and not is_fenced else 0
-            yield _Block(first, last, embedded=is_row, level=level, is_row=is_row)
-            continue
-        if start < 0:
-            start = first
-        end = last
-    if start >= 0:
-        yield _Block(start, end)
+        is_heading = heading is not None and not is_row and not is_fenced
+        yield _Line(
+            start=start + len(line) - len(line.lstrip()),
+            end=start + len(line.rstrip()),
+            is_blank=is_blank,
+            is_row=is_row,
+            is_alone=is_alone,
+            ends_paragraph=ends_paragraph,
+            level=len(heading[1]) if heading and is_heading else 0,
+        )
+        is_at_top = is_at_top and is_blank
 
 
 def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:

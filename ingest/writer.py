@@ -256,7 +256,9 @@ class IndexWriter:
         self._next = []
         self._next_sentences = 0
         vectors = self.draft.vectors_by_text([cut.record.id for cut in documents])
-        texts = dict.fromkeys(text for cut in documents for text in cut.texts())
+        texts: dict[str, None] = {}  # in order, each once
+        for cut in documents:
+            texts.update(dict.fromkeys(cut.texts()))
         calls = self._embed([text for text in texts if text not in vectors])
         self._batches.append(_Batch(documents, vectors, calls))
         while self._batches and (self._batches[0].is_embedded or self._has_enough_calls()):

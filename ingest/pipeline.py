@@ -50,6 +50,13 @@ class IngestOptions(TypedDict, total=False):
             `windows-1252`. By default, they are read if there is no doubt about it, else left out.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread. By default, nothing is shown.
+
+    Example:
+        >>> from arag import IngestOptions, ingest
+        >>> options: IngestOptions = {"chunk_tokens": 500}
+        >>> with ingest({"id": "note-1", "text": "The mill stands."}, "notes", **options) as notes:
+        ...     notes.info().chunk_tokens
+        500
     """
 
     embedder: str | Embeddings | Embedder | None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from arag.graph.graph import ARAGAgent as ARAGAgent
     from arag.graph.graph import create_arag_agent as create_arag_agent
     from arag.ingest.copying import copy_index as copy_index
-    from arag.ingest.pipeline import aingest as aingest
+    from arag.ingest.pipeline import IngestOptions as IngestOptions
     from arag.ingest.pipeline import ingest as ingest
     from arag.ingest.pipeline import run_ingest as run_ingest
     from arag.mcp import make_mcp_server as make_mcp_server
@@ -37,7 +37,7 @@ _NAMES = {
     "arag.graph.context": ["Context"],
     "arag.graph.graph": ["ARAGAgent", "create_arag_agent"],
     "arag.ingest.copying": ["copy_index"],
-    "arag.ingest.pipeline": ["aingest", "ingest", "run_ingest"],
+    "arag.ingest.pipeline": ["IngestOptions", "ingest", "run_ingest"],
     "arag.mcp": ["make_mcp_server", "serve_mcp"],
     "arag.models.chat": ["load_model"],
     "arag.models.embedders": ["load_embedder"],

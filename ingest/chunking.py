@@ -1,11 +1,11 @@
-"""Documents into chunks of about a thousand tokens whose borders are sentence borders (paper, section 3.1)."""
+"""Cuts documents into chunks of about a thousand tokens, at the ends of sentences (paper, section 3.1)."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -15,10 +15,21 @@ from arag.retrieval.types import Chunk, Sentence
 
 CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-# Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
+# Tokens. Embedding models read a few hundred and ignore the rest: a longer "sentence" (a table, a list without full
 # stops) is cut into pieces that are embedded in full.
 MAX_SENTENCE_TOKENS = 256
-_PARTS = (re.compile(r".+\s*"), re.compile(r"\S+\s*"))  # lines, words
+_LINE = re.compile(r".+\s*")
+_WORD = re.compile(r"\S+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a document that becomes one chunk."""
+
+    chunk_id: str
+    text: str
+    sentences: list[Sentence]
+    pages: tuple[int, int] | None = None  # the first and the last one
 
 
 def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) -> list[Chunk]:
@@ -27,42 +38,62 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) 
     Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
     of one. A sentence that is longer than a chunk is cut between its lines, or else its words. Chunks that came with
     the document are kept unchanged.
+
+    Args:
+        document: The document.
+        chunk_tokens: Maximum tokens in a chunk.
+        count: Counts the tokens of each of several texts.
+
+    Returns:
+        The chunks with their sentences.
     """
-    parts = list(_cut_document(document, chunk_tokens, count))
+    if document.ready_chunks is None:
+        parts = _cut_text(document, chunk_tokens, count)
+    else:
+        parts = [_Part(chunk_id, text, _split_chunk(text, count)) for chunk_id, text in document.ready_chunks]
     return [
         Chunk(
-            id=chunk_id,
+            id=part.chunk_id,
             document_id=document.id,
             ordinal=ordinal,
             title=document.title,
-            text=text,
-            sentences=_make_findable(sentences),
-            tokens=count([text])[0],
+            text=part.text,
+            sentences=_make_findable(part.sentences),
+            tokens=count([part.text])[0],
             parts=len(parts),
-            pages=pages,
+            pages=part.pages,
         )
-        for ordinal, (chunk_id, text, sentences, pages) in enumerate(parts)
+        for ordinal, part in enumerate(parts)
     ]
 
 
-_Part: TypeAlias = tuple[str, str, list[Sentence], tuple[int, int] | None]  # chunk id, text, sentences, pages
+def _split_chunk(text: str, count: CountBatch) -> list[Sentence]:
+    return _cut_long(text, split_sentences(text), MAX_SENTENCE_TOKENS, count)
 
 
-def _cut_document(document: Document, chunk_tokens: int, count: CountBatch) -> Iterator[_Part]:
-    for chunk_id, text in document.ready_chunks or ():
-        yield chunk_id, text, _cut_long(text, split_sentences(text), MAX_SENTENCE_TOKENS, count), None
-    if document.ready_chunks is not None:
-        return
+def _cut_text(document: Document, chunk_tokens: int, count: CountBatch) -> list[_Part]:
     text = document.text
     sentences = split_sentences(text, title=document.title)
     sentences = _cut_long(text, sentences, chunk_tokens, count)
-    borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
+    boundaries = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
     sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)
-    starts = [sentence.start for sentence in sentences]
-    for ordinal, (start, end) in enumerate(pairwise(borders)):
-        inside = sentences[bisect_left(starts, start) : bisect_left(starts, end)]
-        inside = [replace(s, start=s.start - start, end=s.end - start) for s in inside]
-        yield f"{document.id}:{ordinal}", text[start:end], inside, _pages(document, start, end)
+    sentence_starts = [sentence.start for sentence in sentences]
+    parts: list[_Part] = []
+    for start, end in pairwise(boundaries):
+        first = bisect_left(sentence_starts, start)
+        after_last = bisect_left(sentence_starts, end)
+        part = _Part(
+            chunk_id=f"{document.id}:{len(parts)}",
+            text=text[start:end],
+            sentences=[_shift(sentence, -start) for sentence in sentences[first:after_last]],
+            pages=_pages(document, start, end),
+        )
+        parts.append(part)
+    return parts
+
+
+def _shift(sentence: Sentence, offset: int) -> Sentence:
+    return replace(sentence, start=sentence.start + offset, end=sentence.end + offset)
 
 
 def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
@@ -73,14 +104,15 @@ def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
 
 
 def _cut_long(text: str, sentences: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
-    """Cut sentences that are too long, at the ends of lines: in a PDF, they are rows of tables."""
+    """Cut sentences that are too long at the ends of lines. In a PDF, the lines are rows of tables."""
     pieces: list[Sentence] = []
     for sentence in sentences:
         if _fits(text[sentence.start : sentence.end], max_tokens, count):
             pieces.append(sentence)
             continue
         for start, end in _fill(text, sentence.start, sentence.end, max_tokens, count):
-            pieces.append(replace(sentence, start=start, end=start + len(text[start:end].rstrip())))
+            length = len(text[start:end].rstrip())
+            pieces.append(replace(sentence, start=start, end=start + length))
     return pieces
 
 
@@ -90,25 +122,33 @@ def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:
 
 
 def _fill(
-    text: str, start: int, end: int, max_tokens: int, count: CountBatch, parts: Sequence[re.Pattern[str]] = _PARTS
+    text: str,
+    start: int,
+    end: int,
+    max_tokens: int,
+    count: CountBatch,
+    patterns: Sequence[re.Pattern[str]] = (_LINE, _WORD),
 ) -> list[tuple[int, int]]:
-    """Cut between lines, or between the words of a line that is too long, or in the middle of a word that is."""
-    if parts:
-        places = [match.span() for match in parts[0].finditer(text, start, end)]
+    """Cut between lines. Cut a line that is too long between its words, and such a word in the middle."""
+    if patterns:
+        spans = [match.span() for match in patterns[0].finditer(text, start, end)]
     else:
         middle = (start + end) // 2
-        places = [(start, middle), (middle, end)]
+        spans = [(start, middle), (middle, end)]
+    sizes = count([text[first:last] for first, last in spans])
+    full = max_tokens + 1  # the next span then begins a new piece
+    filled = full
     pieces: list[tuple[int, int]] = []
-    filled = max_tokens + 1
-    for (first, last), size in zip(places, count([text[first:last] for first, last in places]), strict=True):
+    for (first, last), size in zip(spans, sizes, strict=True):
         if size > max_tokens:
-            pieces += _fill(text, first, last, max_tokens, count, parts[1:])
-            filled = max_tokens + 1
+            pieces += _fill(text, first, last, max_tokens, count, patterns[1:])
+            filled = full
         elif filled + size > max_tokens:
             pieces.append((first, last))
             filled = size
         else:
-            pieces[-1] = (pieces[-1][0], last)
+            piece_start, _ = pieces[-1]
+            pieces[-1] = (piece_start, last)
             filled += size
     return pieces
 
@@ -117,41 +157,47 @@ def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, c
     """Fill chunks sentence by sentence and return where each begins, the first at 0."""
     if _fits(text, chunk_tokens, count):
         return [0]
-    starts = [sentence.start for sentence in sentences]
-    sizes = count([text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])])
-    borders = [0]
+    sentence_starts = [sentence.start for sentence in sentences]
+    bounds = pairwise([0, *sentence_starts[1:], len(text)])
+    sizes = count([text[start:end] for start, end in bounds])
+    chunk_starts = [0]
     first = 0  # the chunk's first sentence
     filled = 0
-    for i, size in enumerate(sizes):
-        if i > first and filled + size > chunk_tokens:
-            at = _before_headings(sentences, sizes, first, i, chunk_tokens)
-            borders.append(starts[at])
-            first = at
-            filled = sum(sizes[at:i])
+    for number, size in enumerate(sizes):
+        if number > first and filled + size > chunk_tokens:
+            first = _before_headings(sentences, sizes, first, number, chunk_tokens)
+            chunk_starts.append(sentence_starts[first])
+            filled = sum(sizes[first:number])
         filled += size
-    return borders
+    return chunk_starts
 
 
 def _before_headings(
-    sentences: Sequence[Sentence], sizes: Sequence[int], first: int, border: int, chunk_tokens: int
+    sentences: Sequence[Sentence],
+    sizes: Sequence[int],
+    first: int,
+    boundary: int,
+    chunk_tokens: int,
 ) -> int:
-    """Move a border in front of the headings before it, which belong to what follows them.
+    """Move a boundary in front of the headings before it, which belong to the text after them.
 
-    Headings that do not fit into one chunk with what follows them fill chunks like other text.
+    Headings that do not fit into one chunk with that text fill chunks like other text.
     """
-    end = border
-    filled = sizes[border]
+    end = boundary
+    filled = sizes[boundary]
     while not sentences[end].embedded and end + 1 < len(sentences) and filled <= chunk_tokens:
         end += 1
         filled += sizes[end]
-    at = border
-    while at - 1 > first and not sentences[at - 1].embedded and filled + sizes[at - 1] <= chunk_tokens:
-        at -= 1
-        filled += sizes[at]
-    return at
+    while boundary - 1 > first and not sentences[boundary - 1].embedded:
+        filled += sizes[boundary - 1]
+        if filled > chunk_tokens:
+            break
+        boundary -= 1
+    return boundary
 
 
 def _pages(document: Document, start: int, end: int) -> tuple[int, int] | None:
     if not document.page_starts:
         return None
-    return bisect_right(document.page_starts, start), bisect_right(document.page_starts, max(start, end - 1))
+    last_character = max(start, end - 1)
+    return bisect_right(document.page_starts, start), bisect_right(document.page_starts, last_character)

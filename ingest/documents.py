@@ -1,4 +1,4 @@
-"""What readers pass to the pipeline: documents, and problems with those that could not be read."""
+"""Documents as readers give them to the pipeline, problems, and the summary of an ingestion."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ class Document:
     """One document, ready to be cut into chunks.
 
     Attributes:
-        id: Its own id, else one made from the file's path relative to what was ingested; see `Ids`.
-        title: The title, or an empty string where the source gives none.
+        id: Its own id, else one made from the file's path relative to what was ingested; see `IdAssigner`.
+        title: The title, or an empty string if the source has none.
         text: The whole text, never blank.
-        source: For messages: the file as the user names it, with the line or item of a record, or which of the
-            objects given in Python it is.
+        source: Its origin, for messages: the file as the user names it, with the line or item of a record, or the
+            place of an object among the sources.
         metadata: Further fields of a record, kept as they are.
         page_starts: For paged sources, the character offset at which each page starts, the first being page 1.
-        ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None when the pipeline cuts the
-            text itself. Their concatenation is `text`.
+        ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None if the pipeline cuts the text
+            itself. Their concatenation is `text`.
         file: The file's absolute path, without links; empty for an object given in Python.
-        has_own_id: Whether the id came with the document, and is not made from the file's path.
+        has_own_id: Whether the id came with the document. Otherwise it is made from the file's path.
+        end: Bytes of all sources up to the end of this document, for the progress.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Document:
     ready_chunks: tuple[tuple[str, str], ...] | None = None
     file: str = ""
     has_own_id: bool = True
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Problem:
     """Something that is not in the index, and why.
 
     Attributes:
-        source: The file, with the line or the record where there is one (`notes.jsonl, line 3`).
-        reason: What was wrong, for a person.
+        source: The file, with the line or the record if there is one (`notes.jsonl, line 3`).
+        reason: The fault, in words for a person.
     """
 
     source: str
@@ -56,22 +58,22 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What an ingestion did.
+    """The result of an ingestion.
 
     Attributes:
         read: Documents read in this run that are in the index now.
-        written: Those of them that were new or had changed.
+        written: How many of those were new or had changed.
         removed: Documents that were pruned.
-        other_scripts: Documents read in this run that begin in another script than the embedder knows; 0 unless it is
-            the default one, which is for English.
+        other_scripts: Documents read in this run that begin in a script that the embedder does not support; 0 unless
+            it is the default one, which is for English.
         absent: Documents in the index that were not read in this run.
-        skipped: What was skipped in the folders, and why: files without a reader, links and indexes.
+        skipped: Entries of folders that were skipped, and why: files without a reader, links and indexes.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
-        problems: What was left out, and why.
-        seconds: How long it took.
+        problems: Everything that was left out, and why.
+        seconds: The time that it took.
     """
 
     read: int

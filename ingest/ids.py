@@ -1,31 +1,44 @@
-"""The ids of documents: which document of the index a document is that was read.
+"""Matches the documents that are read to those of the index, and gives them their ids.
 
-1. A record or an object with an id of its own is the document with that id.
-2. A file whose path the index records keeps its id, whatever folder it is ingested with.
-3. A new file with the content of one that is gone from the folders is that file, moved: it keeps the other's id. Of
-   several that are gone, it is the first by id. Files of records must have kept their names.
+1. A record or an object with its own id is the document with that id.
+2. A file whose path is in the index keeps its id, whatever folder it is ingested with.
+3. A new file with the content of one that is gone from the folders is that file, moved: it keeps the other's id. If
+   several with that content are gone, it gets the first of their ids. Files of records must also have kept their names.
 4. Any other new file gets its path relative to the folder that is ingested, with `~2` after it if another file has
-   that id. If that one is gone, the folder was moved, and the new file takes its place.
+   that id. If that other file is gone, the folder was moved, and the new file takes its place.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, count
 
 from arag.ingest.documents import Document, Problem
-from arag.ingest.sources import RECORD_READERS, SourceReader
+from arag.ingest.reading import SourceReader
+from arag.ingest.records import RECORD_READERS
 from arag.ingest.writer import IndexWriter, content_of
 
 _RECORD_NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
 _COPY_NUMBER = re.compile(r"~\d+$")  # of a file whose path below its folder is another file's id
 
 
-class Ids:
-    """Gives the documents of one ingestion their ids; `used` has those given, with where each document came from."""
+@dataclass(frozen=True, slots=True)
+class _ContentKey:
+    """Equal for two documents if one may be the other, moved."""
+
+    content: str  # the part of the fingerprint for the content
+    record_number: str  # `#2` for the second record of a file; empty for a file that is one document
+    file_name: str  # of a file of records; empty for others, which may be renamed
+
+
+class IdAssigner:
+    """Gives the documents of one ingestion their ids.
+
+    Attributes:
+        used: The sources of the documents so far, by id.
+    """
 
     def __init__(self, writer: IndexWriter, reader: SourceReader) -> None:
         self.used: dict[str, str] = {}
@@ -33,75 +46,95 @@ class Ids:
         self._reader = reader
 
     def assign(self, document: Document) -> Document | Problem:
-        """Return a document with its id in the index, or the problem that another one of this run has it."""
+        """Return a document with its id in the index, or a problem if another document of this run has that id."""
         if not document.has_own_id:
-            number = _record_number(document.id)
-            if document.file not in self._files:
-                file_id = self._find_moved(document) or self._make_id(document.id.removesuffix(number))
-                self._files[document.file] = file_id
-                self._owners[file_id] = document.file
-            document = replace(document, id=self._files[document.file] + number)
+            document = self._assign_by_file(document)
         if document.id in self.used:
             return Problem(document.source, f"duplicate id {document.id!r}, already used by {self.used[document.id]}")
         self.used[document.id] = document.source
         return document
 
+    def _assign_by_file(self, document: Document) -> Document:
+        record_number = _record_number(document.id)
+        file_id = self._ids_by_path.get(document.file)
+        if file_id is None:
+            path_below_folder = document.id.removesuffix(record_number)
+            file_id = self._find_moved(document) or self._make_id(path_below_folder)
+            self._ids_by_path[document.file] = file_id
+            self._paths_by_id[file_id] = document.file
+        return replace(document, id=file_id + record_number)
+
     def _find_moved(self, document: Document) -> str | None:
         """Return the id of a file that is gone and had this content."""
-        if not self._gone:
+        if not self._gone_ids:
             return None
         key = _content_key(self._writer.fingerprint(document), document.id, document.file)
-        ids = self._gone.get(key, [])
+        ids = self._gone_ids.get(key, [])
         while ids:
-            if not os.path.lexists(self._owners[file_id := ids.pop(0)]):  # no other file has taken it
+            file_id = ids.pop(0)
+            if not self._is_taken(file_id):
                 return file_id
         return None
 
     def _make_id(self, path: str) -> str:
-        """Return an id for a new file: its path, with a number if a file that is there has it."""
-        names = chain([path], (f"{path}~{number}" for number in count(2)))
-        return next(name for name in names if not os.path.lexists(self._owners.get(name, "")))
+        """Return an id for a new file: its path, with a number if an existing file has that id."""
+        file_id = path
+        number = 1
+        while self._is_taken(file_id):
+            number += 1
+            file_id = f"{path}~{number}"
+        return file_id
+
+    def _is_taken(self, file_id: str) -> bool:
+        """Return whether the file with an id exists."""
+        return os.path.lexists(self._paths_by_id.get(file_id, ""))
 
     @cached_property
-    def _files(self) -> dict[str, str]:
-        """The ids of the index's files, by their paths."""
+    def _ids_by_path(self) -> dict[str, str]:
+        """The ids of the index's files."""
         ids: dict[str, str] = {}
         for record in self._writer.draft.documents():
+            if not record.source:
+                continue
             file_id = record.id.removesuffix(_record_number(record.id))
-            path = _COPY_NUMBER.sub("", file_id)
-            # A record's id may be its own.
-            if record.source and (not _holds_records(record.source) or _name(path) == _name(record.source)):
+            # A record may have its own id, which says nothing about its file's.
+            is_of_file = _file_name(_COPY_NUMBER.sub("", file_id)) == _file_name(record.source)
+            if is_of_file or not _holds_records(record.source):
                 ids.setdefault(record.source, file_id)
         return ids
 
     @cached_property
-    def _owners(self) -> dict[str, str]:
-        """The paths of the files, by their ids."""
-        return {file_id: path for path, file_id in self._files.items()}
+    def _paths_by_id(self) -> dict[str, str]:
+        return {file_id: path for path, file_id in self._ids_by_path.items()}
 
     @cached_property
-    def _gone(self) -> dict[tuple[str, ...], list[str]]:
+    def _gone_ids(self) -> dict[_ContentKey, list[str]]:
         """The ids of files that are gone from the folders, by the content of each document in them."""
-        ids: dict[tuple[str, ...], list[str]] = {}
+        ids: dict[_ContentKey, list[str]] = {}
         for record in self._writer.draft.documents():
-            if record.source in self._files and self._reader.is_gone(record.source):
+            if record.source in self._ids_by_path and self._reader.is_gone(record.source):
                 key = _content_key(record.fingerprint, record.id, record.source)
-                ids.setdefault(key, []).append(self._files[record.source])
+                ids.setdefault(key, []).append(self._ids_by_path[record.source])
         return ids
 
 
-def _content_key(fingerprint: str, document_id: str, file: str) -> tuple[str, ...]:
-    return content_of(fingerprint), _record_number(document_id), _name(file) if _holds_records(file) else ""
+def _content_key(fingerprint: str, document_id: str, file: str) -> _ContentKey:
+    return _ContentKey(
+        content=content_of(fingerprint),
+        record_number=_record_number(document_id),
+        file_name=_file_name(file) if _holds_records(file) else "",
+    )
 
 
 def _holds_records(file: str) -> bool:
     return file.lower().endswith(tuple(RECORD_READERS))
 
 
-def _name(file: str) -> str:
-    return os.path.basename(file)  # noqa: PTH119 - of many files, a Path would be slow
+def _file_name(file: str) -> str:
+    return os.path.basename(file)  # noqa: PTH119 - a Path would be slow for many files
 
 
 def _record_number(document_id: str) -> str:
+    """Return the number at the end of a record's id, such as `#2`; empty if there is none."""
     match = _RECORD_NUMBER.search(document_id)
     return match[0] if match else ""

@@ -1,4 +1,4 @@
-"""The headings and the tables that sentences of a document stand under, followed line by line."""
+"""Tracks, line by line, which headings and which table header a document's sentences belong to."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whites
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
-_MAX_NAME = 100  # characters of a heading that are kept
-_MAX_HEADER = 2_000  # characters of a table's header: each chunk of the table keeps it
+_MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
+_MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
-# A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
+# A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
-# A line of a paragraph must also have at least two words, each with a capital but for short ones, and not end with some
-# of them said twice, as a table's header: `Planned Actual Planned Actual`. One word is enough after a number as 3.4.
+# A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
+# with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
+# as 3.4.
 _TITLE_CASE = re.compile(
     rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$){_NUMBER}?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
@@ -26,24 +27,30 @@ _TITLE_CASE = re.compile(
 
 
 class Outline:
-    """Where in its document a reader is. The document's title is not one of its headings."""
+    """The current headings and table header. The document's title is not one of its headings."""
 
     def __init__(self, title: str) -> None:
-        self._title = collapse_whitespace(title).strip("# ")
-        self._headings: list[tuple[int, str]] = []
-        self._header = ""  # of the table that was entered last
+        self._title = _name_of(title)
+        self._headings: list[tuple[int, str]] = []  # level and name
+        self._header = ""  # of the current table
 
     @property
     def path(self) -> str:
-        """The headings down to here, outermost first."""
+        """The current headings, outermost first."""
         return HEADING_BOUNDARY.join(name for _, name in self._headings)
 
     def enter(self, level: int, line: str) -> str:
-        """Go on below a heading of a level as in Markdown, or `BARE`; return the path that it stands under itself."""
-        name = collapse_whitespace(line).strip("# ")
-        if level == BARE and (name == self._title or _PAGE_HEADER.search(name) or not _PLAIN_HEADING.fullmatch(name)):
+        """Enter a heading and return the path of the headings above it.
+
+        Args:
+            level: A level of Markdown, 1 to 6, or `BARE`. A `BARE` line that does not look like a heading is ignored.
+            line: The heading's line.
+        """
+        name = _name_of(line)
+        if level == BARE and not self._is_plain_heading(name):
             return self.path
-        self._headings = [(above, heading) for above, heading in self._headings if above < level]
+        while self._headings and self._headings[-1][0] >= level:
+            self._headings.pop()
         parents = self.path
         if name and name != self._title:
             self._headings.append((level, name[:_MAX_NAME]))
@@ -51,30 +58,57 @@ class Outline:
             self.leave_table()
         return parents
 
+    def _is_plain_heading(self, name: str) -> bool:
+        if name == self._title or _PAGE_HEADER.search(name):
+            return False
+        return _PLAIN_HEADING.fullmatch(name) is not None
+
     def leave_table(self) -> None:
-        """Go on outside of tables."""
+        """Forget the table's header."""
         self._header = ""
 
     def enter_row(self, row: str, following: str) -> str:
-        """Go on to a row with a line after it, and return its table's header unless the row has it."""
-        cells = _split(row)
-        if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
+        """Enter a row and return its table's header, or an empty string if the row is the header or repeats it.
+
+        Args:
+            row: The row.
+            following: The line after it, which shows whether the row is a header.
+        """
+        if _is_header(row, following):
             header = collapse_whitespace(row).strip("| ")
             self._header = header if len(header) <= _MAX_HEADER else ""
             return ""
-        return "" if _names_cells(_split(self._header), row) else self._header
+        if _begins_with_name(row, _split_cells(self._header)):
+            return ""
+        return self._header
 
 
 def is_heading_line(line: str) -> bool:
-    """Return whether a line inside a paragraph, as PDFs have them, looks like a heading."""
+    """Return whether a line inside a paragraph looks like a heading, as PDFs have them."""
     return _TITLE_CASE.fullmatch(line) is not None
 
 
-def _split(row: str) -> list[str]:
-    return [cell.strip() for cell in collapse_whitespace(row).strip("| ").split(CELL_BOUNDARY)]
+def _name_of(heading: str) -> str:
+    return collapse_whitespace(heading).strip("# ")
 
 
-def _names_cells(names: list[str], row: str) -> bool:
-    """Return whether the first cell of a row has its column's name before it."""
+def _is_header(row: str, following: str) -> bool:
+    """Return whether a row is a table's header: before a rule, naming the next row's cells, or with several years."""
+    if _MARKDOWN_RULE.fullmatch(following):
+        return True
+    if _begins_with_name(following, _split_cells(row)):
+        return True
+    return len(_YEAR.findall(row)) > 1
+
+
+def _split_cells(row: str) -> list[str]:
+    cells = collapse_whitespace(row).strip("| ").split(CELL_BOUNDARY)
+    return [cell.strip() for cell in cells]
+
+
+def _begins_with_name(row: str, names: list[str]) -> bool:
+    """Return whether the first cell of a row begins with one of the columns' names and a colon."""
     name, colon, _ = collapse_whitespace(row).partition(": ")
-    return bool(colon) and name in [each.rstrip(":") for each in names if each]
+    if not colon:
+        return False
+    return name in [column.rstrip(":") for column in names if column]

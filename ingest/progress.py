@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from arag.text.normalise import count
+
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "done"]
 
-_SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +20,10 @@ class Progress:
     """The progress of an ingestion or a copy.
 
     Attributes:
-        phase: The current step. `loading` is of the embedder; `publishing` lets readers see what was written.
-        done: Bytes of the sources whose documents are finished: they are stored, unchanged or left out. Objects given
-            in Python count with their characters. For a copy, chunks.
-        total: Where `done` ends; None for an iterable of unknown length.
+        phase: The current step. `loading` loads the embedder; `publishing` lets readers see what was written.
+        done: Bytes of the sources whose documents are finished: stored, unchanged or left out. Objects given in Python
+            count with their characters. For a copy, chunks.
+        total: The value of `done` at the end; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
         per_second: Sentences embedded per second.
@@ -40,24 +42,43 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """What is finished of the step, 0 to 1; 0 to the end if the total is not known."""
-        return self.done / self.total if self.total else float(self.phase == "done")
+        """The finished part of the step, 0 to 1. If the total is not known, it is 0 until the end."""
+        if self.total:
+            return self.done / self.total
+        return 1.0 if self.phase == "done" else 0.0
+
+    @property
+    def step(self) -> str:
+        """The name of the current step, for a person."""
+        return "Loading the embedder" if self.phase == "loading" else self.phase.capitalize()
+
+    @property
+    def finished(self) -> str:
+        """What is finished, such as `34%, 1,204 documents`; empty for a step that counts nothing."""
+        if self.phase in {"loading", "publishing"}:
+            return ""
+        if self.phase == "copying":
+            return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
+        documents = count(self.documents, "document")
+        return documents if self.total is None else f"{self.share:.0%}, {documents}"
+
+    @property
+    def embedded(self) -> str:
+        """The sentences embedded and their rate, such as `9,412 sentences, 451 per second`; empty if there are none."""
+        if not self.sentences or self.phase not in {"reading", "embedding", "done"}:
+            return ""
+        return f"{count(self.sentences, 'sentence')}, {self.per_second:,.0f} per second"
 
     def __str__(self) -> str:
         """Return one line of text."""
-        if self.phase == "loading":
-            return "Loading the embedder"
-        if self.phase == "publishing":
-            return "Publishing"
-        if self.phase == "copying":
-            figures = f"{self.done:,} of {self.total:,} chunks"
-        else:
-            figures = f"{'' if self.total is None else f'{self.share:.0%}, '}{self.documents:,} documents"
-            if self.sentences:
-                figures += f", {self.sentences:,} sentences, {self.per_second:,.0f} per second"
+        if not self.finished:
+            return self.step
+        line = f"{self.step}: {self.finished}"
+        if self.embedded:
+            line += f", {self.embedded}"
         if self.seconds_left is not None and self.phase != "done":
-            figures += f", {self.seconds_left // 60:.0f}:{self.seconds_left % 60:02.0f} left"
-        return f"{self.phase.capitalize()}: {figures}"
+            line += f", {self.seconds_left // 60:.0f}:{self.seconds_left % 60:02.0f} left"
+        return line
 
 
 ShowProgress: TypeAlias = Callable[[Progress], None]
@@ -76,47 +97,83 @@ class Meter:
     """
 
     def __init__(self, show: ShowProgress | bool = False, total: int | None = None) -> None:
+        self.done = 0
+        self.sentences = 0
         self._show = self._print if show is True else show
-        self._printed = 0.0  # seconds since the start, at the last line
         self._total = total
-        self._phase: Phase = "reading"
-        self._began = self._entered = time.monotonic()
-        self.done = self._done_before = 0  # now, and when this phase began
-        self.sentences = self._documents = 0
+        self._documents = 0
         self._per_second = 0.0
+        self._start = time.monotonic()
+        self._last_line = 0.0  # seconds from the start to the last printed line
+        self._phase: Phase = "reading"
+        self._phase_start = self._start
+        self._phase_start_done = 0
         self.report()
 
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
-        return time.monotonic() - self._began
+        return time.monotonic() - self._start
 
     def report(
-        self, phase: Phase | None = None, done: int | None = None, *, documents: int = 0, sentences: int = 0
+        self,
+        phase: Phase | None = None,
+        done: int | None = None,
+        *,
+        documents: int = 0,
+        sentences: int = 0,
     ) -> None:
-        """Show the progress of a step, with more documents that are finished and sentences that were embedded."""
-        self.done = self.done if done is None else done
+        """Show progress.
+
+        Args:
+            phase: The current step; the last one if not given.
+            done: Bytes or chunks that are finished. A smaller number than the last one changes nothing.
+            documents: Documents finished since the last report.
+            sentences: Sentences embedded since the last report.
+        """
+        if done is not None:
+            self.done = max(self.done, done)
         if phase and phase != self._phase:
-            self._phase, self._entered, self._done_before = phase, time.monotonic(), self.done
-        in_phase = max(time.monotonic() - self._entered, 1e-9)
+            self._phase = phase
+            self._phase_start = time.monotonic()
+            self._phase_start_done = self.done
         self._documents += documents
         if sentences:
             self.sentences += sentences
-            self._per_second = self.sentences / in_phase
+            self._per_second = self.sentences / self._seconds_in_phase()
         if self._show:
-            left = None
-            if self._total and self.done > self._done_before:
-                left = in_phase * (self._total - self.done) / (self.done - self._done_before)
-            counts = self._documents, self.sentences, self._per_second
-            self._show(Progress(self._phase, self.done, self._total, *counts, left, self.seconds))
+            self._show(self._make_progress())
 
     def end(self) -> None:
-        """Everything is published."""
+        """Report that everything is published."""
         self.report("done", self._total)
 
+    def _seconds_in_phase(self) -> float:
+        return max(time.monotonic() - self._phase_start, 1e-9)  # never 0, as it is divided by
+
+    def _make_progress(self) -> Progress:
+        return Progress(
+            phase=self._phase,
+            done=self.done,
+            total=self._total,
+            documents=self._documents,
+            sentences=self.sentences,
+            per_second=self._per_second,
+            seconds_left=self._estimate_seconds_left(),
+            seconds=self.seconds,
+        )
+
+    def _estimate_seconds_left(self) -> float | None:
+        """Estimate the seconds left in this phase; None before any of it is finished."""
+        done_in_phase = self.done - self._phase_start_done
+        if not self._total or done_in_phase <= 0:
+            return None
+        return self._seconds_in_phase() * (self._total - self.done) / done_in_phase
+
     def _print(self, progress: Progress) -> None:
-        """Print a line if the last one is some seconds old, or if it ends others."""
-        is_due = progress.seconds - self._printed >= _SECONDS_BETWEEN_LINES
-        if is_due or (self._printed and progress.phase == "done"):
-            self._printed = progress.seconds
+        """Print a line if the last one is some seconds old. Where lines were printed, print the end, too."""
+        is_due = progress.seconds - self._last_line >= _SECONDS_BETWEEN_LINES
+        is_end = self._last_line > 0 and progress.phase == "done"
+        if is_due or is_end:
+            self._last_line = progress.seconds
             print(progress, file=sys.stderr, flush=True)  # noqa: T201

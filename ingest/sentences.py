@@ -1,8 +1,8 @@
-"""Sentence borders by spaCy's rules, paragraph by paragraph, and by a few rules of our own where those fail.
+"""Splits texts into sentences, paragraph by paragraph, with spaCy's rules and a few of our own where those fail.
 
 spaCy's tokenizer knows a language's abbreviations, so "Dr.", "U.S.", "Dec. 10" and "Hyman B. Samuels" stay whole.
 It leaves an opening quote on the sentence before, breaks before a lower-case word ("et al. said") and after "No.",
-and never breaks after an initialism ("He moved to the U.S. She stayed."): these borders are fixed here.
+and never breaks after an initialism ("He moved to the U.S. She stayed."): these boundaries are fixed here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 RULES_VERSION = 7  # part of every document's fingerprint: documents are cut again when the rules change
 
-_MAX_BLOCK = 100_000  # characters given to spaCy at once
-_MAX_HEADING = 100  # characters
-_MAX_HEADING_WORDS = 12
+_MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
+_MAX_HEADING = 100  # characters; a longer line is text
+_MAX_HEADING_WORDS = 12  # a line with more words is text
+# Characters around a boundary that are looked at. Without a limit, a text without spaces would take quadratic time.
+_BEFORE_BOUNDARY = 64
+_AFTER_BOUNDARY = 32
 
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
-# Also a line of a log, which begins with its time.
+# A line of a log, which begins with its time, is an item, too.
 _LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
 )
@@ -43,26 +46,30 @@ _OPENERS = "“‘«‹„([{「『《【（"
 _ENDS = ".!?…。！？｡؟।۔"
 _EAST_ASIAN_ENDS = "。！？｡"
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
+_NOT_AFTER_HEADING = _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
 
-# Never the last word of a sentence.
+# These words are never the last of a sentence.
 _NEVER_LAST = frozenset(
     "a.k.a. aka. approx. ca. cf. e.g. feat. ft. i.e. lit. messrs. nr. translit. trans. viz. vs. v. dr. "
     "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt.".split()
 )
-# The last word of a sentence only when no number follows.
+# These words are the last of a sentence only if no number follows.
 _BEFORE_NUMBER = frozenset(
     "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
     "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols.".split()
 )
-# spaCy takes marks and endings off a word one by one, and looks at the whole word each time.
+# spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
-# After a word that keeps its full stop ("U.S.", "100 kW.", "World War I."), these begin a new sentence.
+# These words begin a new sentence after a word that keeps its full stop ("U.S.", "100 kW.", "World War I.").
 _STARTERS = frozenset(
     "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
     "Her His However If In It Its Many Most No Of On One Other Our She Since So Some Such That The Their "
     "Then There These They This Those Three Through To Two Under Until We What When Where While With".split()
 )
+
+
+_INITIALS = frozenset({"b.", "c.", "d.", "r."})  # may also end a sentence
 
 
 class _Block(NamedTuple):
@@ -75,51 +82,89 @@ class _Block(NamedTuple):
     is_row: bool = False
 
 
+class _Line(NamedTuple):
+    """A line of a text."""
+
+    start: int  # of its first character that is not white space
+    end: int  # after its last one
+    is_blank: bool
+    is_row: bool  # of a table
+    is_alone: bool  # whether it is a block by itself
+    ends_paragraph: bool  # whether it ends the paragraph before it
+    level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
+
+
 def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
-    """Find the sentences of a text, with the headings that they stand under and the headers of their tables.
+    """Find the sentences of a text, with the headings above them and the headers of their tables.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
-    between sentences. The title is a heading if the text begins with it.
+    between sentences.
+
+    Args:
+        text: The text.
+        title: The document's title. It is a heading if the text begins with it.
+
+    Returns:
+        The sentences, in order.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
-    for block, following in pairwise([*_blocks(text, title), _Block(len(text), len(text), embedded=False)]):
+    end_of_text = _Block(len(text), len(text), embedded=False)
+    for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
-        if block.embedded and _is_short(text, block) and following.embedded and not _is_short(text, following):
-            level = BARE  # a short line with a paragraph after it is a heading
+        if _is_above_paragraph(text, block, following):
+            level = BARE
         if level or not block.embedded:
-            heading = outline.enter(level, line) if level else outline.path
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
-            continue
-        header = outline.enter_row(line, text[following.start : following.end]) if block.is_row else ""
-        if not block.is_row and len(line) > _MAX_HEADING:
-            outline.leave_table()
-        sentences += _split_block(text, block, outline, header)
+            parents = outline.enter(level, line) if level else outline.path
+            sentence = Sentence(
+                start=block.start,
+                end=block.end,
+                embedded=False,
+                heading=parents,
+            )
+            sentences.append(sentence)
+        elif block.is_row:
+            header = outline.enter_row(line, text[following.start : following.end])
+            sentences += _split_block(text, block, outline, header)
+        else:
+            if len(line) > _MAX_HEADING:
+                outline.leave_table()
+            sentences += _split_block(text, block, outline, "")
     return sentences
 
 
 def _split_block(text: str, block: _Block, outline: Outline, header: str) -> Iterator[Sentence]:
-    """Yield the sentences of a paragraph; lines inside it may be headings, too."""
+    """Yield the sentences of a paragraph. Lines inside it may be headings, too."""
     headings = deque(_heading_lines(text, block))
     for start, end in _split_paragraph(text, block.start, block.end):
         path = outline.path
         while headings and headings[0][0] <= start:
-            start_of_heading, line = headings.popleft()
+            heading_start, line = headings.popleft()
             parents = outline.enter(BARE, line)
-            path = parents if start_of_heading == start else outline.path
-        yield Sentence(start, end, any(map(str.isalnum, text[start:end])), path, header)
+            path = parents if heading_start == start else outline.path
+        has_words = any(map(str.isalnum, text[start:end]))
+        yield Sentence(
+            start=start,
+            end=end,
+            embedded=has_words,
+            heading=path,
+            header=header,
+        )
     for _, line in headings:
         outline.enter(BARE, line)
 
 
 def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a paragraph that look like headings, each with its start."""
     lines = text[block.start : block.end].splitlines(keepends=True)
-    at = block.start
-    for line in lines if len(lines) > 1 else ():
+    if len(lines) == 1:
+        return
+    start = block.start
+    for line in lines:
         if is_heading_line(line.strip()):
-            yield at, line
-        at += len(line)
+            yield start, line
+        start += len(line)
 
 
 @cache
@@ -133,64 +178,98 @@ def _pipeline(language: str) -> Language:
 
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:
-    start = end = -1
-    at = 0
-    fenced = False
-    seen_text = False
-    for line in text.splitlines(keepends=True):
-        here, at = at, at + len(line)
-        stripped = line.strip()
-        fence = bool(_FENCE.match(line))
-        is_row = CELL_BOUNDARY in line or stripped.startswith("|")
-        is_title = not seen_text and stripped == title
-        heading = _MARKDOWN_HEADING.match(line)
-        alone = bool(fence or is_row or is_title or heading or _RULE.match(line))
-        if start >= 0 and (not stripped or alone or fenced or _LIST_ITEM.match(line)):
-            yield _Block(start, end)
-            start = -1
-        fenced = fenced != fence
-        if not stripped:
+    """Yield the blocks of a text; only white space lies between them."""
+    paragraph: _Block | None = None
+    for line in _lines(text, title):
+        if paragraph and line.ends_paragraph:
+            yield paragraph
+            paragraph = None
+        if line.is_blank:
             continue
-        first = here + len(line) - len(line.lstrip())
-        last = here + len(line.rstrip())
-        if alone:
-            level = len(heading[1]) if heading and not (is_row or fenced) else 0
-            yield _Block(first, last, embedded=is_row, level=level, is_row=is_row)
+        if line.is_alone:
+            yield _Block(
+                start=line.start,
+                end=line.end,
+                embedded=line.is_row,
+                level=line.level,
+                is_row=line.is_row,
+            )
+        elif paragraph:
+            paragraph = paragraph._replace(end=line.end)
         else:
-            start, end = (first if start < 0 else start), last
-        seen_text = True
-    if start >= 0:
-        yield _Block(start, end)
+            paragraph = _Block(line.start, line.end)
+    if paragraph:
+        yield paragraph
+
+
+def _lines(text: str, title: str) -> Iterator[_Line]:
+    next_start = 0
+    is_fenced = False
+    is_at_top = True
+    for line in text.splitlines(keepends=True):
+        start = next_start
+        next_start += len(line)
+        stripped = line.strip()
+        is_blank = not stripped
+        is_row = CELL_BOUNDARY in line or stripped.startswith("|")
+        is_title = is_at_top and stripped == title
+        is_fence = _FENCE.match(line) is not None
+        is_rule = _RULE.match(line) is not None
+        is_item = _LIST_ITEM.match(line) is not None
+        heading = _MARKDOWN_HEADING.match(line)
+        is_alone = is_fence or is_row or is_title or is_rule or heading is not None
+        ends_paragraph = is_blank or is_alone or is_item or is_fenced
+        if is_fence:
+            is_fenced = not is_fenced
+        is_heading = heading is not None and not is_row and not is_fenced
+        yield _Line(
+            start=start + len(line) - len(line.lstrip()),
+            end=start + len(line.rstrip()),
+            is_blank=is_blank,
+            is_row=is_row,
+            is_alone=is_alone,
+            ends_paragraph=ends_paragraph,
+            level=len(heading[1]) if heading and is_heading else 0,
+        )
+        is_at_top = is_at_top and is_blank
+
+
+def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
+    """Return whether a block is a short line with a paragraph after it, which may be a heading."""
+    if not (block.embedded and following.embedded):
+        return False
+    return _is_short(text, block) and not _is_short(text, following)
 
 
 def _is_short(text: str, block: _Block) -> bool:
     """Return whether a block is a line that may be a heading."""
     line = text[block.start : block.end]
-    return (
-        len(line) <= _MAX_HEADING
-        and "\n" not in line
-        and len(line.split()) <= _MAX_HEADING_WORDS
-        and line[-1] not in _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
-        and not _LIST_ITEM.match(line)
-        and CELL_BOUNDARY not in line
-    )
+    if len(line) > _MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
+        return False
+    if "\n" in line or CELL_BOUNDARY in line:
+        return False
+    return line[-1] not in _NOT_AFTER_HEADING and not _LIST_ITEM.match(line)
 
 
 def _split_paragraph(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the sentences of a paragraph."""
     for piece_start, piece_end in _pieces(text, start, end):
-        borders = [piece_start + border for border in _borders(text[piece_start:piece_end])]
-        for left, right in pairwise([piece_start, *borders, piece_end]):
+        offsets = _boundaries(text[piece_start:piece_end])
+        boundaries = [piece_start + offset for offset in offsets]
+        for left, right in pairwise([piece_start, *boundaries, piece_end]):
             sentence = text[left:right].lstrip()
             if sentence:
-                yield right - len(sentence), right - len(sentence) + len(sentence.rstrip())
+                sentence_start = right - len(sentence)
+                yield sentence_start, sentence_start + len(sentence.rstrip())
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a very long block after a full stop, so that spaCy's memory stays small."""
     while end - start > _MAX_BLOCK:
         limit = start + _MAX_BLOCK
-        cut = max(text.rfind(". ", start, limit) + 2, text.rfind("。", start, limit) + 1)
+        after_stop = text.rfind(". ", start, limit) + 2
+        after_east_asian_stop = text.rfind("。", start, limit) + 1
+        cut = max(after_stop, after_east_asian_stop)
         if cut <= start + 1:
             cut = text.rfind(" ", start, limit) + 1 or limit
         yield start, cut
@@ -198,70 +277,84 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _borders(text: str) -> list[int]:
-    """Return the offsets at which a new sentence begins, the first one not included."""
-    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
-        # Chinese is read character by character, and its paragraphs are one word to the pattern below.
-        doc = _pipeline("zh")(text)
-    else:
-        masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
-        doc = _pipeline("en")(masked)
-    borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
-    borders |= set(_after_kept_stops(doc))
+def _boundaries(text: str) -> list[int]:
+    """Return the offsets at which a new sentence begins, without the first one."""
+    doc = _parse(text)
+    candidates = {sentence.start_char for sentence in doc.sents}
+    candidates |= set(_after_kept_stops(doc))
+    candidates.discard(0)
     # The first straight quote opens, the second closes, and so on.
-    opening_quotes = {quote.start() for quote in islice(re.finditer('"', text), 0, None, 2)}
-    kept = set()
-    for border in sorted(borders):
+    quotes = [quote.start() for quote in re.finditer('"', text)]
+    opening_quotes = set(quotes[::2])
+    boundaries = set()
+    for candidate in sorted(candidates):
         # spaCy counts a line break as the first token of the sentence that follows it.
-        start = _WHITE.match(text, border).end()  # type: ignore[union-attr]
-        moved = _before_openers(text, start, opening_quotes)
-        if 0 < moved < len(text) and _is_border(text, moved) and not _LIST_ITEM.fullmatch(text, 0, moved):
-            kept.add(moved)
-    return sorted(kept)
+        start = _WHITE.match(text, candidate).end()  # type: ignore[union-attr]
+        start = _before_openers(text, start, opening_quotes)
+        is_inside = 0 < start < len(text)
+        if is_inside and _is_boundary(text, start) and not _LIST_ITEM.fullmatch(text, 0, start):
+            boundaries.add(start)
+    return sorted(boundaries)
+
+
+def _parse(text: str) -> Doc:
+    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
+        # Chinese is read character by character, and _SLOW_WORD would match its paragraphs as one word.
+        return _pipeline("zh")(text)
+    masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
+    return _pipeline("en")(masked)
 
 
 def _after_kept_stops(doc: Doc) -> Iterator[int]:
     """Yield the starts of sentences after words that spaCy keeps together with their full stop."""
     for token in doc[:-1]:
         following = token.nbor()
-        if (
-            len(token.text) > 1
-            and token.text.endswith(".")
-            and token.whitespace_
-            and following.text in _STARTERS
-            and token.lower_ not in _NEVER_LAST
-            and token.lower_ not in _BEFORE_NUMBER - {"r.", "d.", "c.", "b."}
-        ):
+        keeps_stop = len(token.text) > 1 and token.text.endswith(".")
+        if keeps_stop and token.whitespace_ and following.text in _STARTERS and _may_be_last(token.lower_):
             yield following.idx
 
 
-def _before_openers(text: str, border: int, opening_quotes: set[int]) -> int:
-    """Move a border in front of opening quotes and brackets that were left on the sentence before."""
+def _may_be_last(word: str) -> bool:
+    """Return whether a word, in lower case, may be the last of a sentence."""
+    if word in _NEVER_LAST:
+        return False
+    return word in _INITIALS or word not in _BEFORE_NUMBER
+
+
+def _before_openers(text: str, boundary: int, opening_quotes: set[int]) -> int:
+    """Move a boundary in front of opening quotes and brackets that were left on the sentence before."""
     while True:
-        near = max(0, border - 64)
-        last = near + len(text[near:border].rstrip()) - 1
-        opens = text[last] in _OPENERS or last in opening_quotes
-        if (
-            last <= 0
-            or not opens
-            or not (text[last - 1].isspace() or text[last - 1] in _EAST_ASIAN_ENDS + _EAST_ASIAN_CLOSERS)
-        ):
-            return border
-        border = last
+        near = max(0, boundary - _BEFORE_BOUNDARY)
+        last = near + len(text[near:boundary].rstrip()) - 1
+        if last <= 0:
+            return boundary
+        is_opener = text[last] in _OPENERS or last in opening_quotes
+        before = text[last - 1]
+        begins_word = before.isspace() or before in _EAST_ASIAN_ENDS + _EAST_ASIAN_CLOSERS
+        if not (is_opener and begins_word):
+            return boundary
+        boundary = last
 
 
-def _is_border(text: str, border: int) -> bool:
-    before = text[max(0, border - 64) : border]
-    ended = before.rstrip()
-    core = ended.rstrip(_CLOSERS)
-    if not core or core[-1] not in _ENDS:
+def _is_boundary(text: str, boundary: int) -> bool:
+    before = text[max(0, boundary - _BEFORE_BOUNDARY) : boundary]
+    after = text[boundary : boundary + _AFTER_BOUNDARY]
+    sentence = before.rstrip()
+    without_closers = sentence.rstrip(_CLOSERS)
+    if not without_closers:
         return False
-    if core[-1] not in _EAST_ASIAN_ENDS and before == ended:
-        return False  # no white space: "example.com", "EURO.KO."
-    following = text[border : border + 32].lstrip("\"'" + _OPENERS + " ")
-    if following[:1].islower() and core[-1] not in _EAST_ASIAN_ENDS:
+    end = without_closers[-1]
+    if end not in _ENDS:
         return False
-    word = core.split()[-1].lower().lstrip("\"'" + _OPENERS)
-    if word in _NEVER_LAST and core == ended:
+    is_east_asian = end in _EAST_ASIAN_ENDS
+    has_space = before != sentence
+    if not is_east_asian and not has_space:
+        return False  # "example.com", "EURO.KO."
+    following = after.lstrip("\"'" + _OPENERS + " ")
+    if not is_east_asian and following[:1].islower():
         return False
-    return not (word in _BEFORE_NUMBER and _NUMBER.match(text[border : border + 32]))
+    word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
+    has_closers = without_closers != sentence
+    if word in _NEVER_LAST and not has_closers:
+        return False
+    return not (word in _BEFORE_NUMBER and _NUMBER.match(after))

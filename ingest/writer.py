@@ -1,8 +1,8 @@
-"""Writes documents into an index: cut, embedded, stored together with their vectors, and in the end published.
+"""Writes documents into an index: they are cut, embedded, stored with their vectors, and finally published.
 
-A pool of threads embeds a batch of documents, as many as one call of the embedder takes, while the main thread cuts the
-next one. A batch is stored in one transaction, once it has all its vectors. If a run is interrupted, what is stored is
-kept, and the next run goes on from there. Readers see all of it when a run publishes.
+A batch has as many documents as fit into one call of the embedder. A pool of threads embeds it while the main thread
+cuts the next one. A batch is stored in one transaction, once it has all its vectors. If a run is interrupted, the
+stored batches are kept, and the next run continues from there. Readers see everything when a run publishes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,23 +47,53 @@ if TYPE_CHECKING:
 
 DEFAULT_CHUNK_TOKENS = 1_000
 
-_SENTENCE_CHARACTERS = 100
-_BETWEEN_LOOKS = 0.2  # seconds, at documents that another process is writing
-_PATIENCE = 600.0  # seconds, until they are left out
-_HASH_LENGTH = 32
+_SENTENCE_CHARACTERS = 100  # about as many as a sentence has; decides how many documents are looked up together
+_SECONDS_BETWEEN_LOOKS = 0.2  # at documents that another process is writing
+_PATIENCE_SECONDS = 600.0  # until such documents are left out: a batch of another process may take minutes to embed
+_HASH_LENGTH = 32  # hexadecimal digits, 128 bits: two documents of an index never share a hash by chance
 
 
-class _Batch(NamedTuple):
-    """Documents that were put together, while their sentences are being embedded."""
+@dataclass(frozen=True, slots=True)
+class _CutDocument:
+    """A document that is new or has changed, with its chunks."""
 
-    documents: list[tuple[Document, DocumentRecord, list[Chunk]]]  # those that are new or have changed
+    document: Document
+    record: DocumentRecord
+    chunks: list[Chunk]
+
+    def count_sentences(self) -> int:
+        return sum(len(chunk.embedded_positions()) for chunk in self.chunks)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the sentences that get a vector."""
+        for chunk in self.chunks:
+            yield from chunk.embedded_texts()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of the embedder."""
+
+    texts: list[str]
+    vectors: Future[Vectors]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Documents that are stored together, while their sentences are being embedded."""
+
+    documents: list[_CutDocument]
     vectors: dict[str, NDArray[np.float32]]  # by the sentences' texts; at first those of the documents' former versions
-    calls: list[tuple[list[str], Future[Vectors]]]  # calls of the embedder, each with its texts
-    end: int  # bytes of all sources up to its end
+    calls: list[_Call]
+
+    @property
+    def end(self) -> int:
+        """Bytes of all sources up to the end of the batch."""
+        return self.documents[-1].document.end
 
     @property
     def is_embedded(self) -> bool:
-        return all(call.done() for _, call in self.calls)
+        return all(call.vectors.done() for call in self.calls)
 
 
 def content_of(fingerprint: str) -> str:
@@ -82,7 +112,7 @@ class IndexWriter:
         draft: The index's next publication.
         settings: The settings of the next publication.
         written: Documents stored so far.
-        problems: What could not be stored, by the documents' ids.
+        problems: The problems with documents that could not be stored, by the documents' ids.
     """
 
     def __init__(
@@ -101,15 +131,14 @@ class IndexWriter:
         self._location = location
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
-        self._batches: deque[_Batch] = deque()
-        self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
+        self._next: list[_CutDocument] = []  # the documents of the next batch
         self._next_sentences = 0
-        self._end = 0  # bytes of all sources up to the end of the next batch
+        self._batches: deque[_Batch] = deque()  # those that are being embedded, in order
         self._claimed_by_others: list[Document] = []
 
     @property
-    def batch_characters(self) -> int:
-        """Characters of documents that are put together, with about as many sentences as a call of the embedder has."""
+    def lookup_characters(self) -> int:
+        """Characters of documents to give to one `put`: they have about as many sentences as a call of the embedder."""
         return _SENTENCE_CHARACTERS * self._embedder.batch
 
     def close(self) -> None:
@@ -117,142 +146,179 @@ class IndexWriter:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def fingerprint(self, document: Document) -> str:
-        """Return what changes when a document, or a setting that its chunks depend on, changes."""
-        rules = self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION
-        content = document.text, dict(document.metadata), document.page_starts, document.ready_chunks, rules
+        """Return a hash that changes with a document and with the settings that its chunks depend on."""
+        content = (
+            document.text,
+            dict(document.metadata),
+            document.page_starts,
+            document.ready_chunks,
+            (self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION),
+        )
         return _hash(content) + _hash((document.id, document.title))
 
-    def put(self, documents: Sequence[Document], end: int) -> None:
-        """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
-
-        They may still be embedded when it returns.
-        """
+    def put(self, documents: Sequence[Document]) -> None:
+        """Write the documents that are new or have changed. They may still be embedded when it returns."""
         fingerprints = {document.id: self.fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
-        self._claimed_by_others += [document for document in documents if document.id in changed - claimed]
         # Another writer may have written some of them before they were claimed.
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
-        unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
+        others = changed - claimed
+        unchanged: list[Document] = []
+        for document in documents:
+            if document.id in others:
+                self._claimed_by_others.append(document)
+            elif document.id not in ours:
+                unchanged.append(document)
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        start, more = self._end, max(0, end - self._end)
-        for number, document in enumerate(documents, 1):
+        for document in documents:
             if document.id in ours:
-                if reason := self._find_conflict(document):
-                    self._refuse(document, reason)
-                else:
-                    self._cut(document, fingerprints[document.id])
-            self._end = start + more * number // len(documents)
-        self._meter.report(done=None if self._next or self._batches else end, documents=len(unchanged))
+                self._put_changed(document, fingerprints[document.id])
+        is_idle = not self._next and not self._batches
+        self._meter.report(done=documents[-1].end if is_idle else None, documents=len(unchanged))
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
         self._store_all()
-        patience_ends = time.monotonic() + _PATIENCE
+        patience_ends = time.monotonic() + _PATIENCE_SECONDS
         while self._claimed_by_others and time.monotonic() < patience_ends:
-            time.sleep(_BETWEEN_LOOKS)
-            others, self._claimed_by_others = self._claimed_by_others, []
-            self.put(others, self._meter.done)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            documents = self._claimed_by_others
+            self._claimed_by_others = []
+            self.put(documents)
             self._store_all()
         for document in self._claimed_by_others:
             self._refuse(document, "another process is writing it: ingest it again")
 
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
+        """Return the ids of the documents that the draft does not have in this version."""
         known = self.draft.fingerprints(fingerprints)
         return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
 
-    def _find_conflict(self, document: Document) -> str:
-        """Return why a document must not replace the one that the index has under its id, or an empty string.
+    def _put_changed(self, document: Document, fingerprint: str) -> None:
+        """Add a document to the next batch, unless it conflicts with another one."""
+        conflict = self._find_conflict(document)
+        if conflict:
+            self._refuse(document, conflict)
+            return
+        cut = self._cut(document, fingerprint)
+        sentences = cut.count_sentences()
+        if self._next_sentences + sentences > self._embedder.batch:
+            self._begin_batch()
+        self._next.append(cut)
+        self._next_sentences += sentences
 
-        A file that is gone leaves its id to another one. In a database it may be on another machine, and leaves its id
-        only to the same content.
-        """
-        known = None if document.has_own_id else self.draft.document(document.id)
-        if known is None or known.source == document.file:
+    def _find_conflict(self, document: Document) -> str:
+        """Return why a document must not replace the one that the index has under its id, or an empty string."""
+        if document.has_own_id:
             return ""
-        is_gone = bool(known.source) and not os.path.lexists(known.source)
-        if is_gone and (
-            isinstance(self._location, Path) or content_of(known.fingerprint) == content_of(self.fingerprint(document))
-        ):
+        known = self.draft.document(document.id)
+        if known is None or known.source == document.file or self._may_take_id(document, known):
             return ""
         owner = known.source or "a document that was given in Python"
         return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
+
+    def _may_take_id(self, document: Document, known: DocumentRecord) -> bool:
+        """Return whether a document may take the id of a known one.
+
+        In a folder, a file that is gone leaves its id to any other. In a database, the file may be on another machine,
+        and leaves its id only to the same content.
+        """
+        is_gone = known.source != "" and not os.path.lexists(known.source)
+        if not is_gone:
+            return False
+        if isinstance(self._location, Path):
+            return True
+        return content_of(known.fingerprint) == content_of(self.fingerprint(document))
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)
         self._meter.report(documents=1)
 
-    def _cut(self, document: Document, fingerprint: str) -> None:
-        """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
+    def _cut(self, document: Document, fingerprint: str) -> _CutDocument:
+        """Cut a document into chunks."""
         chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count_batch)
-        metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
-        record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
-        sentences = sum(len(chunk.embedded_positions()) for chunk in chunks)
-        if self._next_sentences + sentences > self._embedder.batch:
-            self._begin()
-        self._next.append((document, record, chunks))
-        self._next_sentences += sentences
+        record = DocumentRecord(
+            id=document.id,
+            title=document.title,
+            source=document.file,
+            metadata=json.dumps(dict(document.metadata), ensure_ascii=False),
+            fingerprint=fingerprint,
+            chunks=len(chunks),
+        )
+        return _CutDocument(document, record, chunks)
 
-    def _begin(self) -> None:
-        """Have the next batch embedded; store earlier ones, so that few wait."""
+    def _begin_batch(self) -> None:
+        """Begin to embed the next batch, and store earlier ones, so that few wait."""
         if not self._next:
             return
-        vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
-        texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
-        calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(self._next, vectors, calls, self._end))
-        self._next, self._next_sentences = [], 0
-        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
+        documents = self._next
+        self._next = []
+        self._next_sentences = 0
+        vectors = self.draft.vectors_by_text([cut.record.id for cut in documents])
+        texts: dict[str, None] = {}  # in order, each once
+        for cut in documents:
+            texts.update(dict.fromkeys(cut.texts()))
+        calls = self._embed([text for text in texts if text not in vectors])
+        self._batches.append(_Batch(documents, vectors, calls))
+        while self._batches and (self._batches[0].is_embedded or self._has_enough_calls()):
             self._store_first()
 
-    def _many_calls_wait(self) -> bool:
-        """Return whether the embedder has enough to do while a batch is waited for."""
-        return len(self._batches) > 1 and sum(len(batch.calls) for batch in self._batches) > self._embedder.concurrency
+    def _has_enough_calls(self) -> bool:
+        """Return whether the embedder has enough to do while the main thread waits for the first batch."""
+        calls = sum(len(batch.calls) for batch in self._batches)
+        return len(self._batches) > 1 and calls > self._embedder.concurrency
 
-    def _embed(self, texts: Iterable[str]) -> list[tuple[list[str], Future[Vectors]]]:
-        calls = []
+    def _embed(self, texts: Sequence[str]) -> list[_Call]:
+        calls: list[_Call] = []
         for some in batches(texts, self._embedder.batch):
             if not self._embedder.is_loaded:  # it may have to be downloaded first
                 self._meter.report("loading")
                 self._embedder.load()
             self._meter.report("embedding")
-            calls.append((some, self._pool.submit(self._embedder.embed_documents, some)))
+            vectors = self._pool.submit(self._embedder.embed_documents, some)
+            calls.append(_Call(some, vectors))
         return calls
 
     def _store_all(self) -> None:
-        self._begin()
+        self._begin_batch()
         while self._batches:
             self._store_first()
 
     def _store_first(self) -> None:
         """Wait for the vectors of the batch that was begun first, and store it."""
-        batch, start = self._batches.popleft(), self._meter.done
-        for number, (texts, call) in enumerate(batch.calls, 1):
-            vectors = call.result()
+        batch = self._batches.popleft()
+        self._collect_vectors(batch)
+        taken = self.draft.put([self._with_vectors(cut, batch.vectors) for cut in batch.documents])
+        for cut in batch.documents:
+            if cut.document.id in taken:
+                chunk_id = taken[cut.document.id]
+                self._refuse(cut.document, f"its chunk id {chunk_id!r} is already used by another document")
+        stored = len(batch.documents) - len(taken)
+        self.written += stored
+        self._meter.report(done=batch.end, documents=stored)
+
+    def _collect_vectors(self, batch: _Batch) -> None:
+        """Wait for the calls of a batch. Each moves the progress on: a long document has many."""
+        start = self._meter.done
+        steps = len(batch.calls) + 1  # the last one stores the batch
+        for number, call in enumerate(batch.calls, 1):
+            vectors = call.vectors.result()
             if vectors.shape[1] != self.settings.dimension:
                 raise ModelError(
                     f"the embedder {self._embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
                     f"index in {self._location} has {self.settings.dimension}"
                 )
-            batch.vectors.update(zip(texts, vectors, strict=True))
-            done = start + (batch.end - start) * number // (len(batch.calls) + 1)
-            self._meter.report("embedding", done, sentences=len(texts))
-        taken = self.draft.put(
-            [
-                EmbeddedDocument(record, chunks, [self._vectors(chunk, batch.vectors) for chunk in chunks])
-                for _, record, chunks in batch.documents
-            ]
-        )
-        for document, *_ in batch.documents:
-            if document.id in taken:
-                self._refuse(document, f"its chunk id {taken[document.id]!r} is already used by another document")
-        stored = len(batch.documents) - len(taken)
-        self.written += stored
-        self._meter.report(done=batch.end, documents=stored)
+            batch.vectors.update(zip(call.texts, vectors, strict=True))
+            done = start + (batch.end - start) * number // steps
+            self._meter.report("embedding", done, sentences=len(call.texts))
 
-    def _vectors(self, chunk: Chunk, vectors: Mapping[str, NDArray[np.float32]]) -> Vectors:
-        rows = [vectors[text] for text in chunk.embedded_texts()]
-        return np.asarray(rows, np.float32).reshape(-1, self.settings.dimension)
+    def _with_vectors(self, cut: _CutDocument, vectors: Mapping[str, NDArray[np.float32]]) -> EmbeddedDocument:
+        by_chunk: list[Vectors] = []
+        for chunk in cut.chunks:
+            rows = [vectors[text] for text in chunk.embedded_texts()]
+            by_chunk.append(np.asarray(rows, np.float32).reshape(-1, self.settings.dimension))
+        return EmbeddedDocument(cut.record, cut.chunks, by_chunk)
 
 
 @contextmanager
@@ -267,12 +333,14 @@ def open_writer(
 
     Raises:
         ModelError: The index was made with another embedder, or the embedder cannot be loaded.
-        InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
+        InputError, IndexLockedError, IndexFormatError, StorageError: The index cannot be written; see
+            `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)
     tokenizer = name_tokenizer()
 
-    def begin() -> Settings:
+    def make_settings() -> Settings:
+        """Make the settings of a new index."""
         nonlocal chosen
         chosen = chosen or load_embedder()
         meter.report("loading")
@@ -280,7 +348,7 @@ def open_writer(
         meter.report("embedding")
         return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer)
 
-    with store.draft(begin) as draft:
+    with store.draft(make_settings) as draft:
         if not draft.settings.documents or draft.settings.tokenizer != tokenizer:
             warn_of_estimates()
         chunk_tokens = chunk_tokens or draft.settings.chunk_tokens
@@ -290,6 +358,9 @@ def open_writer(
             try:
                 yield writer
             except KeyboardInterrupt:
-                kept = f"{writer.written:,} new or changed documents are kept in {store.location}"
-                warnings.warn(f"{kept}: run the same ingestion again to finish it", stacklevel=1)
+                warnings.warn(
+                    f"{writer.written:,} new or changed documents are kept in {store.location}: "
+                    "run the same ingestion again to finish it",
+                    stacklevel=1,
+                )
                 raise

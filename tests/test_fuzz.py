@@ -22,7 +22,7 @@ from arag.ingest.documents import Document
 from arag.ingest.formats import READERS, Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.ingest.sources import SourceReader
+from arag.ingest.reading import SourceReader
 from arag.retrieval.index import open_index
 from arag.retrieval.tools.compact import TOOL_NAMES
 from fakes import HashEmbeddings, write_corpus

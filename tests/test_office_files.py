@@ -11,7 +11,7 @@ from office_files import write_files
 from arag.evaluation.datasets import load_questions
 from arag.ingest.documents import Document
 from arag.ingest.formats import Readers
-from arag.ingest.sources import SourceReader
+from arag.ingest.reading import SourceReader
 
 QUESTIONS = load_questions(Path(__file__).parent.parent / "examples" / "company" / "questions.json")
 

@@ -107,8 +107,11 @@ def test_lines(arag, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)  # a line for each report
     monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
     assert str(Progress(**FIGURES)) == "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"
+    copying = {**FIGURES, "phase": "copying", "seconds_left": None}
+    assert str(Progress(**copying | {"done": 1, "total": 1})) == "Copying: 1 of 1 chunk"
+    assert str(Progress(**FIGURES | {"phase": "publishing"})) == "Publishing"
     (tmp_path / "mill.txt").write_text("The mill stands.")
     code, _, err = arag("ingest", tmp_path / "mill.txt", "--index", tmp_path / "index")
     assert (code, "Loading the embedder" in err.splitlines()) == (0, True)
-    assert err.splitlines()[-1].startswith("Done: 100%, 1 documents, 1 sentences, ")
+    assert err.splitlines()[-1].startswith("Done: 100%, 1 document, 1 sentence, ")
     assert arag("ingest", tmp_path / "mill.txt", "--index", tmp_path / "index", "--json")[2] == ""

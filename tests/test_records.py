@@ -9,7 +9,7 @@ import pytest
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.sources import SourceReader
+from arag.ingest.reading import SourceReader
 
 
 def read(path, data=None):

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from arag import Scope, aingest, ingest, open_index, run_ingest
+from arag import Scope, ingest, open_index, run_ingest
 from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
-from arag.ingest.sources import SourceReader
+from arag.ingest.reading import SourceReader
 from fakes import HashEmbeddings, write_corpus
 
 
@@ -227,34 +227,33 @@ class TestObjects:
         )
 
 
-class TestAsync:
-    def test_the_same_result(self, tmp_path):
-        given = [{"id": f"n{n}", "text": text} for n, text in enumerate(("One.", " ", "Three."))]
-        with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'n1'\)"):
-            index = asyncio.run(aingest(given, tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=100))
-        with index:
-            assert [document.id for document in index.documents()] == ["n0", "n2"]
-            assert index.info().chunk_tokens == 100
+def test_an_event_loop_stays_free_with_a_thread(tmp_path):
+    reached, may_go_on = threading.Event(), threading.Event()
 
-    def test_when_its_task_is_cancelled_the_thread_goes_on_to_the_end(self, tmp_path):
-        reached, is_cancelled = threading.Event(), threading.Event()
+    def documents():
+        reached.set()
+        assert may_go_on.wait(30)
+        yield {"id": "n", "text": "The mill stands."}
 
-        def documents():
-            reached.set()
-            assert is_cancelled.wait(30)
-            yield {"id": "n", "text": "The mill stands."}
+    async def work():
+        task = asyncio.create_task(
+            asyncio.to_thread(ingest, documents(), tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=100)
+        )
+        assert await asyncio.to_thread(reached.wait, 30)
+        may_go_on.set()
+        return await task
 
-        async def work():
-            task = asyncio.create_task(aingest(documents(), tmp_path / "index", embedder=HashEmbeddings()))
-            assert await asyncio.to_thread(reached.wait, 30)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            is_cancelled.set()
+    with asyncio.run(work()) as index:
+        assert [document.id for document in index.documents()] == ["n"]
+        assert index.info().chunk_tokens == 100
 
-        asyncio.run(work())
-        with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
-            assert index.info().documents == 1
+
+@pytest.mark.parametrize("function", [ingest, run_ingest])
+def test_an_option_with_another_name_is_an_error_before_anything_is_read(function, tmp_path):
+    message = "no option 'chunk_token'; there are embedder, chunk_tokens, prune, readers, encoding, progress$"
+    with pytest.raises(TypeError, match=message):
+        function({"id": "n", "text": "The mill stands."}, tmp_path / "index", chunk_token=100)
+    assert not (tmp_path / "index").exists()
 
 
 class TestIds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -140,9 +140,8 @@ def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bo
         task = bars.add_task("", total=None, figures="")
 
         def show(now: Progress) -> None:
-            phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
-            figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
-            bars.update(task, description=phase, completed=now.done, total=now.total, figures=figures)
+            figures = f"{now.finished}\n{now.embedded}".rstrip()  # two lines: a terminal may have 80 columns
+            bars.update(task, description=now.step, completed=now.done, total=now.total, figures=figures)
 
         yield show
 

@@ -1,0 +1,246 @@
+"""Lists the files and objects of an ingestion's sources: paths, folders, LangChain documents, dictionaries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from typing_extensions import TypeIs
+
+from arag.errors import InputError
+from arag.ingest.documents import Problem
+from arag.ingest.formats import Readers
+from arag.ingest.formats.content import clean_characters, reason
+from arag.ingest.records import RECORD_READERS
+from arag.retrieval.storage.locations import is_index, looks_like_address
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document as LangChainDocument
+
+    DocumentObject: TypeAlias = LangChainDocument | Mapping[str, Any]
+    Source: TypeAlias = str | Path | DocumentObject
+    Sources: TypeAlias = Source | Iterable[Source]
+
+_VALID_SOURCES = (
+    "sources must be paths, LangChain documents, dictionaries such as "
+    '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
+)
+_SAMPLE_CHARACTERS = 4_096  # of a file without a reader, which show whether it is text
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file to read."""
+
+    path: Path  # as the user names it
+    id: str  # relative to the folder that was given
+    real_path: str  # absolute, without links
+
+    @property
+    def size(self) -> int:
+        """The file's bytes."""
+        try:
+            return self.path.stat().st_size
+        except OSError:  # reported when the file is read
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """An object given in Python."""
+
+    item: DocumentObject
+    place: str  # among the sources, for messages
+
+    @property
+    def size(self) -> int:
+        """The characters of the object's text."""
+        text = self.item.get("text") if isinstance(self.item, Mapping) else self.item.page_content
+        return len(text) if isinstance(text, str) else 0
+
+
+Listed: TypeAlias = ListedFile | ListedObject | Problem
+
+
+class Listing:
+    """The files and objects of an ingestion's sources.
+
+    Hidden entries (a name that starts with ".") and the index itself are passed over. Links below a folder, other
+    indexes and files without a reader are skipped and named. A file that is named twice is listed once.
+
+    All items of a sequence are checked at once; items of another iterable are checked one by one, when they are read.
+
+    Attributes:
+        total: The size of everything: bytes of files, characters of objects. None if the sources can be iterated only
+            once.
+        folders: The absolute paths of the folders, without links.
+        files: The absolute paths of all files, without links.
+        failures: The absolute paths of the folders that could not be listed.
+        skipped: The entries of folders that were skipped, and why.
+
+    Raises:
+        InputError: A path does not exist or has an unknown extension, a folder is an index or has nothing to read, or a
+            source has another type.
+    """
+
+    def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
+        self.total: int | None = None
+        self.folders: list[str] = []
+        self.files: set[str] = set()
+        self.failures: set[str] = set()
+        self.skipped: dict[Path, str] = {}
+        self._readers = readers
+        self._target = target.absolute() if target else None
+        if isinstance(sources, str) or _is_object(sources) or not isinstance(sources, Iterable):
+            sources = [sources]
+        if isinstance(sources, Sequence):
+            listed = list(self._list_all(sources))
+            self.total = sum(item.size for item in listed if not isinstance(item, Problem))
+            self._items: Iterable[Listed] = listed
+        else:
+            self._items = self._list_each(sources)
+
+    def __iter__(self) -> Iterator[Listed]:
+        return iter(self._items)
+
+    def _list_all(self, sources: Sequence[Source]) -> Iterator[Listed]:
+        for number, source in enumerate(sources):
+            yield from self._list(source, f"sources[{number}]")
+
+    def _list_each(self, sources: Iterable[Source]) -> Iterator[Listed]:
+        """List sources one by one. A bad one is a problem and no error: others may have been written before it."""
+        for number, source in enumerate(sources):
+            place = f"sources[{number}]"
+            try:
+                listed = self._list(source, place)
+            except InputError as error:
+                name = str(source) if isinstance(source, str | Path) else place
+                listed = [Problem(name, str(error))]
+            yield from listed
+
+    def _list(self, source: Source, place: str) -> Sequence[Listed]:
+        """Return an object, a file, or all files of a folder in sorted order, without those that are listed already."""
+        if _is_object(source):
+            return [ListedObject(source, place)]
+        if not isinstance(source, str | Path):
+            raise InputError(f"{place} is {type(source).__name__}; {_VALID_SOURCES}")
+        _check_path(source, place)
+        path = Path(source)
+        if path.is_dir():
+            listed = self._list_folder(path)
+        elif path.is_file():
+            listed = self._list_file(path)
+        else:
+            raise InputError(f"{_show(path)} is neither a file nor a folder")
+        return self._drop_repeats(listed)
+
+    def _list_file(self, path: Path) -> list[Listed]:
+        if not self._knows(path):
+            raise self._nothing_to_read(path, f"has an unknown ending, {path.suffix!r}")
+        return [ListedFile(path, path.name, _real_path(path))]
+
+    def _list_folder(self, path: Path) -> list[Listed]:
+        if is_index(path):
+            raise InputError(f"{_show(path)} is an index: give the documents that it was made from")
+        self.folders.append(_real_path(path))
+        listed = list(self._walk(path))
+        if not listed:
+            raise self._nothing_to_read(path, "contains no files that can be read")
+        return listed
+
+    def _nothing_to_read(self, path: Path, fault: str) -> InputError:
+        extensions = " ".join([*self._readers.endings, *RECORD_READERS])
+        return InputError(
+            f"{_show(path)} {fault}; valid endings are {extensions}, and those "
+            'of programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
+        )
+
+    def _drop_repeats(self, listed: list[Listed]) -> list[Listed]:
+        """Return what is not listed already, and remember its files."""
+        new: list[Listed] = []
+        for item in listed:
+            if isinstance(item, ListedFile):
+                if item.real_path in self.files:
+                    continue
+                self.files.add(item.real_path)
+            new.append(item)
+        return new
+
+    def _walk(self, top: Path, below: str = "") -> Iterator[Listed]:
+        """Yield the files of a folder and the folders in it; `below` is the path from the top folder to it."""
+        folder = top / below
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            self.failures.add(_real_path(folder))
+            yield Problem(str(folder), reason(error))
+            return
+        for entry in entries:
+            path = folder / entry.name
+            file_id = below + entry.name
+            if entry.name.startswith(".") or path.absolute() == self._target:
+                continue
+            if entry.is_symlink():
+                self.skipped[path] = "a link, which is not followed"
+            elif entry.is_dir():
+                if is_index(path):
+                    self.skipped[path] = "an index"
+                else:
+                    yield from self._walk(top, f"{file_id}/")
+            elif not entry.is_file():
+                self.skipped[path] = "neither a file nor a folder"
+            elif self._knows(path):
+                yield ListedFile(path, file_id, _real_path(path))
+            else:
+                self.skipped[path] = _describe_unknown(path)
+
+    def _knows(self, path: Path) -> bool:
+        return path.suffix.lower() in RECORD_READERS or self._readers.knows(path)
+
+
+def _is_object(item: object) -> TypeIs[DocumentObject]:
+    from langchain_core.documents import Document as LangChainDocument
+
+    return isinstance(item, Mapping | LangChainDocument)
+
+
+def _check_path(source: str | Path, place: str) -> None:
+    """Check that a path exists."""
+    try:
+        Path(source).stat()
+    except (OSError, ValueError) as error:
+        if looks_like_address(str(source)):  # which may hold a password
+            raise InputError(f"{place} is an address: give files and folders, or documents in Python") from None
+        raise InputError(f"{_show(source)} cannot be read: {reason(error)}") from error
+    if source == "":
+        raise InputError("a source is an empty path")
+
+
+def _show(path: str | Path) -> str:
+    return repr(clean_characters(str(path)))
+
+
+def _real_path(path: Path) -> str:
+    r"""Return a path without links, as text that can be stored: with `\\xff` for bytes that are not UTF-8."""
+    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
+
+
+def _describe_unknown(path: Path) -> str:
+    """Return why a file without a reader is skipped."""
+    extension = path.suffix.lower()
+    if _is_text(path):
+        return f"no reader for {extension}; to read it as text: --as {extension}=.txt"
+    return f"no reader for {extension}"
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a file begins with text."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_SAMPLE_CHARACTERS)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return text != "" and "\0" not in text

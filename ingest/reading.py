@@ -1,0 +1,221 @@
+"""Reads sources into documents, one at a time: files, folders, LangChain documents, dictionaries, iterables of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arag.ingest.documents import Document, Problem
+from arag.ingest.formats import Readers
+from arag.ingest.formats.content import JSON, clean_characters, clean_text, reason
+from arag.ingest.listing import ListedFile, ListedObject, Listing
+from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.text.normalise import shorten
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document as LangChainDocument
+
+    from arag.ingest.listing import Sources
+
+# Metadata in which loaders and text splitters say where in its source a document is.
+_PLACES = ("page", "page_number", "row", "seq_num", "start_index")
+_HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
+_MAX_SHOWN = 100  # characters of an id in a message
+_MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
+_MAX_PROBLEMS = 100  # of one file that are named one by one
+_WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
+
+
+class SourceReader:
+    """Reads the sources of one ingestion; `Listing` says which files are read.
+
+    Attributes:
+        bytes: Bytes of the files read so far; for objects given in Python, the characters of their texts.
+        total: The value of `bytes` at the end; None if the sources can be iterated only once.
+        folders: The absolute paths of the folders, without links.
+        files: The absolute paths of all files, without links.
+        failures: The absolute paths of the files and folders that could not be read, or only in part.
+        skipped: The entries of folders that were skipped, and why.
+
+    Raises:
+        InputError: A source is not valid; see `Listing`.
+    """
+
+    def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
+        self._listing = Listing(sources, readers, target)
+        self._readers = readers
+        self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
+        self.bytes = 0
+        self.total = self._listing.total
+        self.folders = self._listing.folders
+        self.files = self._listing.files
+        self.failures = self._listing.failures
+        self.skipped = self._listing.skipped
+
+    def read(self) -> Iterator[Document | Problem]:
+        """Yield the documents and, in the place of those that cannot be read, problems."""
+        for listed in self._listing:
+            if isinstance(listed, ListedFile):
+                yield from self._read_file(listed)
+            elif isinstance(listed, ListedObject):
+                self.bytes += listed.size
+                yield self._finish(self._read_object(listed))
+            else:
+                yield self._finish(listed)
+
+    def is_gone(self, file: str) -> bool:
+        """Return whether a file was below one of the folders and is no longer there."""
+        if file in self.files or os.path.lexists(file):  # a disk may take long to tell
+            return False
+        paths = {file, *map(str, Path(file).parents)}
+        is_below = not paths.isdisjoint(self.folders)
+        was_read = paths.isdisjoint(self.failures)
+        return is_below and was_read
+
+    def _read_file(self, file: ListedFile) -> Iterator[Document | Problem]:
+        start = self.bytes
+        problems = 0
+        try:
+            for item, end in self._read_items(file):
+                self.bytes = start + end
+                finished = self._finish(item, file.real_path)
+                if isinstance(finished, Problem):
+                    problems += 1
+                    if problems > _MAX_PROBLEMS:
+                        continue
+                yield finished
+        except (OSError, ValueError) as error:
+            yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
+        if problems > _MAX_PROBLEMS:
+            more = f"{problems - _MAX_PROBLEMS:,} more problems"
+            yield self._finish(Problem(str(file.path), more), file.real_path)
+        self.bytes = start + file.size
+
+    def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
+        """Read one document, or several records. A reader that the user gives for an extension comes first."""
+        if self._readers.knows(file.path):
+            return self._read_whole(file.path, file.id)
+        read = RECORD_READERS[file.path.suffix.lower()]
+        return read(file.path, file.id)
+
+    def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
+        """Read a file as one document, after the problems with parts of it."""
+        content = self._readers.read(path)
+        size = path.stat().st_size
+        for part in content.left_out:
+            yield ReadItem(Problem(str(path), part), size)
+        document = Document(
+            id=file_id,
+            title=content.title or path.stem.replace("_", " "),
+            text=content.text,
+            source=str(path),
+            metadata=to_json(dict(content.metadata)),
+            page_starts=content.page_starts,
+            has_own_id=False,
+        )
+        yield ReadItem(document, size)
+
+    def _read_object(self, listed: ListedObject) -> Document | Problem:
+        item = listed.item
+        place = _describe_place(listed)
+        try:
+            if isinstance(item, Mapping):
+                document = read_record(_to_metadata(item), "", place)
+            else:
+                document = _from_langchain(item, place)
+        except ValueError as error:
+            return Problem(place, str(error))
+        if document.has_own_id:
+            return document
+        return replace(document, id=self._make_id(document), has_own_id=True)
+
+    def _make_id(self, document: Document) -> str:
+        """Make an id from a document's source and its place in it, with a number if another has it, else a hash."""
+        metadata = document.metadata
+        source = metadata.get("source")
+        if not isinstance(source, str) or not source.strip():
+            return _hash_of(document)
+        places = [f"{name}={metadata[name]}" for name in _PLACES if isinstance(metadata.get(name), str | int)]
+        base = f"{source}#{'&'.join(places)}" if places else source
+        document_id = base
+        while document_id in self._ids_made:  # it may also be the name of another source
+            self._ids_made[base] += 1
+            document_id = f"{base}#{self._ids_made[base]}"
+        self._ids_made[document_id] = 1
+        return document_id
+
+    def _finish(self, item: Document | Problem, file: str = "") -> Document | Problem:
+        """Return a document with clean fields, or the problem with it."""
+        source = clean_characters(item.source)
+        if isinstance(item, Problem):
+            return self._fail(file, source, clean_characters(item.reason))
+        document_id = clean_characters(item.id).strip()
+        if not is_id(document_id):
+            return self._fail(file, source, clean_characters(f"id {_show(document_id)} {_WRONG_ID}"))
+        if not item.text.strip():
+            return self._fail(file, source, "empty document")
+        return replace(
+            item,
+            id=document_id,
+            title=shorten(clean_characters(item.title), _MAX_TITLE),
+            source=source,
+            file=file,
+            end=self.bytes,
+        )
+
+    def _fail(self, file: str, source: str, fault: str) -> Problem:
+        self.failures.add(file)
+        return Problem(source, fault)
+
+
+def _describe_place(listed: ListedObject) -> str:
+    """Return an object's place among the sources, with its id or its source if it has one."""
+    item = listed.item
+    if isinstance(item, Mapping):
+        own_id = item.get("id")
+        source = item.get("source")
+    else:
+        own_id = item.id
+        source = item.metadata.get("source")
+    if own_id is not None:
+        return f"{listed.place} (id {_show(own_id)})"
+    if source is not None:
+        return f"{listed.place} (source {_show(str(source))})"
+    return listed.place
+
+
+def _from_langchain(item: LangChainDocument, place: str) -> Document:
+    metadata = _to_metadata(item.metadata)
+    title = metadata.get("title")
+    return Document(
+        id=item.id or "",
+        title=title if isinstance(title, str) else "",
+        text=clean_text(item.page_content),
+        source=place,
+        metadata=metadata,
+        has_own_id=item.id is not None,
+    )
+
+
+def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
+    """Convert fields to JSON. Sets are sorted, because their order differs between processes."""
+    converted: dict[str, Any] = {}
+    for name, value in fields.items():
+        converted[name] = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+    metadata: dict[str, JSON] = to_json(converted)
+    return metadata
+
+
+def _hash_of(document: Document) -> str:
+    content = json.dumps([document.title, document.text, dict(document.metadata)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _show(value: object) -> str:
+    return shorten(repr(value), _MAX_SHOWN)

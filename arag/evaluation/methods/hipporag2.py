@@ -226,8 +226,7 @@ def make_edges(facts: Facts, synonyms: Mapping[tuple[str, str], float]) -> NDArr
     for (entity, other), weight in weights.items():
         edges.append((nodes[entity], nodes[other], weight))
     for chunk_node, entities in enumerate(facts.chunk_entities, start=len(nodes)):
-        for entity in entities:
-            edges.append((chunk_node, nodes[entity], 1.0))
+        edges += [(chunk_node, nodes[entity], 1.0) for entity in entities]
     return np.array(edges, dtype=np.float64).reshape(-1, 3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from arag.evaluation.method import Method, Session
 from arag.graph.prompts import forced_prompt, forced_question
@@ -39,7 +39,7 @@ class NaiveRAG(Method):
         """Search, and ask the model."""
         chunks = session.search(question)
         evidence = "\n\n".join(with_mark(chunk.id, chunk.text) for chunk in chunks)
-        messages = [
+        messages: list[AnyMessage] = [
             SystemMessage(forced_prompt()),
             HumanMessage(forced_question(question, evidence)),
         ]

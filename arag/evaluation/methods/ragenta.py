@@ -156,8 +156,8 @@ class BM25:
             lengths[number] = len(words)
             for word, count in Counter(words).items():
                 self._postings.setdefault(word, []).append((number, count))
-        relative_lengths = lengths / max(lengths.sum(), 1) * len(texts)
-        self._norms = _K1 * (1 - _B + _B * relative_lengths)
+        words_in_all = max(lengths.sum(), 1)
+        self._norms = _K1 * (1 - _B + _B * lengths / words_in_all * len(texts))
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """Return the score of every text, shape (texts,); 0 for texts without a word of the query."""

@@ -150,5 +150,5 @@ def _draw(height: float, paint: Callable[[Axes], None]) -> Markup:
         figure.legend(frameon=False, loc="outside right upper")
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    _, tag, rest = out.getvalue().partition("<svg")  # before it stands the XML declaration
+    _, tag, rest = out.getvalue().partition("<svg")  # the XML declaration comes before it
     return Markup(tag + rest)  # noqa: S704 - Matplotlib escapes texts

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Text, Texts, read_json
+from arag.evaluation.methods.shared import Passages, Text, Texts, list_bullets, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
 from arag.text.normalise import EAST_ASIAN
@@ -145,7 +145,7 @@ class FaithfulRAG(Method):
         context = as_data("context", "\n\n".join(texts))
         if facts:
             task = [_ANSWER, _FACTS_FIRST, _ANSWER_FORM]
-            shown = [f"Question: {question}", as_data("facts", _list(facts)), context]
+            shown = [f"Question: {question}", as_data("facts", list_bullets(facts)), context]
         else:
             task = [_ANSWER, _ANSWER_FORM]
             shown = [f"Question: {question}", context]
@@ -160,7 +160,7 @@ class FaithfulRAG(Method):
         needed = session.ask(_FACTS, f"Question: {question}", _Facts) or _Facts(facts=[])
         session.note("Facts that one must know", needed.facts)
 
-        listed = as_data("facts", _list(needed.facts) or "None.")
+        listed = as_data("facts", list_bullets(needed.facts) or "None.")
         background = session.ask(_BACKGROUND, f"Question: {question}\n\n{listed}")
         session.note("Background, by the model", [background or "none"])
 
@@ -182,10 +182,6 @@ class FaithfulRAG(Method):
         nearest = choose_groups(belief_vectors @ group_vectors.T, groups)
         session.note("Sentences nearest to them", [f"{similarity:.3f} {text}" for text, similarity in nearest])
         return [text for text, _ in nearest]
-
-
-def _list(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
 
 
 METHODS = (FaithfulRAG,)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, OnErrorOmit
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, best_first, minmax, pagerank
+from arag.evaluation.methods.shared import Passages, best_first, list_numbered, minmax, pagerank
 from arag.graph.prompts import as_data
 from arag.text.normalise import EAST_ASIAN, OTHER_LETTER
 
@@ -127,6 +127,21 @@ def normal_forms(triples: Iterable[Triple]) -> list[Triple]:
         if form[0] and form[2]:
             forms.append(form)
     return forms
+
+
+class ScoredFact(NamedTuple):
+    """A fact, and its similarity to the question on a scale from 0 to 1."""
+
+    triple: Triple
+    score: float
+
+    @property
+    def text(self) -> str:
+        """The triple as text."""
+        return " | ".join(self.triple)
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.score:.3f})"
 
 
 class Facts(NamedTuple):
@@ -245,8 +260,8 @@ def weigh_entities(kept: Iterable[tuple[Triple, float]], chunk_counts: Mapping[s
         shares[subject].append(score / chunk_counts[subject])
         shares[target].append(score / chunk_counts[target])
     weights = {entity: sum(scores) / len(scores) for entity, scores in shares.items()}
-    heaviest = sorted(weights, key=lambda entity: -weights[entity])[:_ENTITIES]
-    return {entity: weights[entity] for entity in heaviest}
+    heaviest_first = sorted(weights.items(), key=lambda item: -item[1])
+    return dict(heaviest_first[:_ENTITIES])
 
 
 # --- the method ---
@@ -339,22 +354,21 @@ def _find_triples(texts: Iterable[str], named: Iterable[Sequence[str]], session:
     return [normal_forms(_different(reply.triples)) if reply else [] for reply in replies]
 
 
-def _filter(question: str, query: NDArray[np.float32], session: Session, graph: Graph) -> list[tuple[Triple, float]]:
-    """Let the model choose among the facts nearest to the question (recognition memory); return them with scores."""
+def _filter(question: str, query: NDArray[np.float32], session: Session, graph: Graph) -> list[ScoredFact]:
+    """Let the model choose among the facts nearest to the question (recognition memory)."""
     if not graph.facts.triples:
         return []
     scores = minmax(graph.fact_vectors @ query)
-    facts = [(graph.facts.triples[row], float(scores[row])) for row in best_first(scores, _FACTS)]
-    texts = [" | ".join(triple) for triple, _ in facts]
-    lines = [f"{text} ({score:.3f})" for text, (_, score) in zip(texts, facts, strict=True)]
-    session.note("Nearest facts", lines)
+    rows = best_first(scores, _FACTS)
+    nearest = [ScoredFact(graph.facts.triples[row], float(scores[row])) for row in rows]
+    session.note("Nearest facts", map(str, nearest))
 
-    listed = as_data("facts", "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1)))
+    listed = as_data("facts", list_numbered(fact.text for fact in nearest))
     reply = session.ask(_FILTER, f"Question: {question}\n\n{listed}", _Kept)
-    chosen = set(reply.keep) if reply else set()
-    kept = [position for position in range(len(facts)) if position + 1 in chosen]
-    session.note("Facts kept", [lines[position] for position in kept] or ["none"])
-    return [facts[position] for position in kept]
+    chosen = reply.keep if reply else []
+    kept = [fact for number, fact in enumerate(nearest, start=1) if number in chosen]
+    session.note("Facts kept", map(str, kept) if kept else ["none"])
+    return kept
 
 
 def _show(passage: str, entities: Sequence[str] | None = None) -> str:

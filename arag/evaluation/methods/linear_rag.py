@@ -209,10 +209,9 @@ def _nearest_unused(
     k: int,
 ) -> list[int]:
     """Return the k sentences nearest to the question, of those that were not used before."""
-    unused = [sentence for sentence in sentences if sentence not in used]
-    if not unused:
-        return []
-    return [unused[position] for position in best_first(similarities[unused], k)]
+    unused = np.array([sentence for sentence in sentences if sentence not in used], dtype=np.int64)
+    nearest: list[int] = unused[best_first(similarities[unused], k)].tolist()
+    return nearest
 
 
 def rate_passages(
@@ -294,9 +293,12 @@ class LinearRAG(Method):
             _CHUNKS_AT_ONCE,
             lambda done: lab.progress("Entities", done, len(texts)),
         )
-        mentions = [_cut(text, spans_of_text) for text, spans_of_text in zip(texts, spans, strict=True)]
-        chunk_ids = [chunk.id for chunk in lab.chunks]
-        sentences, sentence_vectors = _find_sentences(lab.index, dict(zip(chunk_ids, spans, strict=True)))
+        mentions: list[list[str]] = []
+        spans_by_chunk: dict[str, list[Span]] = {}
+        for chunk, spans_of_chunk in zip(lab.chunks, spans, strict=True):
+            mentions.append(_cut(chunk.text, spans_of_chunk))
+            spans_by_chunk[chunk.id] = spans_of_chunk
+        sentences, sentence_vectors = _find_sentences(lab.index, spans_by_chunk)
         graph = EntityGraph(texts, mentions, sentences)
         return Corpus(
             recogniser=recogniser,
@@ -360,7 +362,8 @@ def _cut(text: str, spans: Iterable[Span]) -> list[str]:
 
 
 def _find_sentences(
-    index: Index, spans_of: Mapping[str, Sequence[Span]]
+    index: Index,
+    spans_by_chunk: Mapping[str, Sequence[Span]],
 ) -> tuple[list[Iterable[str]], NDArray[np.float32]]:
     """Find the sentences that have entities; equal sentences are one.
 
@@ -368,7 +371,7 @@ def _find_sentences(
 
     Args:
         index: The index.
-        spans_of: The spans of the entities, by the chunk's id.
+        spans_by_chunk: The spans of the entities, by the chunk's id.
 
     Returns:
         The entities of each sentence, each once; and the sentences' vectors, shape (sentences, dimension).
@@ -377,7 +380,7 @@ def _find_sentences(
     vectors: list[NDArray[np.float32]] = []
     for chunk, positions, rows in index.sentence_vectors():
         starts = [chunk.sentences[position].start for position in positions]
-        for start, end in spans_of.get(chunk.id, ()):
+        for start, end in spans_by_chunk.get(chunk.id, ()):
             row = bisect(starts, start) - 1
             if row < 0 or start >= chunk.sentences[positions[row]].end:
                 continue

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, list_numbered
 from arag.graph.prompts import as_data
 
 _MAX_STEPS = 8  # of a plan; it limits the cost, since each step takes a search and several calls
@@ -130,7 +130,7 @@ class MARAG(Method):
         planned = plan.steps if plan else []
         steps = planned[:_MAX_STEPS] or [question]
         session.note("Plan", steps)
-        shown_plan = "Plan:\n" + as_data("plan", _list_numbered(steps))
+        shown_plan = "Plan:\n" + as_data("plan", list_numbered(steps))
 
         taken: list[_Step] = []
         for number, step in enumerate(steps, 1):
@@ -149,7 +149,7 @@ class MARAG(Method):
         """Turn a step of the plan into a task that can be understood alone (step definer)."""
         earlier = "No step has been taken yet."
         if taken:
-            answers = _list_numbered(f"{each.planned}\nAnswer: {each.answer}" for each in taken)
+            answers = list_numbered(f"{each.planned}\nAnswer: {each.answer}" for each in taken)
             earlier = "Steps taken:\n" + as_data("answers", answers)
         shown_step = f"Prepare step {number}:\n{as_data('step', step)}"
         task = session.ask(_DEFINE, f"{shown_plan}\n\n{earlier}\n\n{shown_step}", _Task)
@@ -198,16 +198,12 @@ class MARAG(Method):
                 f"Rating: {step.solution.rating:g}",
             ]
             results.append("\n".join(result))
-        shown_results = as_data("results", _list_numbered(results))
+        shown_results = as_data("results", list_numbered(results))
         summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", _Summary)
         if summary is None:
             return ""
         session.note("Summary", [_show_rating(summary.score, "" if summary.solved else "not solved")])
         return summary.answer
-
-
-def _list_numbered(texts: Iterable[str]) -> str:
-    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
 
 
 def _show_rating(rating: float, remark: str) -> str:

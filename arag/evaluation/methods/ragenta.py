@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, best_first
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, best_first, list_numbered
 from arag.graph.prompts import as_data
 from arag.retrieval.types import Chunk
 from arag.text.marks import with_mark
@@ -203,10 +203,16 @@ def find_claims(answer: str) -> list[Claim]:
 
     An answer without numbers is one claim.
     """
-    claims = [Claim(match[1].strip(_BETWEEN_CLAIMS), match[0]) for match in _CLAIM.finditer(answer)]
-    if not claims:
-        claims = [Claim(answer.strip(), answer)]
-    return [claim for claim in claims if claim.text]
+    matches = list(_CLAIM.finditer(answer))
+    if not matches:
+        text = answer.strip()
+        return [Claim(text, answer)] if text else []
+    claims: list[Claim] = []
+    for match in matches:
+        text = match[1].strip(_BETWEEN_CLAIMS)
+        if text:
+            claims.append(Claim(text, part=match[0]))
+    return claims
 
 
 def drop_claims(answer: str, numbers: Collection[int]) -> str:
@@ -303,8 +309,12 @@ def _search(
     dense = _best(passages.vectors @ passages.embedder.embed_query(question), candidates)
     sparse = _best(words.scores(question), candidates)
     sparse = {document: score for document, score in sparse.items() if score > 0}
-    fused = [passages.chunks[document] for document in fuse(dense, sparse)]
-    return [chunk for chunk in fused if chunk not in excluded][:top_k]
+    found: list[Chunk] = []
+    for document in fuse(dense, sparse):
+        chunk = passages.chunks[document]
+        if chunk not in excluded:
+            found.append(chunk)
+    return found[:top_k]
 
 
 def _best(scores: NDArray[Any], k: int) -> Ranking:
@@ -333,9 +343,8 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
     """Return an answer without irrelevant claims, and questions about its gaps (agent 4)."""
     claims = [claim.text for claim in find_claims(draft)]
     session.note("Claims", claims)
-    numbered = "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1))
-    prompt = f"Question: {question}\n\n{as_data('claims', numbered)}"
-    coverage = session.ask(_CHECK, prompt, _Coverage)
+    shown_claims = as_data("claims", list_numbered(claims))
+    coverage = session.ask(_CHECK, f"Question: {question}\n\n{shown_claims}", _Coverage)
     if coverage is None:
         return draft, []
     is_complete = all(component.status == "full" for component in coverage.components)

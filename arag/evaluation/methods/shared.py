@@ -1,9 +1,9 @@
-"""Code that several methods share: JSON replies, ratings, the reader's prompt, dense retrieval and PageRank."""
+"""Code that several methods share: JSON replies, ratings, lists, the reader's prompt, dense retrieval, PageRank."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -82,6 +82,16 @@ def read_answer(text: str) -> str:
         after_last = text[labels[-1].end() :]
         answer = after_last.strip().rstrip("*_ \n")
     return answer or text.strip()
+
+
+def list_numbered(texts: Iterable[str]) -> str:
+    """Return texts as a list whose items are numbered from 1."""
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1))
+
+
+def list_bullets(texts: Iterable[str]) -> str:
+    """Return texts as a list with bullets."""
+    return "\n".join(f"- {text}" for text in texts)
 
 
 class Passages(NamedTuple):

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods.shared import Rating, Text
+from arag.evaluation.methods.shared import Rating, Text, list_bullets
 from arag.graph.prompts import as_data
 from arag.text.tokens import count_tokens
 
@@ -415,8 +415,9 @@ def summarise(session: Session, items: Sequence[Item], title: str) -> list[Item]
         sizes = [_count_fitting(item.descriptions) for item in waiting]
         prompts: list[str] = []
         for item, size in zip(waiting, sizes, strict=True):
-            listed = "\n".join(f"- {' '.join(description.split())}" for description in item.descriptions[:size])
-            prompts.append(f"{as_data('names', str(item))}\n\n{as_data('descriptions', listed)}")
+            lines = [" ".join(description.split()) for description in item.descriptions[:size]]
+            descriptions = as_data("descriptions", list_bullets(lines))
+            prompts.append(f"{as_data('names', str(item))}\n\n{descriptions}")
         summaries = session.ask_all(_DESCRIBE, prompts, title=title)
 
         unfinished: list[Item] = []

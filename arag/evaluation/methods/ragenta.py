@@ -16,7 +16,7 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, best_first, list_numbered
 from arag.graph.prompts import as_data
 from arag.retrieval.types import Chunk
-from arag.text.marks import with_mark
+from arag.text.marks import without_marks
 from arag.text.normalise import EAST_ASIAN
 
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage that is retrieved
@@ -372,7 +372,7 @@ def _number(chunks: Iterable[Chunk], start: int = 1) -> Documents:
 
 
 def _show(documents: Documents) -> str:
-    texts = [with_mark(str(number), chunk.text) for number, chunk in documents.items()]
+    texts = [f"[{number}]\n{without_marks(chunk.text)}" for number, chunk in documents.items()]
     return as_data("documents", "\n\n".join(texts))
 
 

@@ -338,7 +338,11 @@ def _find_entities(texts: Iterable[str], session: Session) -> list[list[str]]:
     ]
     conversations = [[*example, HumanMessage(_show(text))] for text in texts]
     replies: list[Entities | None] = session.ask_all(_FIND_ENTITIES, conversations, Entities, title="Entities")
-    return [_different(reply.entities) if reply else [] for reply in replies]
+    entities: list[list[str]] = []
+    for reply in replies:
+        names = reply.entities if reply else []
+        entities.append(_different(names))
+    return entities
 
 
 def _find_triples(texts: Iterable[str], named: Iterable[Sequence[str]], session: Session) -> list[list[Triple]]:
@@ -351,7 +355,11 @@ def _find_triples(texts: Iterable[str], named: Iterable[Sequence[str]], session:
     for text, entities in zip(texts, named, strict=True):
         conversations.append([*example, HumanMessage(_show(text, entities))])
     replies: list[Triples | None] = session.ask_all(_FIND_TRIPLES, conversations, Triples, title="Facts")
-    return [normal_forms(_different(reply.triples)) if reply else [] for reply in replies]
+    triples: list[list[Triple]] = []
+    for reply in replies:
+        written = reply.triples if reply else []
+        triples.append(normal_forms(_different(written)))
+    return triples
 
 
 def _filter(question: str, query: NDArray[np.float32], session: Session, graph: Graph) -> list[ScoredFact]:

@@ -82,11 +82,11 @@ class Entities:
         """Return the spans of each text's entities, except numbers, in order."""
         with self._lock:
             docs = list(self._pipeline.pipe(texts))
-        return [self._spans(doc) for doc in docs]
+        return list(map(_find_spans, docs))
 
-    @staticmethod
-    def _spans(doc: Doc) -> list[Span]:
-        return [(entity.start_char, entity.end_char) for entity in doc.ents if entity.label_ not in _NUMBERS]
+
+def _find_spans(doc: Doc) -> list[Span]:
+    return [(entity.start_char, entity.end_char) for entity in doc.ents if entity.label_ not in _NUMBERS]
 
 
 # --- the graph ---

@@ -162,11 +162,12 @@ class MARAG(Method):
         lines = [f"{task.type.capitalize()}: {task.task}"]
         question = as_data("question", task.task)
         if task.type == "question":
-            notes = self._take_notes(task.task, session, passages)
-            lines += [f"Note from [{note.chunk_id}]: {note.text}" for note in notes]
-            listed = "\n".join(f"{note.chunk_id}: [{note.text}]" for note in notes)
-            shown_notes = as_data("notes", listed or "None.")
-            solution = session.ask(_ANSWER, f"{question}\n\n{shown_notes}", _Solution)
+            shown_notes: list[str] = []
+            for note in self._take_notes(task.task, session, passages):
+                lines.append(f"Note from [{note.chunk_id}]: {note.text}")
+                shown_notes.append(f"{note.chunk_id}: [{note.text}]")
+            notes = as_data("notes", "\n".join(shown_notes) or "None.")
+            solution = session.ask(_ANSWER, f"{question}\n\n{notes}", _Solution)
         else:
             solution = session.ask(_AGGREGATE, question, _Solution)
         if solution is None:

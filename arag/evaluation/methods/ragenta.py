@@ -329,10 +329,12 @@ def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[flo
     for prompt, prediction in zip(shown, predictions, strict=True):
         judged.append(f"{prompt}\n\n{as_data('answer', prediction or 'None.')}")
     replies: list[_Grade | None] = session.ask_all(_GRADE, judged, _Grade)
-    grades = [reply.grade if reply else None for reply in replies]
 
+    grades: list[float | None] = []
     lines: list[str] = []
-    for chunk, grade, prediction in zip(chunks, grades, predictions, strict=True):
+    for chunk, prediction, reply in zip(chunks, predictions, replies, strict=True):
+        grade = reply.grade if reply else None
+        grades.append(grade)
         shown_grade = "not judged" if grade is None else f"{grade:g}"
         lines.append(f"[{chunk.id}] ({shown_grade}) {prediction or 'none'}")
     session.note("Answers from each, with grades", lines)

@@ -157,14 +157,14 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
 
 def _draw_courses(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
     """Draw accuracy over steps or effort (paper, Figure 4), for runs that differ in nothing else."""
-    settings = pd.DataFrame(
-        {
-            "subject": [run.subject for run in runs],
-            "maximum steps": [run.plan.max_steps for run in runs],
-            "reasoning effort": [run.plan.model_options.get("reasoning_effort") for run in runs],
-        },
-        index=[run.name for run in runs],
-    )
+    settings_of_runs: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        settings_of_runs[run.name] = {
+            "subject": run.subject,
+            "maximum steps": run.plan.max_steps,
+            "reasoning effort": run.plan.model_options.get("reasoning_effort"),
+        }
+    settings = pd.DataFrame.from_dict(settings_of_runs, orient="index")
     settings["reasoning effort"] = pd.Categorical(settings["reasoning effort"], _EFFORTS, ordered=True)
     joined = frame.join(settings, on="run")
     for varied, fixed in permutations(["maximum steps", "reasoning effort"]):

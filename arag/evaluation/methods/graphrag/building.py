@@ -292,15 +292,15 @@ def extract(session: Session) -> list[tuple[str, Extraction]]:
         The entities and relationships of each reading, with the chunk's id.
     """
     chunks = session.lab.chunks
-    texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
-    first_replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
+    openings: list[list[AnyMessage]] = [[HumanMessage(as_data("text", chunk.text))] for chunk in chunks]
+    first_replies = session.ask_all(TASK, openings, Extraction, title="Chunks read")
 
     first_readings: list[tuple[str, Extraction]] = []
     conversations: list[list[AnyMessage]] = []
-    for chunk, text, reply in zip(chunks, texts, first_replies, strict=True):
+    for chunk, opening, reply in zip(chunks, openings, first_replies, strict=True):
         if reply:
             first_readings.append((chunk.id, reply))
-            conversations.append([text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)])
+            conversations.append([*opening, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)])
     second_replies = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
 
     readings: list[tuple[str, Extraction]] = []
@@ -362,7 +362,7 @@ def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], 
             mentions.add(chunk_id, clean(relationship.description))
             mentions.weight += min(max(relationship.strength, _MIN_STRENGTH), _MAX_STRENGTH)
 
-    known_pairs = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
+    known_pairs = {ends: mentions for ends, mentions in pairs.items() if set(ends) <= entities.keys()}
     degrees = _count_degrees(known_pairs)
     merged_entities: list[Entity] = []
     for title, mentions in entities.items():

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 _PASSAGE_WEIGHT = 0.05  # weight of passages among the starts of walks, beside entities; the published code's value
-_CHUNKS_AT_ONCE = (
-    64  # chunks whose entities are found and stored together: more is faster, but an interruption loses more
-)
+_CHUNKS_AT_ONCE = 64  # their entities are stored together: more is faster, but an interruption loses more
 _MAX_ENTITIES_SHOWN = 12  # on a question's page
 
 _UNUSED_COMPONENTS = ["tagger", "morphologizer", "parser", "senter", "attribute_ruler", "lemmatizer", "textcat"]

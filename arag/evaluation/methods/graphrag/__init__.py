@@ -6,7 +6,7 @@ Local search answers from the parts of the graph and the corpus that belong to t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import ClassVar, Generic, NamedTuple
@@ -155,13 +155,17 @@ def build_context(
     def report_text(community: Community) -> str:
         return f"{graph.reports[community].text}\n\n"
 
+    def ranked_chunks() -> Iterator[Chunk]:
+        """Read chunks one by one, until the sources are full."""
+        for chunk_id in rank_chunks(graph, selected):
+            chunk = chunk_of(chunk_id)
+            if chunk:
+                yield chunk
+
     reports = fill(REPORTS, rank_communities(graph, selected), report_text, reports_budget)
     entities = fill(ENTITIES, selected, entity_row, tables_budget)
     relationships = _fill_relationships(graph, selected, tables_budget, count_tokens(entities.text))
-    ranked_chunks = filter(
-        None, map(chunk_of, rank_chunks(graph, selected))
-    )  # lazily: only the chunks that fit are read
-    chunks = fill(SOURCES, ranked_chunks, _source_text, chunks_budget)
+    chunks = fill(SOURCES, ranked_chunks(), _source_text, chunks_budget)
     return Context(
         communities=reports.items,
         entities=entities.items,

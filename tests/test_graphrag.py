@@ -40,6 +40,7 @@ from arag.evaluation.methods.graphrag.building import (
     relationship_row,
 )
 from arag.retrieval.types import Chunk
+from arag.text.marks import mark
 from arag.text.tokens import count_tokens
 from lab import ask, make_lab
 
@@ -237,7 +238,7 @@ PLENTY = 100_000
 
 
 def chunk_text(chunk):
-    return f"[{chunk.id}]\n{chunk.text}\n\n"
+    return f"{mark(chunk.id)}\n{chunk.text}\n\n"
 
 
 def context_of(graph, selected, max_tokens=PLENTY):

@@ -1,24 +1,24 @@
-"""Graphs as methods: A-RAG, with all tools and with fewer (paper, sections 3 and 4.3)."""
+"""LangGraph graphs as methods: A-RAG with all its tools, and with fewer (paper, sections 3 and 4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 
 from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.paper_tools import PAPER_TOOLS, ChunkRead, Presentation
 from arag.graph.graph import create_arag_agent
-from arag.models.usage import model_call
+from arag.models.usage import ModelCall, model_call
 from arag.retrieval.tools.base import RetrievalTool
 
 
 class GraphMethod(Method):
     """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`.
 
-    `prepare` returns the compiled graph, which asks `session.lab.model` and searches `session.lab.index`.
+    `prepare` returns the compiled graph, which calls `session.lab.model` and searches `session.lab.index`.
     """
 
     autonomous: ClassVar[bool | None] = True
@@ -28,12 +28,20 @@ class GraphMethod(Method):
     def answer(self, question: str, session: Session, prepared: Any) -> Answer:
         """Run the graph."""
         state = session.with_retries(lambda: prepared.invoke({"messages": [("user", question)]}))
-        session.adjustment += stored_seconds(state["messages"])
-        replies = [m for m in state["messages"] if isinstance(m, AIMessage) and m.usage_metadata]
-        session.calls += state.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
-        session.trace += state.get("trace", [])
         session.messages = state["messages"]
+        session.adjustment += stored_seconds(session.messages)
+        session.calls += state.get("model_calls") or _model_calls(session.messages)
+        session.trace += state.get("trace", [])
         return Answer(state["answer"], stop_reason=state.get("stop_reason") or "answered")
+
+
+def _model_calls(messages: Iterable[AnyMessage]) -> list[ModelCall]:
+    """Return the model calls of a graph that does not keep account of them, from the usage that its replies report."""
+    calls: list[ModelCall] = []
+    for message in messages:
+        if isinstance(message, AIMessage) and message.usage_metadata:
+            calls.append(model_call(message, step=len(calls) + 1))
+    return calls
 
 
 class ARAG(GraphMethod):
@@ -44,7 +52,7 @@ class ARAG(GraphMethod):
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search", "chunk_read")
 
     def prepare(self, session: Session) -> Any:
-        """Return the agent; what its first search loads is loaded before."""
+        """Create the agent. The embedder is loaded here, so that the first question does not pay for it."""
         lab = session.lab
         if "semantic_search" in self.tools:
             lab.index.embedder.load()

@@ -1,10 +1,9 @@
-"""FaithfulRAG: what the model believes is compared with the passages, sentence by sentence (Zhang et al. 2025)."""
+"""FaithfulRAG: compares the model's beliefs with the passages, sentence by sentence (Zhang et al. 2025)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -12,18 +11,19 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Text, Texts, read_json
+from arag.evaluation.methods.shared import Passages, Text, Texts, list_bullets, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
 from arag.text.normalise import EAST_ASIAN
 
-_GROUP_WORDS = 20
-_GROUPS_OF_A_FACT = 5
-_GROUPS = 5
+# The next three limits trade context for precision: more text shows more facts, and more that is off the point.
+_GROUP_WORDS = 20  # words of neighbouring sentences that are compared as one group
+_GROUPS_OF_A_FACT = 5  # groups taken for each fact
+_GROUPS = 5  # groups shown to the model, of those of all facts
 
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*\)")  # in Markdown
-_BRACKETS = re.compile(r"<(?:/?[A-Za-z]|!--)[^<>\n]*>|\[[^\[\]]*\]")  # of tags and comments, or square
-_UNSPACED = EAST_ASIAN.replace("\uac00-\ud7a3", "")  # Korean has spaces
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*\)")  # Markdown
+_BRACKETS = re.compile(r"<(?:/?[A-Za-z]|!--)[^<>\n]*>|\[[^\[\]]*\]")  # tags, comments, and square brackets
+_UNSPACED = EAST_ASIAN.replace("\uac00-\ud7a3", "")  # without Korean, which separates words by spaces
 _WORD = re.compile(rf"[{_UNSPACED}][^\w\s]*|[^\s{_UNSPACED}]+")
 
 _FACTS = """You list the facts that one must know to answer a question.
@@ -64,43 +64,59 @@ class _Reply(BaseModel):
 
 
 def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) -> list[str]:
-    """Join neighbouring sentences to groups of at most so many words, or characters in Chinese and Japanese."""
+    """Join neighbouring sentences into groups of a limited length. A longer sentence is a group of its own.
+
+    Args:
+        sentences: The sentences.
+        most_words: Words of a group; in Chinese and Japanese, characters.
+
+    Returns:
+        The groups, as texts.
+    """
     groups: list[list[str]] = []
-    words = 0
+    words_in_group = 0
     for sentence in sentences:
-        count = len(_WORD.findall(sentence))
-        if not groups or words + count > most_words:
+        words = len(_WORD.findall(sentence))
+        if not groups or words_in_group + words > most_words:
             groups.append([])
-            words = 0
+            words_in_group = 0
         groups[-1].append(sentence)
-        words += count
+        words_in_group += words
     return [" ".join(group) for group in groups]
 
 
 def cut_context(texts: Iterable[str]) -> list[str]:
-    """Return the sentences of texts, in groups, without tags, addresses of links and what is in square brackets."""
+    """Cut texts into groups of sentences, without tags, addresses of links and text in square brackets."""
     sentences: list[str] = []
     for text in texts:
-        plain = _BRACKETS.sub("", _LINK.sub(r"\1", text))
-        sentences += [" ".join(plain[each.start : each.end].split()) for each in split_sentences(plain)]
+        plain = _LINK.sub(r"\1", text)
+        plain = _BRACKETS.sub("", plain)
+        for span in split_sentences(plain):
+            words = plain[span.start : span.end].split()
+            sentences.append(" ".join(words))
     return group_sentences(sentences)
 
 
 def choose_groups(similarities: NDArray[np.float32], groups: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the groups that are nearest to any fact: of each fact's five nearest, the five nearest of all.
+    """Choose the groups nearest to any fact: the five nearest of the five nearest of each fact.
 
-    The similarities have shape (facts, groups). Groups of equal texts count once.
+    Args:
+        similarities: Of each fact to each group, shape (facts, groups).
+        groups: The groups; equal texts count once.
+
+    Returns:
+        The texts of the groups with their similarities, nearest first.
     """
     nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :_GROUPS_OF_A_FACT]
-    pooled = [
-        (groups[place], float(row[place]))
-        for row, places in zip(similarities, nearest, strict=True)
-        for place in places
-    ]
+    pooled: list[tuple[str, float]] = []
+    for row, columns in zip(similarities, nearest, strict=True):
+        pooled += [(groups[column], float(row[column])) for column in columns]
+    pooled.sort(key=lambda group: -group[1])
+
     best: dict[str, float] = {}
-    for text, similarity in sorted(pooled, key=lambda pair: -pair[1]):
+    for text, similarity in pooled:
         best.setdefault(text, similarity)
-    return list(islice(best.items(), _GROUPS))
+    return list(best.items())[:_GROUPS]
 
 
 class FaithfulRAG(Method):
@@ -120,47 +136,52 @@ class FaithfulRAG(Method):
         return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
-        """Mine what the model believes, align it with the passages, and answer from both (self-think)."""
+        """Mine the model's beliefs, align them with the passages, and answer from both (self-think)."""
         chunks = prepared.top(question, session.lab.top_k)
         session.retrieved(chunks, question)
         texts = [chunk.text for chunk in chunks]
-        sentences = self._align(self._recall(question, session), texts, session)
-        shown = [f"Question: {question}"]
-        if sentences:
-            shown.append(as_data("facts", _list(sentences)))
-        shown.append(as_data("context", "\n\n".join(texts)))
-        task = "\n\n".join([_ANSWER, _FACTS_FIRST, _ANSWER_FORM] if sentences else [_ANSWER, _ANSWER_FORM])
-        reply = session.ask(task, "\n\n".join(shown))
+        beliefs = self._recall(question, session)
+        facts = self._align(beliefs, texts, session)
+        context = as_data("context", "\n\n".join(texts))
+        if facts:
+            task = [_ANSWER, _FACTS_FIRST, _ANSWER_FORM]
+            shown = [f"Question: {question}", as_data("facts", list_bullets(facts)), context]
+        else:
+            task = [_ANSWER, _ANSWER_FORM]
+            shown = [f"Question: {question}", context]
+        reply = session.ask("\n\n".join(task), "\n\n".join(shown))
         try:
             return Answer(read_json(reply, _Reply).answer)
         except ValidationError:
             return Answer(reply)
 
     def _recall(self, question: str, session: Session) -> list[str]:
-        """Return what the model believes about the question, in atomic facts (self-fact mining)."""
+        """Return the model's beliefs about the question, as atomic facts (self-fact mining)."""
         needed = session.ask(_FACTS, f"Question: {question}", _Facts) or _Facts(facts=[])
         session.note("Facts that one must know", needed.facts)
-        shown = as_data("facts", _list(needed.facts) or "None.")
-        background = session.ask(_BACKGROUND, f"Question: {question}\n\n{shown}")
-        session.note("Background, by the model", [background or "none"])
-        reply = session.ask(_STATEMENTS, as_data("passage", background), _Facts) if background else None
-        statements = reply.facts if reply else []
-        session.note("Facts in it", statements)
-        return statements
 
-    def _align(self, statements: Sequence[str], texts: Sequence[str], session: Session) -> list[str]:
-        """Return the sentences of the passages nearest to statements (contextual knowledge alignment)."""
+        listed = as_data("facts", list_bullets(needed.facts) or "None.")
+        background = session.ask(_BACKGROUND, f"Question: {question}\n\n{listed}")
+        session.note("Background, by the model", [background or "none"])
+
+        beliefs: list[str] = []
+        if background:
+            reply = session.ask(_STATEMENTS, as_data("passage", background), _Facts)
+            beliefs = reply.facts if reply else []
+        session.note("Facts in it", beliefs)
+        return beliefs
+
+    def _align(self, beliefs: Sequence[str], texts: Sequence[str], session: Session) -> list[str]:
+        """Return the sentences of the passages that are nearest to beliefs (contextual knowledge alignment)."""
         groups = cut_context(texts)
-        if not statements or not groups:
+        if not beliefs or not groups:
             return []
         embedder = session.lab.index.embedder
-        nearest = choose_groups(embedder.embed_documents(statements) @ embedder.embed_documents(groups).T, groups)
+        belief_vectors = embedder.embed_documents(beliefs)
+        group_vectors = embedder.embed_documents(groups)
+        nearest = choose_groups(belief_vectors @ group_vectors.T, groups)
         session.note("Sentences nearest to them", [f"{similarity:.3f} {text}" for text, similarity in nearest])
         return [text for text, _ in nearest]
-
-
-def _list(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
 
 
 METHODS = (FaithfulRAG,)

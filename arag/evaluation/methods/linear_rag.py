@@ -1,17 +1,18 @@
-"""LinearRAG (Zhuang et al. 2025): a graph of passages and entities without relations, which takes no model to build.
+"""LinearRAG (Zhuang et al. 2025): a graph of passages and entities without relations, built without a language model.
 
-A recogniser of named entities reads every chunk. A question activates the corpus entities nearest to its own.
-Activation spreads to the entities that share a sentence with an active one, through the sentences nearest to the
+A recogniser finds the named entities of every chunk. The entities of a question activate the nearest entities of the
+corpus. Activation spreads to entities that share a sentence with an active one, through the sentences nearest to the
 question ("local semantic bridging"). PageRank from the active entities and all passages ranks the passages ("global
-importance aggregation"), and the model is asked once.
+importance aggregation"), and the model is called once.
 """
 
 from __future__ import annotations
 
 import threading
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,18 @@ from pydantic import Field, model_validator
 
 from arag.errors import InputError
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, minmax, pagerank
+from arag.evaluation.methods.shared import Passages, best_first, minmax, pagerank
 from arag.retrieval.index import Index
 
-_PASSAGE_WEIGHT = 0.05  # of passages beside entities, where walks start
-_CHUNKS_AT_ONCE = 64  # whose entities are found and kept together
-_MAX_ENTITIES_SHOWN = 12
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
-_NOT_NEEDED = ["tagger", "morphologizer", "parser", "senter", "attribute_ruler", "lemmatizer", "textcat"]
-_NUMBERS = {"ORDINAL", "CARDINAL"}
+_PASSAGE_WEIGHT = 0.05  # weight of passages among the starts of walks, beside entities; the published code's value
+_CHUNKS_AT_ONCE = 64  # their entities are stored together: more is faster, but an interruption loses more
+_MAX_ENTITIES_SHOWN = 12  # on a question's page
+
+_UNUSED_COMPONENTS = ["tagger", "morphologizer", "parser", "senter", "attribute_ruler", "lemmatizer", "textcat"]
+_NUMBERS = {"ORDINAL", "CARDINAL"}  # spaCy's labels
 
 _PRESETS: dict[str, dict[str, float]] = {
     "musique": {"max_iterations": 5, "threshold": 0.1, "passage_ratio": 2, "sentences": 4},
@@ -37,21 +41,27 @@ _PRESETS: dict[str, dict[str, float]] = {
 }
 
 Active = dict[str, tuple[float, int]]
-"""The latest score of each active entity, and the round, from 1, in which it came."""
+"""The latest score of each active entity, and the round, from 1, in which it received this score."""
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""The passages that a text occurs in, and how often it does."""
+"""The passages that a text occurs in, and its number of occurrences in each."""
 Span = tuple[int, int]
-"""Start and end of an entity in its text; the end is exclusive."""
+"""Start and exclusive end of an entity in its text."""
 
 
 # --- named entities ---
 
 
 class Entities:
-    """Finds the named entities of texts with a pipeline of spaCy's; `name` is its name and version.
+    """Finds the named entities of texts with a spaCy pipeline.
+
+    Args:
+        pipeline: The name of the pipeline's package.
+
+    Attributes:
+        name: The name and version of the pipeline.
 
     Raises:
-        InputError: It is not installed.
+        InputError: The pipeline is not installed.
     """
 
     def __init__(self, pipeline: str) -> None:
@@ -62,63 +72,89 @@ class Entities:
                 f"the spaCy pipeline {pipeline!r} is not installed: run `python -m spacy download {pipeline}`, or "
                 "`pip install 'langgraph-arag[baselines]'` for the default one"
             )
-        self._pipeline = spacy.load(pipeline, exclude=_NOT_NEEDED)
+        self._pipeline = spacy.load(pipeline, exclude=_UNUSED_COMPONENTS)
         self.name = f"{pipeline} {self._pipeline.meta['version']}"
         self._lock = threading.Lock()
 
     def find(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the places of each text's entities, except numbers, in order."""
+        """Return the spans of each text's entities, except numbers, in order."""
         with self._lock:
             docs = list(self._pipeline.pipe(texts))
-        return [[(e.start_char, e.end_char) for e in doc.ents if e.label_ not in _NUMBERS] for doc in docs]
+        return list(map(_find_spans, docs))
+
+
+def _find_spans(doc: Doc) -> list[Span]:
+    return [(entity.start_char, entity.end_char) for entity in doc.ents if entity.label_ not in _NUMBERS]
 
 
 # --- the graph ---
 
 
 class EntityGraph:
-    """The graph of a corpus: passages, each linked to the next one, their entities, and the sentences that name them.
+    """The graph of a corpus. Its nodes are the passages and their entities; each passage is linked to the next one.
 
     Args:
         passages: The passages' texts.
         mentions: The texts of each passage's entities.
-        sentences: The texts of the entities of each sentence that has some, each once.
+        sentences: The texts of the entities of each sentence that has any, each once.
+
+    Attributes:
+        entities: The texts of all entities, sorted.
+        entities_of: The entities of each sentence.
+        sentences_of: The numbers of the sentences of each entity.
     """
 
     def __init__(
-        self, passages: Sequence[str], mentions: Sequence[Iterable[str]], sentences: Sequence[Iterable[str]]
+        self,
+        passages: Sequence[str],
+        mentions: Sequence[Iterable[str]],
+        sentences: Sequence[Iterable[str]],
     ) -> None:
-        self.entities = sorted({text for texts in mentions for text in texts})
+        self.entities = sorted(set(chain.from_iterable(mentions)))
         self.entities_of = sentences
-        self.sentences_of: dict[str, list[int]] = {text: [] for text in self.entities}
-        for sentence, texts in enumerate(sentences):
-            for text in texts:
-                self.sentences_of[text].append(sentence)
+        self.sentences_of: dict[str, list[int]] = {entity: [] for entity in self.entities}
+        for sentence, entities in enumerate(sentences):
+            for entity in entities:
+                self.sentences_of[entity].append(sentence)
         self._lowered = [text.lower() for text in passages]
         self._counts: dict[str, Counts] = {}
-        numbers = {text: number for number, text in enumerate(self.entities, len(passages))}
-        edges = [(number, number + 1, 1.0) for number in range(len(passages) - 1)]
-        for number, (passage, texts) in enumerate(zip(passages, mentions, strict=True)):
-            counts = {text: passage.count(text) for text in texts}
+        self._edges = self._make_edges(passages, mentions)
+
+    def _make_edges(self, passages: Sequence[str], mentions: Sequence[Iterable[str]]) -> NDArray[np.float64]:
+        """Return the edges for `pagerank`; the nodes are the passages, and after them the entities."""
+        nodes = {entity: node for node, entity in enumerate(self.entities, start=len(passages))}
+        edges = [(passage, passage + 1, 1.0) for passage in range(len(passages) - 1)]
+        for node, (passage_text, entities) in enumerate(zip(passages, mentions, strict=True)):
+            counts = {entity: passage_text.count(entity) for entity in entities}
             total = sum(counts.values())
-            edges += [(number, numbers[text], count / total) for text, count in counts.items()]
-        self._edges = np.array(edges, dtype=float).reshape(-1, 3)
+            for entity, count in counts.items():
+                edges.append((node, nodes[entity], count / total))
+        return np.array(edges, dtype=float).reshape(-1, 3)
 
     def count(self, entity: str) -> Counts:
-        """Return the passages that an entity's text occurs in, in any case and inside longer words, and how often."""
+        """Count the occurrences of an entity's text in the passages, in any case and inside longer words."""
         if entity not in self._counts:
             counts = np.array([passage.count(entity.lower()) for passage in self._lowered])
             self._counts[entity] = np.flatnonzero(counts), counts[counts > 0]
         return self._counts[entity]
 
     def rank(self, passages: NDArray[Any], weights: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the PageRank of the passages; walks start at these and at active entities, by their weights."""
-        reset = [*passages, *(weights.get(entity, 0.0) for entity in self.entities)]
+        """Return the PageRank of the passages.
+
+        Args:
+            passages: How likely a walk is to start at each passage, shape (passages,).
+            weights: How likely a walk is to start at each active entity.
+
+        Returns:
+            The scores, shape (passages,).
+        """
+        entity_weights = [weights.get(entity, 0.0) for entity in self.entities]
+        reset = np.concatenate([passages, entity_weights])
         return pagerank(self._edges, reset)[: len(passages)]
 
 
 def by_score(scores: Mapping[str, float]) -> list[str]:
-    """Return entities, those with the highest scores first; ties in alphabetical order."""
+    """Return entities with the highest scores first; ties in alphabetical order."""
     return sorted(scores, key=lambda entity: (-scores[entity], entity))
 
 
@@ -131,11 +167,15 @@ def spread(
 ) -> tuple[dict[str, float], Active]:
     """Spread activation from the first entities to those that share a sentence with them (local semantic bridging).
 
-    The order in which entities spread matters, because a sentence is used once. The similarities are those of all
-    sentences to the question.
+    Args:
+        seeds: The first entities with their scores.
+        graph: The graph.
+        similarities: Of all sentences to the question, shape (sentences,).
+        settings: Limits the rounds, the sentences of an entity, and the scores that spread.
+        order: The order in which the entities of a round spread. It matters, because a sentence is used once.
 
     Returns:
-        What each entity received in all; and the latest score of each, with its round.
+        The sum of the scores that each entity received; and the active entities.
     """
     weights = dict(seeds)
     active = {entity: (score, 1) for entity, score in seeds.items()}
@@ -144,26 +184,51 @@ def spread(
     for tier in range(2, settings.max_iterations + 1):
         arrived: dict[str, float] = {}
         for entity in order(current):
-            unused = [sentence for sentence in graph.sentences_of[entity] if sentence not in used]
-            if current[entity] < settings.threshold or not unused:
+            if current[entity] < settings.threshold:
                 continue
-            for place in np.argsort(-similarities[unused], kind="stable")[: settings.sentences].tolist():
-                sentence = unused[place]
+            for sentence in _nearest_unused(graph.sentences_of[entity], used, similarities, settings.sentences):
                 used.add(sentence)
                 score = current[entity] * float(similarities[sentence])
-                if score >= settings.threshold:
-                    for other in graph.entities_of[sentence]:
-                        weights[other] = weights.get(other, 0.0) + score
-                        arrived[other] = score
-        active |= {entity: (score, tier) for entity, score in arrived.items()}
+                if score < settings.threshold:
+                    continue
+                for other in graph.entities_of[sentence]:
+                    weights[other] = weights.get(other, 0.0) + score
+                    arrived[other] = score
+        for entity, score in arrived.items():
+            active[entity] = score, tier
         current = arrived
     return weights, active
 
 
+def _nearest_unused(
+    sentences: Iterable[int],
+    used: Container[int],
+    similarities: NDArray[Any],
+    k: int,
+) -> list[int]:
+    """Return the k sentences nearest to the question, of those that were not used before."""
+    unused = np.array([sentence for sentence in sentences if sentence not in used], dtype=np.int64)
+    nearest: list[int] = unused[best_first(similarities[unused], k)].tolist()
+    return nearest
+
+
 def rate_passages(
-    similarities: NDArray[Any], active: Active, graph: EntityGraph, passage_ratio: float
+    similarities: NDArray[Any],
+    active: Active,
+    graph: EntityGraph,
+    passage_ratio: float,
 ) -> NDArray[np.float64]:
-    """Return how likely a walk starts at each passage: by its similarity to the question and its active entities."""
+    """Rate passages by their similarity to the question and by their active entities.
+
+    Args:
+        similarities: Of the passages to the question, shape (passages,).
+        active: The active entities.
+        graph: The graph.
+        passage_ratio: The weight of the similarity beside the entities.
+
+    Returns:
+        How likely a walk is to start at each passage, shape (passages,).
+    """
     bonus = np.zeros(len(similarities))
     for entity, (score, tier) in active.items():
         passages, counts = graph.count(entity)
@@ -176,9 +241,9 @@ def rate_passages(
 
 
 class Corpus(NamedTuple):
-    """What is made before the first question."""
+    """The result of the work before the first question."""
 
-    names: Entities
+    recogniser: Entities
     passages: Passages
     graph: EntityGraph
     entity_vectors: NDArray[np.float32]
@@ -211,70 +276,117 @@ class LinearRAG(Method):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, fields: Any) -> Any:
-        return {**_PRESETS.get(fields.get("preset"), {}), **fields}
+        preset = _PRESETS.get(fields.get("preset"), {})
+        return {**preset, **fields}
 
     def prepare(self, session: Session) -> Corpus:
         """Find the entities of all chunks, and make the graph."""
-        lab, names = session.lab, Entities(self.ner)
+        lab = session.lab
+        recogniser = Entities(self.ner)
         texts = [chunk.text for chunk in lab.chunks]
         spans: list[list[Span]] = lab.store.each(
-            f"entities {names.name}",
+            f"entities {recogniser.name}",
             texts,
-            names.find,
+            recogniser.find,
             _CHUNKS_AT_ONCE,
             lambda done: lab.progress("Entities", done, len(texts)),
         )
-        mentions = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
-        spans_of = {chunk.id: places for chunk, places in zip(lab.chunks, spans, strict=True)}
-        sentences, vectors = _find_sentences(lab.index, spans_of)
+        mentions: list[list[str]] = []
+        spans_by_chunk: dict[str, list[Span]] = {}
+        for chunk, spans_of_chunk in zip(lab.chunks, spans, strict=True):
+            mentions.append(_cut(chunk.text, spans_of_chunk))
+            spans_by_chunk[chunk.id] = spans_of_chunk
+        sentences, sentence_vectors = _find_sentences(lab.index, spans_by_chunk)
         graph = EntityGraph(texts, mentions, sentences)
-        return Corpus(names, lab.passages(), graph, lab.vectors(graph.entities, "Entities embedded"), vectors)
+        return Corpus(
+            recogniser=recogniser,
+            passages=lab.passages(),
+            graph=graph,
+            entity_vectors=lab.vectors(graph.entities, "Entities embedded"),
+            sentence_vectors=sentence_vectors,
+        )
 
     def answer(self, question: str, session: Session, prepared: Corpus) -> Answer:
         """Rank the chunks by PageRank from the active entities; without entities, by similarity."""
-        embedder, graph = session.lab.index.embedder, prepared.graph
-        query = embedder.embed_query(question)
+        query = session.lab.index.embedder.embed_query(question)
         scores: NDArray[Any] = prepared.passages.vectors @ query
-        (spans,) = prepared.names.find([question])
-        asked = list(dict.fromkeys(question[start:end].lower() for start, end in spans))
-        if asked and graph.entities:
-            cosines = embedder.embed_documents(asked) @ prepared.entity_vectors.T
-            nearest = [(graph.entities[row.argmax()], float(row.max())) for row in cosines]
-            weights, active = spread(dict(nearest), graph, prepared.sentence_vectors @ query, self)
-            scores = graph.rank(rate_passages(scores, active, graph, self.passage_ratio), weights)
-            pairs = zip(asked, nearest, strict=True)
-            lines = [f"{name} → {entity} ({cosine:.2f})" for name, (entity, cosine) in pairs]
-            session.note("Entities of the question → of the corpus", lines)
-            best = by_score(weights)[:_MAX_ENTITIES_SHOWN]
-            lines = [f"{entity}: {weights[entity]:.2f}, round {active[entity][1]}" for entity in best]
-            session.note("Active entities", lines)
+        (spans,) = prepared.recogniser.find([question])
+        named = list(dict.fromkeys(entity.lower() for entity in _cut(question, spans)))
+        if named and prepared.graph.entities:
+            seeds = self._find_seeds(named, session, prepared)
+            scores = self._rank(query, scores, seeds, session, prepared)
         else:
-            where = "corpus" if asked else "question"
+            where = "corpus" if named else "question"
             session.note("Entities", [f"none in the {where}: the passages are ranked by similarity alone"])
         chunks = prepared.passages.best(scores, session.lab.top_k)
-        session.retrieved(chunks, question, ner=prepared.names.name, entities=len(asked))
+        session.retrieved(chunks, question, ner=prepared.recogniser.name, entities=len(named))
         return session.read(question, chunks)
+
+    def _find_seeds(self, named: Sequence[str], session: Session, corpus: Corpus) -> dict[str, float]:
+        """Return the corpus entity nearest to each entity of the question, with its cosine similarity."""
+        named_vectors = session.lab.index.embedder.embed_documents(named)
+        cosines = named_vectors @ corpus.entity_vectors.T
+        seeds: dict[str, float] = {}
+        lines: list[str] = []
+        for name, row in zip(named, cosines, strict=True):
+            entity = corpus.graph.entities[row.argmax()]
+            cosine = float(row.max())
+            seeds[entity] = cosine
+            lines.append(f"{name} → {entity} ({cosine:.2f})")
+        session.note("Entities of the question → of the corpus", lines)
+        return seeds
+
+    def _rank(
+        self,
+        query: NDArray[np.float32],
+        similarities: NDArray[Any],
+        seeds: Mapping[str, float],
+        session: Session,
+        corpus: Corpus,
+    ) -> NDArray[np.float64]:
+        """Return the PageRank of the passages (global importance aggregation)."""
+        weights, active = spread(seeds, corpus.graph, corpus.sentence_vectors @ query, self)
+        lines: list[str] = []
+        for entity in by_score(weights)[:_MAX_ENTITIES_SHOWN]:
+            _, tier = active[entity]
+            lines.append(f"{entity}: {weights[entity]:.2f}, round {tier}")
+        session.note("Active entities", lines)
+        rated = rate_passages(similarities, active, corpus.graph, self.passage_ratio)
+        return corpus.graph.rank(rated, weights)
+
+
+def _cut(text: str, spans: Iterable[Span]) -> list[str]:
+    return [text[start:end] for start, end in spans]
 
 
 def _find_sentences(
-    index: Index, spans_of: Mapping[str, Sequence[Span]]
+    index: Index,
+    spans_by_chunk: Mapping[str, Sequence[Span]],
 ) -> tuple[list[Iterable[str]], NDArray[np.float32]]:
-    """Return the entities of each sentence that has some, and the sentences' vectors; equal sentences are one.
+    """Find the sentences that have entities; equal sentences are one.
 
-    An entity belongs to the sentence in which it starts; one in a heading belongs to none.
+    An entity belongs to the sentence in which it starts; an entity in a heading belongs to none.
+
+    Args:
+        index: The index.
+        spans_by_chunk: The spans of the entities, by the chunk's id.
+
+    Returns:
+        The entities of each sentence, each once; and the sentences' vectors, shape (sentences, dimension).
     """
-    entities: dict[str, dict[str, None]] = {}
+    entities: dict[str, dict[str, None]] = {}  # by sentence; in order, each once
     vectors: list[NDArray[np.float32]] = []
     for chunk, positions, rows in index.sentence_vectors():
         starts = [chunk.sentences[position].start for position in positions]
-        for start, end in spans_of.get(chunk.id, ()):
+        for start, end in spans_by_chunk.get(chunk.id, ()):
             row = bisect(starts, start) - 1
             if row < 0 or start >= chunk.sentences[positions[row]].end:
                 continue
             sentence = chunk.sentence_text(positions[row])
             if sentence not in entities:
+                entities[sentence] = {}
                 vectors.append(rows[row])
-            entities.setdefault(sentence, {})[chunk.text[start:end]] = None
+            entities[sentence][chunk.text[start:end]] = None
     shape = len(vectors), index.info().dimension
     return list(entities.values()), np.array(vectors, dtype=np.float32).reshape(shape)
 

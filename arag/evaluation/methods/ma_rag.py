@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, list_numbered
 from arag.graph.prompts import as_data
 
-_MAX_STEPS = 8  # of a plan
+_MAX_STEPS = 8  # of a plan; it limits the cost, since each step takes a search and several calls
 
 _PLAN = """You plan how to answer a question from a corpus of passages. A search is made for each step of your plan.
 
@@ -84,6 +86,27 @@ class _Summary(BaseModel):
     solved: bool
 
 
+@dataclass(frozen=True)
+class _Note:
+    """The facts that the model noted from a chunk."""
+
+    chunk_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of the plan that was taken."""
+
+    planned: str
+    task: str
+    solution: _Solution
+
+    @property
+    def answer(self) -> str:
+        return self.solution.answer or "none"
+
+
 class MARAG(Method):
     """A plan, and for each step a search, notes from each passage and an answer."""
 
@@ -102,55 +125,91 @@ class MARAG(Method):
         return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
-        """Plan, take the steps until one fails, and put their answers together (planner and step definer)."""
+        """Plan, take the steps until one fails, and combine their answers (planner and step definer)."""
         plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", _Plan)
         planned = plan.steps if plan else []
         steps = planned[:_MAX_STEPS] or [question]
         session.note("Plan", steps)
-        shown_plan = "Plan:\n" + as_data("plan", "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1)))
-        answers: list[str] = []
-        results: list[str] = []
+        shown_plan = "Plan:\n" + as_data("plan", list_numbered(steps))
+
+        taken: list[_Step] = []
         for number, step in enumerate(steps, 1):
-            earlier = (
-                "Steps taken:\n" + as_data("answers", "\n".join(answers)) if answers else "No step has been taken yet."
-            )
-            shown = f"{shown_plan}\n\n{earlier}\n\nPrepare step {number}:\n{as_data('step', step)}"
-            task = session.ask(_DEFINE, shown, _Task)
-            if task is None or not task.task.strip():
-                task = _Task(type="question", task=step)
+            task = self._define(number, step, shown_plan, taken, session)
             solution = self._solve(number, task, session, prepared)
-            answer = solution.answer or "none"
-            answers.append(f"{number}. {step}\nAnswer: {answer}")
-            outcome = "Answer" if solution.success else "Failed, with the answer"
-            results.append(f"{number}. {step}\nTask: {task.task}\n{outcome}: {answer}\nRating: {solution.rating:g}")
+            taken.append(_Step(step, task.task, solution))
             if not solution.success:
                 break
-        shown_results = as_data("results", "\n".join(results))
-        summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", _Summary)
-        if summary:
-            session.note("Summary", [f"Rating: {summary.score:g} of 10{'' if summary.solved else ', not solved'}"])
-        text = (summary and summary.answer) or solution.answer
-        is_cut = solution.success and len(planned) > _MAX_STEPS
+
+        last = taken[-1].solution
+        text = self._summarise(question, shown_plan, taken, session) or last.answer
+        is_cut = last.success and len(planned) > _MAX_STEPS
         return Answer(text, stop_reason="max_steps" if is_cut else "answered")
 
+    def _define(self, number: int, step: str, shown_plan: str, taken: Sequence[_Step], session: Session) -> _Task:
+        """Turn a step of the plan into a task that can be understood alone (step definer)."""
+        earlier = "No step has been taken yet."
+        if taken:
+            answers = list_numbered(f"{each.planned}\nAnswer: {each.answer}" for each in taken)
+            earlier = "Steps taken:\n" + as_data("answers", answers)
+        shown_step = f"Prepare step {number}:\n{as_data('step', step)}"
+        task = session.ask(_DEFINE, f"{shown_plan}\n\n{earlier}\n\n{shown_step}", _Task)
+        if task is None or not task.task.strip():
+            return _Task(type="question", task=step)
+        return task
+
     def _solve(self, number: int, task: _Task, session: Session, passages: Passages) -> _Solution:
-        """Answer a task from notes on the nearest passages, or from the facts that it states (extractor and QA)."""
-        question = as_data("question", task.task)
+        """Answer a task from notes on the nearest passages, or from the facts in the task (extractor and QA)."""
         lines = [f"{task.type.capitalize()}: {task.task}"]
+        question = as_data("question", task.task)
         if task.type == "question":
-            chunks = passages.top(task.task, session.lab.top_k)
-            session.retrieved(chunks, task.task)
-            notes = session.ask_all(_EXTRACT, [f"{question}\n\n{as_data('passage', chunk.text)}" for chunk in chunks])
-            noted = [(chunk.id, note) for chunk, note in zip(chunks, notes, strict=True) if note]
-            lines += [f"Note from [{chunk_id}]: {note}" for chunk_id, note in noted]
-            shown = as_data("notes", "\n".join(f"{chunk_id}: [{note}]" for chunk_id, note in noted) or "None.")
-            solution = session.ask(_ANSWER, f"{question}\n\n{shown}", _Solution)
+            shown_notes: list[str] = []
+            for note in self._take_notes(task.task, session, passages):
+                lines.append(f"Note from [{note.chunk_id}]: {note.text}")
+                shown_notes.append(f"{note.chunk_id}: [{note.text}]")
+            notes = as_data("notes", "\n".join(shown_notes) or "None.")
+            solution = session.ask(_ANSWER, f"{question}\n\n{notes}", _Solution)
         else:
             solution = session.ask(_AGGREGATE, question, _Solution)
-        solution = solution or _Solution(answer="", success=False, rating=0)
-        rating = f"Rating: {solution.rating:g} of 10{'' if solution.success else ', not found'}"
-        session.note(f"Step {number}", [*lines, f"Answer: {solution.answer or 'none'}", rating])
+        if solution is None:
+            solution = _Solution(answer="", success=False, rating=0)
+
+        lines.append(f"Answer: {solution.answer or 'none'}")
+        lines.append(_show_rating(solution.rating, "" if solution.success else "not found"))
+        session.note(f"Step {number}", lines)
         return solution
+
+    def _take_notes(self, task: str, session: Session, passages: Passages) -> list[_Note]:
+        """Let the model note the facts in each of the nearest passages (extractor)."""
+        chunks = passages.top(task, session.lab.top_k)
+        session.retrieved(chunks, task)
+        question = as_data("question", task)
+        prompts = [f"{question}\n\n{as_data('passage', chunk.text)}" for chunk in chunks]
+        texts = session.ask_all(_EXTRACT, prompts)
+        return [_Note(chunk.id, text) for chunk, text in zip(chunks, texts, strict=True) if text]
+
+    def _summarise(self, question: str, shown_plan: str, taken: Iterable[_Step], session: Session) -> str:
+        """Return the final answer from the results of all steps; empty if there is none."""
+        results: list[str] = []
+        for step in taken:
+            outcome = "Answer" if step.solution.success else "Failed, with the answer"
+            result = [
+                step.planned,
+                f"Task: {step.task}",
+                f"{outcome}: {step.answer}",
+                f"Rating: {step.solution.rating:g}",
+            ]
+            results.append("\n".join(result))
+        shown_results = as_data("results", list_numbered(results))
+        summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", _Summary)
+        if summary is None:
+            return ""
+        session.note("Summary", [_show_rating(summary.score, "" if summary.solved else "not solved")])
+        return summary.answer
+
+
+def _show_rating(rating: float, remark: str) -> str:
+    shown = f"Rating: {rating:g} of 10"
+    return f"{shown}, {remark}" if remark else shown
 
 
 METHODS = (MARAG,)

@@ -1,10 +1,10 @@
-"""Methods that ask the model once: without the corpus, or with the chunks nearest to the question."""
+"""Methods that call the model once: without the corpus, or with the chunks nearest to the question."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from arag.evaluation.method import Method, Session
 from arag.graph.prompts import forced_prompt, forced_question
@@ -21,7 +21,8 @@ class DirectAnswer(Method):
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Ask the model."""
-        return session.call([SystemMessage(_DIRECT), HumanMessage(question)]).text
+        reply = session.call([SystemMessage(_DIRECT), HumanMessage(question)])
+        return reply.text
 
 
 class NaiveRAG(Method):
@@ -31,13 +32,18 @@ class NaiveRAG(Method):
     title: ClassVar[str] = "Naive RAG"
 
     def prepare(self, session: Session) -> None:
-        """Load what the first search loads."""
+        """Load the embedder, so that the first question does not pay for it."""
         session.lab.index.embedder.load()
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Search, and ask the model."""
-        evidence = "\n\n".join(with_mark(chunk.id, chunk.text) for chunk in session.search(question))
-        return session.call([SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]).text
+        chunks = session.search(question)
+        evidence = "\n\n".join(with_mark(chunk.id, chunk.text) for chunk in chunks)
+        messages: list[AnyMessage] = [
+            SystemMessage(forced_prompt()),
+            HumanMessage(forced_question(question, evidence)),
+        ]
+        return session.call(messages).text
 
 
 METHODS = (DirectAnswer, NaiveRAG)

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import Passages, Rating, Text, Texts
+from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, best_first, list_numbered
 from arag.graph.prompts import as_data
 from arag.retrieval.types import Chunk
-from arag.text.marks import with_mark
+from arag.text.marks import without_marks
 from arag.text.normalise import EAST_ASIAN
 
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage that is retrieved
-_DENSE_WEIGHT = 0.65  # of the ranking by vectors; the rest is BM25's
-_DEVIATIONS = 0.5  # standard deviations below the mean that a document's grade may be
-_MAX_FOLLOW_UPS = 3
-_K1, _B = 1.2, 0.75  # Lucene's defaults
+_DENSE_WEIGHT = 0.65  # weight of the ranking by vectors; BM25 has the rest
+_DEVIATIONS = 0.5  # a document may be graded this many standard deviations below the mean
+_MAX_FOLLOW_UPS = 3  # questions; each one takes two calls
+_K1 = 1.2  # Lucene's default
+_B = 0.75  # Lucene's default
 _WORD = re.compile(rf"[^\W{EAST_ASIAN}]+|(?<![{EAST_ASIAN}])[{EAST_ASIAN}](?![{EAST_ASIAN}])")
-_PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs: they overlap
+_PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs, which overlap
 
-_CITED = r"\[\d{1,4}(?:\s*,\s*\d{1,4})*\]"  # int() fails for thousands of digits
-_BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED}")  # tried once for each run of white space
+_CITED = r"\[\d{1,4}(?:\s*,\s*\d{1,4})*\]"  # int() refuses thousands of digits
+_BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED}")  # the lookbehind keeps it linear in long runs of white space
 _BETWEEN_CLAIMS = " \t\n.,;:。，、；："
 _CLAIM = re.compile(rf"(.*?)(?:{_CITED}[{_BETWEEN_CLAIMS}]*)+", re.DOTALL)
 
 Ranking = Mapping[int, float]
-"""Scores of documents by their numbers, best first."""
+"""The scores of documents, by number, best first."""
+Documents = dict[int, Chunk]
+"""Chunks by the numbers under which the model sees and cites them."""
 
 _PREDICT = """You answer a question from one document. If the document does not settle it, say what comes closest. \
 Answer in one or two sentences."""
@@ -88,6 +91,18 @@ class _Finding(BaseModel):
     found: bool
 
 
+class Claim(NamedTuple):
+    """A claim of an answer.
+
+    Attributes:
+        text: The claim, without its citations.
+        part: The part of the answer that holds the claim and its citations.
+    """
+
+    text: str
+    part: str
+
+
 # --- the hybrid search ---
 
 
@@ -98,43 +113,63 @@ def find_words(text: str) -> list[str]:
 
 
 def fuse(dense: Ranking, sparse: Ranking) -> list[int]:
-    """Fuse two rankings, best first: each is scaled to 0 to 1, and what it lacks has 0 in it.
+    """Fuse two rankings. Their scores are scaled to 0 to 1; a document that one of them lacks scores 0 in it.
 
-    Ties are in the order of the first ranking, then of the second.
+    Args:
+        dense: The ranking by vectors.
+        sparse: The ranking by words.
+
+    Returns:
+        The documents, best first; ties in the order of the first ranking, then of the second.
     """
-    by_vectors, by_words = _scale(dense), _scale(sparse)
-    fused = {
-        item: _DENSE_WEIGHT * by_vectors.get(item, 0.0) + (1 - _DENSE_WEIGHT) * by_words.get(item, 0.0)
-        for item in [*dense, *sparse]
-    }
-    return sorted(fused, key=lambda item: -fused[item])
+    scaled_dense = _scale(dense)
+    scaled_sparse = _scale(sparse)
+    fused: dict[int, float] = {}
+    for document in [*dense, *sparse]:
+        by_vectors = scaled_dense.get(document, 0.0)
+        by_words = scaled_sparse.get(document, 0.0)
+        fused[document] = _DENSE_WEIGHT * by_vectors + (1 - _DENSE_WEIGHT) * by_words
+    return sorted(fused, key=lambda document: -fused[document])
 
 
 def _scale(ranking: Ranking) -> Ranking:
-    least, most = min(ranking.values(), default=0.0), max(ranking.values(), default=0.0)
-    return {item: (score - least) / (most - least) if most > least else 0.0 for item, score in ranking.items()}
+    """Scale scores to 0 to 1; if all are equal, each becomes 0."""
+    least = min(ranking.values(), default=0.0)
+    most = max(ranking.values(), default=0.0)
+    if most <= least:
+        return dict.fromkeys(ranking, 0.0)
+    return {document: (score - least) / (most - least) for document, score in ranking.items()}
 
 
 class BM25:
-    """Ranks texts by the words of a query, as Lucene does; there are no stop words."""
+    """Ranks texts by the words of a query, with Lucene's formula and without stop words.
+
+    Args:
+        texts: The texts.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._holding: dict[str, list[tuple[int, int]]] = {}  # the texts with a word, and how often it is in each
-        words = [find_words(text) for text in texts]
-        for number, counts in enumerate(map(Counter, words)):
-            for word, count in counts.items():
-                self._holding.setdefault(word, []).append((number, count))
-        lengths = np.array([len(each) for each in words], dtype=np.float64)
-        self._norms = _K1 * (1 - _B + _B * lengths / max(lengths.sum(), 1) * len(texts))
+        self._postings: dict[str, list[tuple[int, int]]] = {}  # by word: the texts and its counts in them
+        lengths = np.zeros(len(texts))
+        for number, text in enumerate(texts):
+            words = find_words(text)
+            lengths[number] = len(words)
+            for word, count in Counter(words).items():
+                self._postings.setdefault(word, []).append((number, count))
+        words_in_all = max(lengths.sum(), 1)
+        self._norms = _K1 * (1 - _B + _B * lengths / words_in_all * len(texts))
 
     def scores(self, query: str) -> NDArray[np.float64]:
-        """Return the score of every text, shape (texts,); 0 where no word of the query occurs."""
-        scores = np.zeros(len(self._norms))
+        """Return the score of every text, shape (texts,); 0 for texts without a word of the query."""
+        texts = len(self._norms)
+        scores = np.zeros(texts)
         for word in find_words(query):
-            if word in self._holding:
-                numbers, counts = np.array(self._holding[word]).T
-                idf = np.log1p((len(scores) - len(numbers) + 0.5) / (len(numbers) + 0.5))
-                scores[numbers] += idf * counts / (counts + self._norms[numbers])
+            if word not in self._postings:
+                continue
+            numbers, counts = np.array(self._postings[word]).T
+            document_frequency = len(numbers)
+            idf = np.log1p((texts - document_frequency + 0.5) / (document_frequency + 0.5))
+            scores[numbers] += idf * counts / (counts + self._norms[numbers])
         return scores
 
 
@@ -142,40 +177,71 @@ class BM25:
 
 
 def keep(grades: Sequence[float | None]) -> list[int]:
-    """Return the positions of the grades that are not far below the mean, best first; a missing one counts as it."""
+    """Choose the documents whose grades are not far below the mean.
+
+    Args:
+        grades: The grades; None for a document that was not judged, which counts as an average one.
+
+    Returns:
+        The positions of these documents, best first.
+    """
     known = [grade for grade in grades if grade is not None] or [0.0]
     mean = fmean(known)
     filled = [mean if grade is None else grade for grade in grades]
-    least = min(mean - _DEVIATIONS * pstdev(known), max(filled, default=0.0))  # the mean may be rounded up
-    return sorted((place for place, grade in enumerate(filled) if grade >= least), key=lambda place: -filled[place])
+    threshold = mean - _DEVIATIONS * pstdev(known)
+    # If all grades are equal, rounding may lift the mean above them: the best document is always kept.
+    threshold = min(threshold, max(filled, default=0.0))
+    kept = [position for position, grade in enumerate(filled) if grade >= threshold]
+    return sorted(kept, key=lambda position: -filled[position])
 
 
 # --- the claims (agent 4) ---
 
 
-def find_claims(answer: str) -> list[tuple[str, str]]:
-    """Return the claims of an answer, which end with numbers in brackets, and the part of the answer that each is.
+def find_claims(answer: str) -> list[Claim]:
+    """Return the claims of an answer. A claim ends with the numbers of its documents, in brackets.
 
-    Without numbers, the whole answer is one.
+    An answer without numbers is one claim.
     """
-    claims = [(match[1].strip(_BETWEEN_CLAIMS), match[0]) for match in _CLAIM.finditer(answer)]
-    return [(claim, part) for claim, part in claims or [(answer.strip(), answer)] if claim]
+    matches = list(_CLAIM.finditer(answer))
+    if not matches:
+        text = answer.strip()
+        return [Claim(text, answer)] if text else []
+    claims: list[Claim] = []
+    for match in matches:
+        text = match[1].strip(_BETWEEN_CLAIMS)
+        if text:
+            claims.append(Claim(text, part=match[0]))
+    return claims
 
 
 def drop_claims(answer: str, numbers: Collection[int]) -> str:
-    """Return an answer without some of its claims, which are numbered from 1; all of them are never dropped."""
+    """Remove claims from an answer, unless these are all of them.
+
+    Args:
+        answer: The answer.
+        numbers: The numbers of the claims, from 1.
+
+    Returns:
+        The rest of the answer.
+    """
     claims = find_claims(answer)
-    dropped = [part for number, (_, part) in enumerate(claims, start=1) if number in numbers]
+    dropped = [claim for number, claim in enumerate(claims, start=1) if number in numbers]
     if len(dropped) < len(claims):
-        for part in dropped:
-            answer = answer.replace(part, "", 1)
+        for claim in dropped:
+            answer = answer.replace(claim.part, "", 1)
     return answer.strip()
 
 
 def find_numbers(answer: str, most: int) -> list[int]:
-    """Return the numbers that an answer cites, in order, each once; those above `most` are left out."""
-    numbers = (int(number) for cited in re.findall(_CITED, answer) for number in re.findall(r"\d+", cited))
-    return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))
+    """Return the numbers from 1 to `most` that an answer cites, in order, each once."""
+    numbers: dict[int, None] = {}
+    for cited in re.findall(_CITED, answer):
+        for digits in re.findall(r"\d+", cited):
+            number = int(digits)
+            if 1 <= number <= most:
+                numbers[number] = None
+    return list(numbers)
 
 
 # --- the method ---
@@ -199,90 +265,120 @@ class RAGentA(Method):
         return session.lab.passages(), BM25([chunk.text for chunk in session.lab.chunks])
 
     def answer(self, question: str, session: Session, prepared: tuple[Passages, BM25]) -> Answer:
-        """Answer from the documents that pass the filter (agent 3), and work in what follow-up questions find."""
+        """Answer from the documents that pass the filter (agent 3), and add the findings of follow-up questions."""
         chunks = _search(question, session, *prepared)
         session.retrieved(chunks, question)
         grades = _judge(question, chunks, session)
-        documents = dict(enumerate([chunks[place] for place in keep(grades)], start=1))
-        kept = list(documents)
+        kept = [chunks[position] for position in keep(grades)]
+        documents = _number(kept)
         session.note("Kept", _list(documents))
         draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents)}")
+
         draft, follow_ups = _check(question, draft, session)
         for follow_up in follow_ups[:_MAX_FOLLOW_UPS]:
             chunks = _search(follow_up, session, *prepared, documents.values())
             session.retrieved(chunks, follow_up)
-            new = dict(enumerate(chunks, start=len(documents) + 1))  # numbers are never used twice
+            new = _number(chunks, start=len(documents) + 1)  # numbers are never used twice
             documents |= new
             finding = ""
             if new:
                 finding, draft = _follow_up(question, draft, follow_up, _show(new), session)
             session.note("Follow-up question", [follow_up, *_list(new), f"Answer: {finding or 'not found'}"])
-        cited = find_numbers(draft, len(documents)) or (kept if draft else [])
-        text = _BEFORE_CITED.sub("", draft).strip()
+
+        cited = find_numbers(draft, len(documents))
+        if draft and not cited:  # then it rests on everything that it was written from
+            cited = list(range(1, len(kept) + 1))
         is_cut = len(follow_ups) > _MAX_FOLLOW_UPS
-        return Answer(text, [documents[number].id for number in cited], "max_steps" if is_cut else "answered")
+        return Answer(
+            text=_BEFORE_CITED.sub("", draft).strip(),
+            cited=[documents[number].id for number in cited],
+            stop_reason="max_steps" if is_cut else "answered",
+        )
 
 
 def _search(
-    question: str, session: Session, passages: Passages, words: BM25, excluded: Collection[Chunk] = ()
+    question: str,
+    session: Session,
+    passages: Passages,
+    words: BM25,
+    excluded: Collection[Chunk] = (),
 ) -> list[Chunk]:
-    """Return the documents that both rankings find, best first."""
+    """Return the best documents of both rankings together, best first."""
     top_k = session.lab.top_k
+    candidates = _OVERSAMPLED * top_k
+    dense = _best(passages.vectors @ passages.embedder.embed_query(question), candidates)
+    sparse = _best(words.scores(question), candidates)
+    sparse = {document: score for document, score in sparse.items() if score > 0}
+    found: list[Chunk] = []
+    for document in fuse(dense, sparse):
+        chunk = passages.chunks[document]
+        if chunk not in excluded:
+            found.append(chunk)
+    return found[:top_k]
 
-    def rank(scores: NDArray[Any]) -> Ranking:
-        return {n: float(scores[n]) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()}
 
-    dense = rank(passages.vectors @ passages.embedder.embed_query(question))
-    sparse = {n: score for n, score in rank(words.scores(question)).items() if score > 0}
-    fused = [passages.chunks[n] for n in fuse(dense, sparse)]
-    return [chunk for chunk in fused if chunk not in excluded][:top_k]
+def _best(scores: NDArray[Any], k: int) -> Ranking:
+    return {document: float(scores[document]) for document in best_first(scores, k)}
 
 
 def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[float | None]:
     """Let the model answer from each document (agent 1), and grade each with its answer (agent 2)."""
     shown = [f"Question: {question}\n\n{as_data('document', chunk.text)}" for chunk in chunks]
     predictions = session.ask_all(_PREDICT, shown)
-    answered = zip(shown, predictions, strict=True)
-    judged = [f"{text}\n\n{as_data('answer', prediction or 'None.')}" for text, prediction in answered]
-    grades = [None if reply is None else reply.grade for reply in session.ask_all(_GRADE, judged, _Grade)]
-    session.note(
-        "Answers from each, with grades",
-        [
-            f"[{chunk.id}] ({'not judged' if grade is None else f'{grade:g}'}) {prediction or 'none'}"
-            for chunk, grade, prediction in zip(chunks, grades, predictions, strict=True)
-        ],
-    )
+    judged: list[str] = []
+    for prompt, prediction in zip(shown, predictions, strict=True):
+        judged.append(f"{prompt}\n\n{as_data('answer', prediction or 'None.')}")
+    replies: list[_Grade | None] = session.ask_all(_GRADE, judged, _Grade)
+
+    grades: list[float | None] = []
+    lines: list[str] = []
+    for chunk, prediction, reply in zip(chunks, predictions, replies, strict=True):
+        grade = reply.grade if reply else None
+        grades.append(grade)
+        shown_grade = "not judged" if grade is None else f"{grade:g}"
+        lines.append(f"[{chunk.id}] ({shown_grade}) {prediction or 'none'}")
+    session.note("Answers from each, with grades", lines)
     return grades
 
 
 def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]:
-    """Return an answer without irrelevant claims, and questions about what it lacks (agent 4)."""
-    claims = [claim for claim, _ in find_claims(draft)]
+    """Return an answer without irrelevant claims, and questions about its gaps (agent 4)."""
+    claims = [claim.text for claim in find_claims(draft)]
     session.note("Claims", claims)
-    listed = as_data("claims", "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1)))
-    coverage = session.ask(_CHECK, f"Question: {question}\n\n{listed}", _Coverage)
+    shown_claims = as_data("claims", list_numbered(claims))
+    coverage = session.ask(_CHECK, f"Question: {question}\n\n{shown_claims}", _Coverage)
     if coverage is None:
         return draft, []
-    is_complete = all(part.status == "full" for part in coverage.components)
-    questions = [] if is_complete else list(dict.fromkeys(coverage.follow_ups))
-    return drop_claims(draft, coverage.irrelevant_claims), questions
+    is_complete = all(component.status == "full" for component in coverage.components)
+    follow_ups = [] if is_complete else list(dict.fromkeys(coverage.follow_ups))
+    return drop_claims(draft, coverage.irrelevant_claims), follow_ups
 
 
 def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
-    """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
+    """Ask a follow-up question, and add its answer to the draft.
+
+    Returns:
+        The answer to the follow-up question, empty if it was not found; and the new draft.
+    """
     reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", _Finding)
     if reply is None or not reply.found or not reply.answer:
         return "", draft
+    shown_draft = as_data("answer", draft or "None.")
     finding = as_data("finding", f"{follow_up}\n{reply.answer}")
-    shown = f"Question: {question}\n\n{as_data('answer', draft or 'None.')}\n\n{finding}"
-    return reply.answer, session.ask(_INTEGRATE, shown) or draft
+    integrated = session.ask(_INTEGRATE, f"Question: {question}\n\n{shown_draft}\n\n{finding}")
+    return reply.answer, integrated or draft
 
 
-def _show(documents: Mapping[int, Chunk]) -> str:
-    return as_data("documents", "\n\n".join(with_mark(str(number), chunk.text) for number, chunk in documents.items()))
+def _number(chunks: Iterable[Chunk], start: int = 1) -> Documents:
+    return dict(enumerate(chunks, start))
 
 
-def _list(documents: Mapping[int, Chunk]) -> list[str]:
+def _show(documents: Documents) -> str:
+    texts = [f"[{number}]\n{without_marks(chunk.text)}" for number, chunk in documents.items()]
+    return as_data("documents", "\n\n".join(texts))
+
+
+def _list(documents: Documents) -> list[str]:
     return [f"{number}: [{chunk.id}]" for number, chunk in documents.items()]
 
 

@@ -1,1 +1,1 @@
-"""The report of runs: figures, tables, plots and pages."""
+"""The report on runs: figures, tables, plots and pages."""

@@ -1,9 +1,10 @@
-"""The records of runs as one table: a row for each question and method; and the paper's results (Table 1)."""
+"""The records of runs as one table with a row for each question and method; and the paper's results (Table 1)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,18 +17,22 @@ from arag.errors import InputError
 from arag.evaluation.datasets import name_dataset
 from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
-from arag.evaluation.runs import RecordFile
+from arag.evaluation.runs import Record, RecordFile
 from arag.models.prices import cost
+from arag.models.usage import ModelCall
 
 EXPERIMENT = (
     "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1. Their embedder was Qwen3-Embedding-0.6B, and their judge "
     "GPT-5-mini, which did not see the question. A-RAG's tools showed plain lists (`--presentation paper`). Corpus and "
     "questions may differ."
 )
-_PAPERS_DATASETS = {  # by the words that names of files have for them
+_PAPERS_DATASETS = {  # by words in the names of files
     "musique": "MuSiQue",
-    **dict.fromkeys(("hotpotqa", "hotpot"), "HotpotQA"),
-    **dict.fromkeys(("2wikimultihopqa", "2wikimultihop", "2wiki"), "2WikiMultiHopQA"),
+    "hotpotqa": "HotpotQA",
+    "hotpot": "HotpotQA",
+    "2wikimultihopqa": "2WikiMultiHopQA",
+    "2wikimultihop": "2WikiMultiHopQA",
+    "2wiki": "2WikiMultiHopQA",
     "medical": "GraphRAG-Bench Medical",
     "novel": "GraphRAG-Bench Novel",
 }
@@ -40,34 +45,45 @@ _TOKENS = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
 
 @dataclass
 class Run:
-    """A run, whose name tells it apart from the other runs of a report."""
+    """A run of a report.
+
+    Attributes:
+        name: Its name, different from those of the report's other runs.
+        folder: Its folder.
+        plan: Its methods and settings.
+        models: The models that answered, as their providers report them.
+    """
 
     name: str
     folder: Path
     plan: Plan
     models: list[str]
-    """The models that answered, as their providers report them."""
 
     @property
     def dataset(self) -> str | None:
-        """The paper's dataset; None for others."""
+        """The paper's dataset; None for another one."""
         return find_dataset(self.plan.questions)
 
     @property
     def subject(self) -> str:
-        """Its dataset and models, in words."""
+        """The dataset and the models, as text."""
         dataset = self.dataset or name_dataset(Path(self.plan.questions))
-        return f"{dataset}, {', '.join(self.models) or self.plan.model}"
+        return f"{dataset}, {self._model}"
+
+    @property
+    def _model(self) -> str:
+        return ", ".join(self.models) or self.plan.model
 
     def describe(self) -> dict[str, str]:
-        """Return its settings, as far as there is something to say."""
-        plan, contents = self.plan, self.plan.contents
+        """Return the run's settings as texts, without empty ones."""
+        plan = self.plan
+        sizes = [f"{plan.contents[key]:,} {key}" for key in ("documents", "chunks") if key in plan.contents]
         settings = {
-            "Model": ", ".join(self.models) or plan.model,
+            "Model": self._model,
             "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()),
             "Judge": plan.judge or "none",
-            "Embedder": str(contents.get("embedder", "unknown")),
-            "Index": ", ".join(f"{contents[key]:,} {key}" for key in ("documents", "chunks") if key in contents),
+            "Embedder": str(plan.contents.get("embedder", "unknown")),
+            "Index": ", ".join(sizes),
             "Top k": str(plan.top_k),
             "Presentation": plan.presentation,
             "Max steps": str(plan.max_steps),
@@ -80,63 +96,99 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     """Read runs.
 
     Args:
-        folders: Their folders; one that is given twice counts once.
+        folders: Their folders; a repeated folder counts once.
 
     Returns:
-        The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
-        `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. What is unknown is NaN; failed
-        questions are wrong. Methods are in the paper's order.
+        The runs; and a row for each question and method: `run`, `method`, `title`, the fields of the record, and
+        `correct`, `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. Unknown values are
+        NaN; failed questions are wrong. Methods are in the paper's order.
 
     Raises:
         InputError: A folder holds no run, or no records.
     """
-    runs, rows = [], []
-    for folder in {folder.resolve(): folder for folder in folders}.values():
+    runs: list[Run] = []
+    rows: list[dict[str, Any]] = []
+    different_folders = {folder.resolve(): folder for folder in folders}
+    for folder in different_folders.values():
         plan = load_plan(folder)
-        own = list(_read_rows(folder, plan))
-        if not own:
+        rows_of_run = _read_rows(folder, plan)
+        if not rows_of_run:
             raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-        runs.append(Run(str(folder), folder, plan, sorted({name for row in own for name in row["models"]})))
-        rows += own
+        models: set[str] = set()
+        for row in rows_of_run:
+            models |= row["models"]
+        runs.append(Run(name=str(folder), folder=folder, plan=plan, models=sorted(models)))
+        rows += rows_of_run
+    _name_runs(runs)
+
     frame = pd.DataFrame(rows)
-    subjects = [run.subject for run in runs]
-    for run, subject in zip(runs, subjects, strict=True):
-        run.name = subject if subjects.count(subject) == 1 else f"{subject}, {run.folder}"
     frame["run"] = frame["run"].map({str(run.folder): run.name for run in runs})
-
-    is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
     frame[["correct", *_SCORES]] = frame[["correct", *_SCORES]].astype(float)
+    is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
     frame.loc[frame["error"].notna() & is_judged, "correct"] = 0.0
-    frame["cause"] = frame["cause"].where(frame["correct"].fillna(frame["contain"]) == 0)
-    order = {title: place for place, title in enumerate(paper_results()["method"].unique())}
-    frame["place"] = frame["title"].map(order).fillna(len(order))
-    return runs, frame.sort_values("place", kind="stable").reset_index(drop=True)
+    is_wrong = frame["correct"].fillna(frame["contain"]) == 0
+    frame["cause"] = frame["cause"].where(is_wrong)
+    return runs, _in_papers_order(frame)
 
 
-def _read_rows(folder: Path, plan: Plan) -> Iterable[dict[str, Any]]:
-    """Return a row for each question and method of a run."""
-    rows, failures = {}, read_failures(folder)
+def _name_runs(runs: Sequence[Run]) -> None:
+    """Name runs by their subjects, and by their folders where subjects are equal."""
+    counts = Counter(run.subject for run in runs)
+    for run in runs:
+        run.name = run.subject if counts[run.subject] == 1 else f"{run.subject}, {run.folder}"
+
+
+def _in_papers_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by the places of their methods in the paper, and other methods last."""
+    titles = paper_results()["method"].unique()
+    places = {title: place for place, title in enumerate(titles)}
+    frame["place"] = frame["title"].map(places).fillna(len(places))
+    return frame.sort_values("place", kind="stable").reset_index(drop=True)
+
+
+def _read_rows(folder: Path, plan: Plan) -> list[dict[str, Any]]:
+    """Return a row for each question and method of a run, from its last record."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    failures = read_failures(folder)
     for file in sorted((folder / RECORDS).glob("*.jsonl")):
+        method = file.stem
         for record in RecordFile(file).each():
-            calls, judgement = record["model_calls"], record["judgement"]
-            # Every call takes tokens: without any, the provider reported none.
-            is_reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
-            key = file.stem, record["question_id"]
-            failure = failures.get(key)
-            rows[key] = {
+            key = method, record["question_id"]
+            row = {
                 "run": str(folder),
-                "method": file.stem,
-                "title": plan.methods[file.stem].title,
-                **{name: record[name] for name in (*_TEXTS, *_SCORES, *_GOLD, *_FIGURES)},  # type: ignore[literal-required]
-                **{name: sum(call[name] for call in calls) if is_reported else None for name in _TOKENS},  # type: ignore[literal-required]
-                "correct": judgement and judgement["correct"],
-                "model_calls": len(calls),
-                "unusable": record["unusable"] / len(calls) if calls else None,
-                "cost": cost(calls),
-                "models": {call["model"] for call in calls if call["model"]},
-                "cause": failure and (failure["cause"] or "undecided"),
+                "method": method,
+                "title": plan.methods[method].title,
             }
-    return rows.values()
+            rows[key] = row | _figures(record, failures.get(key))
+    return list(rows.values())
+
+
+def _figures(record: Record, failure: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return the fields of a record that reports show, and figures of its model calls."""
+    judgement = record["judgement"]
+    calls = record["model_calls"]
+    copied: dict[str, Any] = {}
+    for name in (*_TEXTS, *_SCORES, *_GOLD, *_FIGURES):
+        copied[name] = record[name]  # type: ignore[literal-required]
+    return {
+        **copied,
+        **_sum_tokens(calls),
+        "correct": judgement and judgement["correct"],
+        "model_calls": len(calls),
+        "unusable": record["unusable"] / len(calls) if calls else None,
+        "cost": cost(calls),
+        "models": {call["model"] for call in calls if call["model"]},
+        "cause": failure and (failure["cause"] or "undecided"),
+    }
+
+
+def _sum_tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
+    """Return the tokens of model calls; None if they are unknown."""
+    # Every call takes tokens: if a call has none, its provider did not report them.
+    is_reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
+    if not is_reported:
+        return dict.fromkeys(_TOKENS)
+    return {name: sum(call[name] for call in calls) for name in _TOKENS}  # type: ignore[literal-required]
 
 
 # --- the paper ---
@@ -144,12 +196,22 @@ def _read_rows(folder: Path, plan: Plan) -> Iterable[dict[str, Any]]:
 
 @cache
 def paper_results() -> pd.DataFrame:
-    """Return LLM-Acc and Contain-Acc in percent, a row for each dataset, model and method, in the paper's order."""
+    """Return LLM-Acc and Contain-Acc in percent: a row for each dataset, model and method, in the paper's order."""
     return pd.read_csv(str(files("arag.evaluation.report").joinpath("paper.csv")))
 
 
 def find_dataset(questions: str) -> str | None:
-    """Return the paper's dataset that the name of a questions file or of its folder shows, or None."""
+    """Recognise a dataset of the paper by the name of its file, or of the file's folder.
+
+    Args:
+        questions: The path of the file of questions.
+
+    Returns:
+        The dataset; None if the names show none of the paper's.
+    """
     file = PurePath(questions)
-    words = re.split(r"[^a-z0-9]+", f"{file.stem} {file.parent.name}".lower())
-    return next((_PAPERS_DATASETS[word] for word in words if word in _PAPERS_DATASETS), None)
+    names = f"{file.stem} {file.parent.name}".lower()
+    for word in re.split(r"[^a-z0-9]+", names):
+        if word in _PAPERS_DATASETS:
+            return _PAPERS_DATASETS[word]
+    return None

@@ -1,8 +1,8 @@
-"""A report as files: a page with plots and tables, pages of questions and of their runs, and a CSV."""
+"""Writes a report as files: a page with plots and tables, pages of questions and of their runs, and a CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,8 @@ from arag.terminal import progress
 from arag.text.normalise import count
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")  # in the order of a plot
+_QUESTION_FIELDS = ("question_id", "question", "answer", "aliases")
 
 
 class _Figure(NamedTuple):
@@ -58,31 +59,44 @@ def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, base
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
     """
     runs, frame = load_runs(folders)
-    known = sorted(frame["method"].unique())
-    if baseline is not None and baseline not in known:
-        raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(known)}")
-    is_one = len(runs) == 1
-    questions = _list_questions(frame) if is_one else []
-    page = render(
+    methods = sorted(frame["method"].unique())
+    if baseline is not None and baseline not in methods:
+        raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(methods)}")
+
+    if len(runs) == 1:
+        facts = runs[0].describe()
+        tables = run_tables(runs[0], frame, baseline)
+        questions = _list_questions(frame)
+    else:
+        facts = {}
+        tables = overview_tables(runs, frame)
+        questions = []
+    report = render(
         "evaluation/report/report.html",
         title=_title(runs, frame),
-        facts=runs[0].describe() if is_one else {},
+        facts=facts,
         warnings=_warn(runs, frame),
         figures=list(_draw(runs, frame)),
-        tables=run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame),
+        tables=tables,
         methods=list(frame["title"].unique()),
         questions=questions,
         headline=headline(frame).title,
         has_pages=pages,
     )
-    if is_one and pages:
-        with progress(MofNCompleteColumn()) as bar:
-            made = _question_pages(runs[0], frame, questions)
-            for name, text in bar.track(made, len(questions) + len(frame), description="Pages"):
-                _write(out / "questions" / name, text)
-    _write(out / "report.html", page)
+    if len(runs) == 1 and pages:
+        _write_pages(runs[0], frame, questions, out / "questions")
+    _write(out / "report.html", report)
     _write(out / "report.csv", csv_rows(frame).to_csv(index=False))
     return [out / "report.html", out / "report.csv"]
+
+
+def _write_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Write a page for each question, and for each record."""
+    pages = _question_pages(run, frame, questions)
+    total = len(questions) + len(frame)
+    with progress(MofNCompleteColumn()) as bar:
+        for name, page in bar.track(pages, total, description="Pages"):
+            _write(folder / name, page)
 
 
 def _write(file: Path, text: str) -> None:
@@ -90,70 +104,101 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8", errors="replace", newline="")
 
 
-# --- what a report says ---
+# --- the report's page ---
 
 
 def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
     if len(runs) > 1:
         return "Methods by dataset and model"
-    methods, questions = count(frame["method"].nunique(), "method"), count(frame["question_id"].nunique(), "question")
+    methods = count(frame["method"].nunique(), "method")
+    questions = count(frame["question_id"].nunique(), "question")
     return f"{runs[0].dataset or 'Results'}: {methods}, {questions}"
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
-    """Return which methods have answers that are missing, failed or unjudged."""
-    lines = []
+    """Return a sentence for each method that has missing, failed or unjudged answers."""
+    lines: list[str] = []
     for run in runs:
         by_method = frame[frame["run"] == run.name].groupby("title", sort=False)
         asked = max(run.plan.asked, by_method.size().max())
         for title, some in by_method:
-            verdicts = some["correct"].count()
-            counts = {
-                "not asked yet": asked - len(some),
-                "failed, and counted as wrong": some["error"].count(),
-                "without a verdict, and left out of LLM-Acc": len(some) - verdicts if verdicts else 0,
-            }
-            if gaps := [f"{number:,} {what}" for what, number in counts.items() if number]:
-                lines.append(f"{title}{f' on {run.name}' if len(runs) > 1 else ''}: {'; '.join(gaps)}.")
-    return [*lines, "The next run goes on with these questions."] if lines else []
+            gaps = _find_gaps(some, asked)
+            if gaps:
+                name = f"{title} on {run.name}" if len(runs) > 1 else title
+                lines.append(f"{name}: {'; '.join(gaps)}.")
+    if lines:
+        lines.append("The next run goes on with these questions.")
+    return lines
+
+
+def _find_gaps(rows: pd.DataFrame, asked: int) -> list[str]:
+    """Return the numbers of a method's missing, failed and unjudged answers as texts."""
+    verdicts = rows["correct"].count()
+    has_judge = verdicts > 0
+    counts = {
+        "not asked yet": asked - len(rows),
+        "failed, and counted as wrong": rows["error"].count(),
+        "without a verdict, and left out of LLM-Acc": len(rows) - verdicts if has_judge else 0,
+    }
+    return [f"{number:,} {gap}" for gap, number in counts.items() if number]
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
     if len(runs) == 1:
         if frame["retrieved_tokens"].gt(0).any():
-            caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
-            yield _Figure("Accuracy against retrieved tokens", caption, plots.plane(frame, headline(frame)))
+            yield _Figure(
+                title="Accuracy against retrieved tokens",
+                caption="What accuracy costs in retrieved text. Lines are 95% confidence intervals.",
+                svg=plots.plane(frame, headline(frame)),
+            )
         yield from _draw_causes(runs[0], frame)
     yield from _draw_courses(runs, frame)
 
 
 def _draw_courses(runs: Sequence[Run], frame: pd.DataFrame) -> Iterator[_Figure]:
-    """Draw accuracy over steps or effort (paper, Figure 4), of runs that differ in nothing else."""
-    rows = [(run.subject, run.plan.max_steps, run.plan.model_options.get("reasoning_effort")) for run in runs]
-    settings = pd.DataFrame(rows, [run.name for run in runs], ["subject", "maximum steps", "reasoning effort"])
+    """Draw accuracy over steps or effort (paper, Figure 4), for runs that differ in nothing else."""
+    settings_of_runs: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        settings_of_runs[run.name] = {
+            "subject": run.subject,
+            "maximum steps": run.plan.max_steps,
+            "reasoning effort": run.plan.model_options.get("reasoning_effort"),
+        }
+    settings = pd.DataFrame.from_dict(settings_of_runs, orient="index")
     settings["reasoning effort"] = pd.Categorical(settings["reasoning effort"], _EFFORTS, ordered=True)
     joined = frame.join(settings, on="run")
     for varied, fixed in permutations(["maximum steps", "reasoning effort"]):
         for (subject, _), some in joined.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
-            some = some.dropna(subset=varied)  # noqa: PLW2901
-            if len(some[varied].unique()) > 1:
-                yield _Figure(f"Over {varied}: {subject}", INTERVALS, plots.course(some, varied, headline(some)))
+            rows = some.dropna(subset=varied)
+            if len(rows[varied].unique()) > 1:
+                yield _Figure(
+                    title=f"Over {varied}: {subject}",
+                    caption=INTERVALS,
+                    svg=plots.course(rows, varied, headline(rows)),
+                )
 
 
 def _draw_causes(run: Run, frame: pd.DataFrame) -> Iterator[_Figure]:
-    """Draw why answers are wrong (paper, Figure 5), for methods that search step by step and those that do not."""
+    """Draw the causes of wrong answers (paper, Figure 5), for iterative methods and for those that retrieve once."""
     wrong = frame.dropna(subset="cause")
-    is_one_shot = wrong["method"].isin([name for name, facts in run.plan.methods.items() if facts.iterative is False])
+    one_shot_methods = [name for name, facts in run.plan.methods.items() if facts.iterative is False]
+    is_one_shot = wrong["method"].isin(one_shot_methods)
     is_chain = wrong["cause"].isin([*CHAIN_CAUSES, CHAIN_ERROR])
     first_level = wrong.assign(cause=wrong["cause"].mask(is_chain, CHAIN_ERROR))
-    for title, some in (
-        ("Why answers of methods that search step by step are wrong", first_level[~is_one_shot]),
-        ("Within reasoning chain errors", wrong[is_chain]),
-        ("Why answers of methods that retrieve once are wrong", first_level[is_one_shot]),
-    ):
-        if len(some):
-            counts = pd.crosstab(some["title"], some["cause"])
-            yield _Figure(title, "Wrong answers of each method by cause.", plots.stacks(counts, "wrong answers"))
+    parts = {
+        "Why answers of methods that search step by step are wrong": first_level[~is_one_shot],
+        "Within reasoning chain errors": wrong[is_chain],
+        "Why answers of methods that retrieve once are wrong": first_level[is_one_shot],
+    }
+    for title, some in parts.items():
+        if some.empty:
+            continue
+        counts = pd.crosstab(some["title"], some["cause"])
+        yield _Figure(
+            title=title,
+            caption="Wrong answers of each method by cause.",
+            svg=plots.stacks(counts, "wrong answers"),
+        )
 
 
 # --- questions ---
@@ -163,35 +208,64 @@ def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the questions with the results of all methods: their rows, a CSS class, a sign, and the run's page."""
     verdicts = frame[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
     shown = frame.assign(kind=verdicts.mask(frame["error"].notna(), "failed"))
-    questions = []
+    titles = frame["title"].unique()
+    questions: list[dict[str, Any]] = []
     for number, (_, some) in enumerate(shown.groupby("question_id", sort=False), 1):
-        rows = {row["title"]: row for row in some.to_dict("records")}
-        results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
-        for result in results:
-            result["sign"] = _SIGNS[result["kind"]]
-            result["page"] = f"{number}/{quote(result['method'])}.html" if "method" in result else ""
+        results = _list_results(some, titles, number)
         kinds = {result["kind"] for result in results}
-        question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
-        marks = {"are_same": len(kinds) == 1, "is_solved": "right" in kinds}
-        questions.append({**question, **marks, "number": number, "results": results})
+        question = {name: some.iloc[0][name] for name in _QUESTION_FIELDS}
+        question |= {
+            "number": number,
+            "are_same": len(kinds) == 1,
+            "is_solved": "right" in kinds,
+            "results": results,
+        }
+        questions.append(question)
     return questions
 
 
+def _list_results(rows: pd.DataFrame, titles: Iterable[str], number: int) -> list[dict[str, Any]]:
+    """Return the results of all methods for a question."""
+    by_title = {row["title"]: row for row in rows.to_dict("records")}
+    results: list[dict[str, Any]] = []
+    for title in titles:
+        if title in by_title:
+            row = by_title[title]
+            page = f"{number}/{quote(row['method'])}.html"
+        else:
+            row = {"title": title, "kind": "missing"}
+            page = ""
+        results.append({**row, "sign": _SIGNS[row["kind"]], "page": page})
+    return results
+
+
 def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the pages of runs and of questions with their names; a question's last record is the one that stays."""
+    """Yield the pages of records and of questions with their names; a later record of a question replaces its page."""
     numbers = {question["question_id"]: question["number"] for question in questions}
     for method in frame["method"].unique():
         for record in record_file(run.folder, method).each():
+            name = f"{numbers[record['question_id']]}/{method}.html"
             state = {**record, "answer": record["prediction"]}
-            page = trace_page(state, error=record["error"] or "", model=run.plan.model)
-            yield f"{numbers[record['question_id']]}/{method}.html", page
+            yield name, trace_page(state, error=record["error"] or "", model=run.plan.model)
     for question in questions:
-        values = {"question": question, "count": len(questions), "figures": _figures}
-        yield f"{question['number']}.html", render("evaluation/report/question.html", **values)
+        page = render(
+            "evaluation/report/question.html",
+            question=question,
+            count=len(questions),
+            figures=_figures,
+        )
+        yield f"{question['number']}.html", page
 
 
 def _figures(row: dict[str, Any]) -> list[str]:
     """Return a record's figures as texts."""
-    shown = [(m.title, show(m, Interval(*[row[m.name]] * 3))) for m in (*EFFORT, COST) if not pd.isna(row[m.name])]
-    words = [("Ended", str(row["stop_reason"]).replace("_", " ")), ("Wrong", row["cause"])]
-    return [f"{title}: {text}" for title, text in [*shown, *words] if not pd.isna(text)]
+    lines: list[str] = []
+    for measure in (*EFFORT, COST):
+        value = row[measure.name]
+        if not pd.isna(value):
+            lines.append(f"{measure.title}: {show(measure, Interval(value, value, value))}")
+    stop_reason = str(row["stop_reason"]).replace("_", " ")
+    lines.append(f"Ended: {stop_reason}")
+    if not pd.isna(row["cause"]):
+        lines.append(f"Wrong: {row['cause']}")
+    return lines

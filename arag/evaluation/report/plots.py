@@ -17,14 +17,28 @@ from matplotlib.ticker import MaxNLocator
 
 from arag.evaluation.report.tables import RETRIEVED, Interval, Measure, interval
 
-_COLORS = "#0f6a70 #d08a2e #6c5aa8 #b8506e #6f9440 #4a78b5 #8a8378 #9a4f24 #c2b23a #3f4650".split()  # for ten methods
+_COLORS = [  # one for each of the ten methods of the paper's Table 1
+    "#0f6a70",
+    "#d08a2e",
+    "#6c5aa8",
+    "#b8506e",
+    "#6f9440",
+    "#4a78b5",
+    "#8a8378",
+    "#9a4f24",
+    "#c2b23a",
+    "#3f4650",
+]
+_MARKERS = "os^Dv"  # with ten colors, methods differ in color or marker
 _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "arag",  # the same records give the same bytes
-    "text.parse_math": False,  # titles and causes may have a $
+    "text.parse_math": False,  # titles and causes may contain a $
     "font.family": "sans-serif",
     "font.size": 9,
-    **{f"axes.spines.{side}": False for side in ("top", "right", "left")},
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
     "ytick.left": False,
     "lines.markersize": 5,
     "axes.grid": True,
@@ -33,24 +47,55 @@ _STYLE: Any = {
     "axes.prop_cycle": cycler(color=_COLORS),
 }
 _WIDTH = 7.2  # inches
+_PERCENT = 100
+_PERCENT_LIMITS = (0, 101)  # of an axis; a line at 100 is drawn in full
 
 
 def plane(frame: pd.DataFrame, measure: Measure) -> Markup:
-    """Draw accuracy against retrieved tokens, a point for each method with its intervals."""
+    """Draw accuracy against retrieved tokens: a point for each method, with its intervals.
+
+    Args:
+        frame: The records of one run.
+        measure: The measure of accuracy.
+
+    Returns:
+        The plot as SVG.
+    """
 
     def paint(axes: Axes) -> None:
         for number, (title, some) in enumerate(frame.groupby("title", sort=False)):
-            tokens, across = _points([interval(RETRIEVED, some)])
-            means, errors = _points([interval(measure, some)], 100)
-            axes.errorbar(tokens, means, errors, across, fmt="os^Dv"[number % 5], label=title, clip_on=False)
-        label = f"{measure.title}, percent"
-        axes.set(xlabel="retrieved tokens a question", ylabel=label, xlim=(0, None), ylim=(0, 101))
+            tokens, token_errors = _points([interval(RETRIEVED, some)])
+            means, errors = _points([interval(measure, some)], _PERCENT)
+            marker = _MARKERS[number % len(_MARKERS)]
+            axes.errorbar(
+                tokens,
+                means,
+                yerr=errors,
+                xerr=token_errors,
+                fmt=marker,
+                label=title,
+                clip_on=False,
+            )
+        axes.set(
+            xlabel="retrieved tokens a question",
+            ylabel=f"{measure.title}, percent",
+            xlim=(0, None),
+            ylim=_PERCENT_LIMITS,
+        )
 
     return _draw(3.8, paint)
 
 
 def stacks(counts: pd.DataFrame, label: str) -> Markup:
-    """Draw counts as a bar for each row (a method), with a part for each column (a kind of what the label says)."""
+    """Draw counts as stacked bars.
+
+    Args:
+        counts: A row for each bar (a method), a column for each part of the bars.
+        label: The unit of the counts.
+
+    Returns:
+        The plot as SVG.
+    """
 
     def paint(axes: Axes) -> None:
         counts.plot.barh(stacked=True, ax=axes, xlabel=label, ylabel="", width=0.62, legend=False)
@@ -62,30 +107,48 @@ def stacks(counts: pd.DataFrame, label: str) -> Markup:
 
 
 def course(frame: pd.DataFrame, setting: str, measure: Measure) -> Markup:
-    """Draw the accuracy of each method over a setting, a column of the frame (paper, Figure 4)."""
+    """Draw the accuracy of each method over a setting (paper, Figure 4).
+
+    Args:
+        frame: The records of runs that differ in the setting.
+        setting: Its column in the frame.
+        measure: The measure of accuracy.
+
+    Returns:
+        The plot as SVG.
+    """
 
     def paint(axes: Axes) -> None:
         for title, some in frame.groupby("title", sort=False):
-            intervals = {str(value): interval(measure, rows) for value, rows in some.groupby(setting, observed=True)}
-            means, errors = _points([*intervals.values()], 100)
-            axes.errorbar([*intervals], means, errors, fmt="o-", capsize=3, label=title)
-        axes.set(ylabel=f"{measure.title}, percent", xlabel=setting, ylim=(0, 101))
+            values: list[str] = []
+            intervals: list[Interval] = []
+            for value, rows in some.groupby(setting, observed=True):
+                values.append(str(value))
+                intervals.append(interval(measure, rows))
+            means, errors = _points(intervals, _PERCENT)
+            axes.errorbar(values, means, errors, fmt="o-", capsize=3, label=title)
+        axes.set(
+            xlabel=setting,
+            ylabel=f"{measure.title}, percent",
+            ylim=_PERCENT_LIMITS,
+        )
 
     return _draw(3.4, paint)
 
 
 def _points(intervals: Sequence[Interval], scale: float = 1) -> tuple[Any, Any]:
-    """Return means, and how far the intervals reach below and above them."""
+    """Return means, and the lengths of their intervals below and above them."""
     means, lows, highs = scale * np.array(intervals).T
     return means, [means - lows, highs - means]
 
 
 def _draw(height: float, paint: Callable[[Axes], None]) -> Markup:
-    """Return a figure as SVG that stands in a page."""
+    """Return a figure as an SVG element."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         paint(figure.subplots())
         figure.legend(frameon=False, loc="outside right upper")
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    return Markup("<svg" + out.getvalue().partition("<svg")[2])  # noqa: S704 - of our own
+    _, tag, rest = out.getvalue().partition("<svg")  # the XML declaration comes before it
+    return Markup(tag + rest)  # noqa: S704 - Matplotlib escapes texts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ class Measure(NamedTuple):
         name: Its column in the frame.
         title: Its name for readers.
         unit: Its unit; "yes or no" is 1 or 0, and has a Wilson interval.
-        skips_gaps: Whether questions without a known value are skipped. Otherwise one such question makes the method's
+        skips_gaps: Whether questions with an unknown value are skipped. Otherwise one such question makes the method's
             figure unknown: the cost of some questions says little about the cost of all.
     """
 
@@ -60,7 +60,11 @@ EFFORT = (
     Measure("gold_seen", "Gold seen, %", "share", skips_gaps=True),
     Measure("gold_read", "Gold read, %", "share", skips_gaps=True),
     Measure("gold_cited", "Gold cited, %", "share", skips_gaps=True),
-    *(RETRIEVED, EVIDENCE, STEPS, CALLS, SECONDS),
+    RETRIEVED,
+    EVIDENCE,
+    STEPS,
+    CALLS,
+    SECONDS,
 )
 COSTS = (
     Measure("input_tokens", "Input tokens", "tokens"),
@@ -70,13 +74,12 @@ COSTS = (
     Measure("unusable", "Unusable replies, %", "share", skips_gaps=True),
     COST,
 )
-_COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
-_FORMS: dict[str, Callable[[float], str]] = {
-    "dollars": format_dollars,
-    "tokens": "{:,.0f}".format,
-    "number": "{:,.2f}".format,
-}
-_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for."
+_PAPERS_MEASURES = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # by column of the paper's results
+
+# More samples make intervals and p-values depend less on the seed, and reports slower.
+_RESAMPLES = 10_000
+_PERMUTATIONS = 9_999  # SciPy adds the observed one
+_SEED = 0  # the same records give the same report
 
 
 class Table(NamedTuple):
@@ -87,12 +90,24 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
 
 
+# --- figures ---
+
+
 def interval(measure: Measure, rows: pd.DataFrame) -> Interval:
-    """Return the mean of a measure over questions, of which the failed count as wrong, and have no other figures."""
+    """Return the mean of a measure over questions, with its interval.
+
+    Args:
+        measure: The measure.
+        rows: The questions. A failed question counts as wrong, and has no other figures.
+
+    Returns:
+        The mean and its interval.
+    """
     answered = rows if measure in ACCURACY else rows[rows["error"].isna()]
     values = answered[measure.name].astype(float)
     known = values.dropna()
-    if known.empty or (len(known) < len(values) and not measure.skips_gaps):
+    has_gaps = len(known) < len(values)
+    if known.empty or (has_gaps and not measure.skips_gaps):
         return Interval(np.nan, np.nan, np.nan)
     if measure.unit == "yes or no":
         low, high = stats.binomtest(int(known.sum()), len(known)).proportion_ci(method="wilson")
@@ -104,49 +119,108 @@ def interval(measure: Measure, rows: pd.DataFrame) -> Interval:
 def paired(first: pd.Series, second: pd.Series) -> tuple[int, Interval, float]:
     """Compare a measure of two methods, by question, on the questions that both have.
 
+    Args:
+        first: The measure of the first method, by question.
+        second: The measure of the second method, by question.
+
     Returns:
         The number of questions; the mean difference, second minus first; and the two-sided p-value of a paired
         permutation test.
     """
     difference = (second - first).dropna()
-    mean = difference.mean() if len(difference) else 0.0
-    if len(difference) < 2 or not difference.any():
-        return len(difference), Interval(mean, mean, mean), 1.0
-    # Of one sample, the signs are permuted.
-    test = stats.permutation_test([difference], np.mean, permutation_type="samples", n_resamples=9_999, rng=0)
-    return len(difference), Interval(mean, *_bootstrap(difference)), float(test.pvalue)
+    questions = len(difference)
+    mean = difference.mean() if questions else 0.0
+    if questions < 2 or not difference.any():
+        return questions, Interval(mean, mean, mean), 1.0
+    test = stats.permutation_test(
+        [difference],
+        np.mean,
+        permutation_type="samples",  # of a single sample, SciPy permutes the signs
+        n_resamples=_PERMUTATIONS,
+        rng=_SEED,
+    )
+    low, high = _bootstrap(difference)
+    return questions, Interval(mean, low, high), float(test.pvalue)
 
 
 def _bootstrap(values: pd.Series) -> tuple[float, float]:
-    if (values == values.iloc[0]).all():
-        return values.iloc[0], values.iloc[0]
-    sample = stats.bootstrap([values], np.mean, n_resamples=10_000, method="percentile", rng=0)
+    """Return a 95% confidence interval of the mean."""
+    first = values.iloc[0]
+    if (values == first).all():
+        return first, first
+    sample = stats.bootstrap(
+        [values],
+        np.mean,
+        n_resamples=_RESAMPLES,
+        method="percentile",
+        rng=_SEED,
+    )
     return float(sample.confidence_interval.low), float(sample.confidence_interval.high)
 
 
 def show(measure: Measure, figure: Interval) -> str:
-    """Return a mean with its interval, if it has any width, as a text; shares in percent."""
-    form = _FORMS.get(measure.unit, lambda share: f"{100 * share:.1f}")
-    mean, low, high = map(form, figure)
+    """Return a mean as text; shares in percent. An interval with any width is added."""
     if np.isnan(figure.mean):
         return NONE
-    return mean if figure.low == figure.high else f"{mean} [{low}, {high}]"
+    mean = _show_value(measure, figure.mean)
+    if figure.low == figure.high:
+        return mean
+    return f"{mean} [{_show_value(measure, figure.low)}, {_show_value(measure, figure.high)}]"
+
+
+def _show_value(measure: Measure, value: float) -> str:
+    match measure.unit:
+        case "dollars":
+            return format_dollars(value)
+        case "tokens":
+            return f"{value:,.0f}"
+        case "number":
+            return f"{value:,.2f}"
+        case "yes or no" | "share":
+            return f"{100 * value:.1f}"
 
 
 def headline(frame: pd.DataFrame) -> Measure:
     """Return the measure of correct answers: LLM-Acc if there is a judge."""
-    return LLM_ACC if frame["correct"].notna().any() else CONTAIN_ACC
+    return LLM_ACC if _is_known(LLM_ACC, frame) else CONTAIN_ACC
+
+
+def _is_known(measure: Measure, frame: pd.DataFrame) -> bool:
+    return bool(frame[measure.name].notna().any())
 
 
 def means(frame: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
-    """Return the means of measures, a row for each method; measures that no method has are left out."""
-    by_method = frame.groupby("title", sort=False)
-    table = pd.DataFrame({m.title: by_method.apply(lambda some, m=m: show(m, interval(m, some))) for m in measures})
-    return table.loc[:, (table != NONE).any()].rename_axis("Method")
+    """Return the means of measures as texts.
+
+    Args:
+        frame: The records.
+        measures: The measures.
+
+    Returns:
+        A row for each method, and a column for each measure that any method has.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    for title, some in frame.groupby("title", sort=False):
+        rows[title] = {measure.title: show(measure, interval(measure, some)) for measure in measures}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Method")
+    has_figures = (table != NONE).any()
+    return table.loc[:, has_figures]
+
+
+# --- one run ---
 
 
 def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> list[Table]:
-    """Return the tables of one run, the most important first; others are compared with the baseline, or the first."""
+    """Return the tables of one run, the most important first.
+
+    Args:
+        run: The run.
+        frame: Its records.
+        baseline: The method that the others are compared with. Default: the first one.
+
+    Returns:
+        The tables that have rows.
+    """
     first = baseline or frame["method"].iloc[0]
     tables = [
         Table(
@@ -159,108 +233,184 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
             compare(frame, first),
             ["In percentage points, on the questions that both methods have. p: two-sided paired permutation test."],
         ),
-        Table("Accuracy", means(frame, ACCURACY), ["With aliases: any of the gold answer's aliases counts as well."]),
-        Table("Evidence and effort", means(frame, EFFORT), ["Over answered questions. Gold: documents or pages."]),
-        Table("Tokens and cost a question", means(frame, COSTS), [_REPORTED]),
+        Table(
+            "Accuracy",
+            means(frame, ACCURACY),
+            ["With aliases: any of the gold answer's aliases counts as well."],
+        ),
+        Table(
+            "Evidence and effort",
+            means(frame, EFFORT),
+            ["Over answered questions. Gold: documents or pages."],
+        ),
+        Table(
+            "Tokens and cost a question",
+            means(frame, COSTS),
+            ["As the providers report them. Unusable replies were not the JSON object that was asked for."],
+        ),
         _preparations(run),
         Table("Stop reasons", pd.crosstab(frame["title"].rename("Method"), frame["stop_reason"])),
-        _methods(run, frame),
     ]
     if run.dataset:
-        tables.insert(-1, Table(f"Beside the paper: {run.dataset}", _accuracy([run], frame), [EXPERIMENT]))
+        tables.append(Table(f"Beside the paper: {run.dataset}", _accuracy([run], frame), [EXPERIMENT]))
+    tables.append(_methods(run, frame))
     return [table for table in tables if not table.rows.empty]
 
 
 def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
-    """Compare each method with the first one, on the questions that both have."""
+    """Compare each method with the first one, on the questions that both have.
+
+    Args:
+        frame: The records.
+        first: The name of the first method.
+
+    Returns:
+        A row for each other method and each measure of correct answers.
+    """
     by_method = {name: some.set_index("question_id") for name, some in frame.groupby("method", sort=False)}
     baseline = by_method.pop(first)
-    rows = []
-    for measure in [measure for measure in (LLM_ACC, CONTAIN_ACC) if frame[measure.name].notna().any()]:
+    rows: list[dict[str, str]] = []
+    for measure in (LLM_ACC, CONTAIN_ACC):
+        if not _is_known(measure, frame):
+            continue
         for other in by_method.values():
             questions, difference, p = paired(baseline[measure.name], other[measure.name])
             if not questions:
                 continue
             mean, low, high = (f"{100 * value:+.1f}" for value in difference)
-            row = {"Method": other["title"].iloc[0], "Measure": measure.title, "Questions": f"{questions:,}"}
-            rows.append({**row, "Difference": f"{mean} [{low}, {high}]", "p": f"{p:.3f}" if p >= 0.001 else "< 0.001"})
-    return pd.DataFrame(rows).set_index("Method") if rows else pd.DataFrame()
+            row = {
+                "Method": other["title"].iloc[0],
+                "Measure": measure.title,
+                "Questions": f"{questions:,}",
+                "Difference": f"{mean} [{low}, {high}]",
+                "p": f"{p:.3f}" if p >= 0.001 else "< 0.001",
+            }
+            rows.append(row)
+    if not rows:
+        return pd.DataFrame()
+    return pd.DataFrame(rows).set_index("Method")
+
+
+def _preparations(run: Run) -> Table:
+    """Return the cost of the work before the first question."""
+    rows: dict[str, dict[str, str]] = {}
+    for facts in run.plan.methods.values():
+        usage = facts.preparation
+        if not usage or not usage["model_calls"]:
+            continue
+        cost = facts.preparation_cost
+        rows[facts.title] = {
+            "Model calls": f"{usage['model_calls']:,}",
+            "Input tokens": f"{usage['input_tokens']:,}",
+            "Output tokens": f"{usage['output_tokens']:,}",
+            "Cost": NONE if cost is None else format_dollars(cost),
+        }
+    note = "What the work before the first question costs in all, whether or not this run has paid for it."
+    return Table("Index-time work", _rows(rows), [note])
+
+
+def _methods(run: Run, frame: pd.DataFrame) -> Table:
+    """Return a description of each method, with the marks of the paper's Table 4."""
+    marks = {True: "✓", False: "✗", None: NONE}
+    rows: dict[str, dict[str, str]] = {}
+    notes = ["The last three columns are those of the paper's Table 4; the marks are our reading of each method."]
+    for method in frame["method"].unique():
+        facts = run.plan.methods[method]
+        settings = ", ".join(f"{name} {value}" for name, value in facts.settings.items())
+        rows[facts.title] = {
+            "What it does": facts.description,
+            "Settings": settings or NONE,
+            "Autonomous strategy": marks[facts.autonomous],
+            "Iterative": marks[facts.iterative],
+            "Interleaved tool use": marks[facts.interleaved],
+        }
+        if facts.differs:
+            notes.append(f"{facts.title}: {facts.differs}")
+    return Table("Methods", _rows(rows), notes)
+
+
+# --- several runs ---
 
 
 def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
-    """Return the tables of several runs (paper, Table 1): methods by dataset and model, their efforts and settings."""
+    """Return the tables of several runs (paper, Table 1): methods by dataset and model, their efforts and settings.
+
+    Args:
+        runs: The runs.
+        frame: Their records.
+
+    Returns:
+        The tables.
+    """
     efforts = {name: means(some, (COST, *EFFORT)) for name, some in frame.groupby("run", sort=False)}
-    asked = frame.groupby("run")["question_id"].nunique()
-    settings = {r.name: {"Questions": f"{asked[r.name]:,}", **r.describe(), "Folder": str(r.folder)} for r in runs}
+    effort_rows = pd.concat(efforts, names=["Run"]).reset_index("Method").fillna(NONE)
+    questions = frame.groupby("run")["question_id"].nunique()
+    settings: dict[str, dict[str, str]] = {}
+    for run in runs:
+        settings[run.name] = {
+            "Questions": f"{questions[run.name]:,}",
+            **run.describe(),
+            "Folder": str(run.folder),
+        }
     return [
         Table("Accuracy", _accuracy(runs, frame), [INTERVALS]),
-        Table("Cost and effort of a question", pd.concat(efforts, names=["Run"]).reset_index("Method").fillna(NONE)),
+        Table("Cost and effort of a question", effort_rows),
         Table("Runs", _rows(settings).rename_axis("Run")),
     ]
 
 
 def _accuracy(runs: Sequence[Run], frame: pd.DataFrame) -> pd.DataFrame:
     """Return our accuracy beside the paper's on the same datasets: a row for each method, the paper's first."""
-    parts = {}
+    parts: dict[str, pd.DataFrame] = {}
     for run in runs:
         parts[run.name] = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC))
         if run.dataset:
-            some = paper_results()[paper_results()["dataset"] == run.dataset]
-            theirs = some.pivot_table(list(_COLUMNS), "method", "model", sort=False).map("{:.1f}".format)
-            theirs.columns = [f"{_COLUMNS[column].title} (paper, {model})" for column, model in theirs.columns]
-            parts[run.dataset] = theirs
+            parts[run.dataset] = _papers_accuracy(run.dataset)
     table = pd.concat(parts, axis=1)
     table.columns = [f"{name}: {title}" for name, title in table.columns]
     titles = dict.fromkeys([*paper_results()["method"], *frame["title"]])
-    return table.reindex([title for title in titles if title in table.index]).fillna(NONE).rename_axis("Method")
+    in_order = table.reindex([title for title in titles if title in table.index])
+    return in_order.fillna(NONE).rename_axis("Method")
+
+
+def _papers_accuracy(dataset: str) -> pd.DataFrame:
+    """Return the paper's accuracy on a dataset: a row for each method, a column for each measure and model."""
+    results = paper_results()
+    results = results[results["dataset"] == dataset]
+    table = results.pivot_table(list(_PAPERS_MEASURES), "method", "model", sort=False).map("{:.1f}".format)
+    table.columns = [f"{_PAPERS_MEASURES[column].title} (paper, {model})" for column, model in table.columns]
+    return table
 
 
 def _rows(rows: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").fillna(NONE).rename_axis("Method")
 
 
-def _preparations(run: Run) -> Table:
-    rows = {
-        facts.title: {
-            "Model calls": f"{work['model_calls']:,}",
-            "Input tokens": f"{work['input_tokens']:,}",
-            "Output tokens": f"{work['output_tokens']:,}",
-            "Cost": NONE if facts.preparation_cost is None else format_dollars(facts.preparation_cost),
-        }
-        for facts in run.plan.methods.values()
-        if (work := facts.preparation) and work["model_calls"]
-    }
-    note = "What the work before the first question costs in all, whether or not this run has paid for it."
-    return Table("Index-time work", _rows(rows), [note])
-
-
-def _methods(run: Run, frame: pd.DataFrame) -> Table:
-    """Return what the methods do, with the marks of the paper's Table 4."""
-    marks = {True: "✓", False: "✗", None: NONE}
-    methods = [run.plan.methods[method] for method in frame["method"].unique()]
-    rows = {
-        facts.title: {
-            "What it does": facts.description,
-            "Settings": ", ".join(f"{name} {value}" for name, value in facts.settings.items()) or NONE,
-            "Autonomous strategy": marks[facts.autonomous],
-            "Iterative": marks[facts.iterative],
-            "Interleaved tool use": marks[facts.interleaved],
-        }
-        for facts in methods
-    }
-    notes = ["The last three columns are those of the paper's Table 4; the marks are our reading of each method."]
-    notes += [f"{facts.title}: {facts.differs}" for facts in methods if facts.differs]
-    return Table("Methods", _rows(rows), notes)
+# --- the CSV ---
 
 
 def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures of each run and method as numbers: shares from 0 to 1, unknown ones empty."""
-    rows = []
+    """Return the figures of each run and method as numbers.
+
+    Args:
+        frame: The records.
+
+    Returns:
+        A row for each run and method; shares are from 0 to 1, unknown figures NaN.
+    """
+    rows: list[dict[str, Any]] = []
     for (run, method, title), some in frame.groupby(["run", "method", "title"], sort=False):
-        row = {"run": run, "method": method, "title": title, "questions": len(some)}
-        row["failed"] = int(some["error"].notna().sum())
+        row = {
+            "run": run,
+            "method": method,
+            "title": title,
+            "questions": len(some),
+            "failed": int(some["error"].notna().sum()),
+        }
         for measure in (*ACCURACY, *EFFORT, *COSTS):
             figure = interval(measure, some)
-            row |= {measure.name: figure.mean, f"{measure.name}_low": figure.low, f"{measure.name}_high": figure.high}
+            row[measure.name] = figure.mean
+            row[f"{measure.name}_low"] = figure.low
+            row[f"{measure.name}_high"] = figure.high
         rows.append(row)
     return pd.DataFrame(rows)

@@ -1,14 +1,15 @@
-"""GraphRAG (Edge et al. 2024): a model turns the corpus into a knowledge graph whose communities it reports on.
+"""GraphRAG (Edge et al. 2024): a model turns the corpus into a knowledge graph and reports on its communities.
 
-Local search answers from what the graph and the corpus hold about the entities nearest to the question.
+Local search answers from the parts of the graph and the corpus that belong to the entities nearest to the question.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from arag.evaluation.methods.graphrag.building import (
     fitting,
     relationship_row,
 )
+from arag.evaluation.methods.shared import best_first
 from arag.graph.prompts import EXAMPLE_ID, as_data
 from arag.retrieval.types import Chunk
 from arag.text.marks import with_mark
@@ -36,10 +38,12 @@ from arag.text.tokens import count_tokens
 
 REPORTS = "Reports\n\n"
 SOURCES = "\nSources\n\n"
+# These values are the defaults of the authors' implementation.
 _SELECTED = 20  # entities nearest to the question
-_MAX_LEVEL = 2  # of the communities whose reports are used
-_REPORTS_SHARE, _CHUNKS_SHARE = 0.15, 0.5  # of a context's tokens; the rest is for the tables
-_OUTER_RELATIONSHIPS = 10  # for each selected entity, with entities that were not selected
+_MAX_LEVEL = 2  # level of the smallest communities whose reports are used
+_REPORTS_SHARE = 0.15  # of the context's tokens
+_CHUNKS_SHARE = 0.5  # of the context's tokens; the tables get the rest
+_OUTER_RELATIONSHIPS = 10  # for each selected entity, to entities that were not selected
 
 _TASK = f"""You answer a question from data about a corpus: reports on groups of entities, tables of entities and of the
 relationships between them, and sources, which are passages of the corpus with their ids in brackets. Put together what
@@ -77,29 +81,47 @@ class GraphRAG(Method):
 
     def answer(self, question: str, session: Session, prepared: tuple[KnowledgeGraph, NDArray[np.float32]]) -> str:
         """Answer from the reports, rows and chunks that belong to the nearest entities."""
-        index, (graph, vectors), selected = session.lab.index, prepared, list[Entity]()
+        graph, vectors = prepared
+        index = session.lab.index
+        selected: list[Entity] = []
         if graph.entities:
             similarities = vectors @ index.embedder.embed_query(question)
-            selected = [graph.entities[n] for n in np.argsort(-similarities, kind="stable")[:_SELECTED]]
+            selected = [graph.entities[row] for row in best_first(similarities, _SELECTED)]
         context = build_context(graph, selected, index.get, self.max_tokens)
         session.retrieved(context.chunks, question, entities=len(selected))
         session.retrieved([], question, tool="graph_context", tokens=count_tokens(context.tables))
-        session.note("Entities selected", [f"{entity.title} ({entity.type})" for entity in selected])
-        reports = [(community.level, graph.reports[community]) for community in context.communities]
-        session.note(
-            "Communities used",
-            [f"{report.title} (level {level}, rated {report.rating:g})" for level, report in reports],
-        )
-        session.note("Relationships", [f"{it.source} -> {it.target}: {it.description}" for it in context.relationships])
+        _note_context(session, graph, selected, context)
         data = (context.tables + context.sources).strip()
         return session.ask(_TASK, f"{question}\n\n{as_data('data', data or 'Nothing.')}")
+
+
+def _note_context(session: Session, graph: KnowledgeGraph, selected: Iterable[Entity], context: Context) -> None:
+    session.note("Entities selected", [f"{entity.title} ({entity.type})" for entity in selected])
+    lines: list[str] = []
+    for community in context.communities:
+        report = graph.reports[community]
+        lines.append(f"{report.title} (level {community.level}, rated {report.rating:g})")
+    session.note("Communities used", lines)
+    lines = []
+    for relationship in context.relationships:
+        lines.append(f"{relationship.source} -> {relationship.target}: {relationship.description}")
+    session.note("Relationships", lines)
 
 
 # --- the context of local search ---
 
 
 class Context(NamedTuple):
-    """What the model is shown: reports, rows of two tables, and chunks; the first three and the last as text."""
+    """The data that the model is shown: reports, rows of two tables, and chunks.
+
+    Attributes:
+        communities: The communities whose reports are shown.
+        entities: The entities in the first table.
+        relationships: The relationships in the second table.
+        chunks: The chunks.
+        tables: The reports and tables, as text.
+        sources: The chunks, as text.
+    """
 
     communities: list[Community]
     entities: list[Entity]
@@ -110,73 +132,166 @@ class Context(NamedTuple):
 
 
 def build_context(
-    graph: KnowledgeGraph, selected: Sequence[Entity], chunk_of: Callable[[str], Chunk | None], max_tokens: int
+    graph: KnowledgeGraph,
+    selected: Sequence[Entity],
+    chunk_of: Callable[[str], Chunk | None],
+    max_tokens: int,
 ) -> Context:
-    """Build the context from the selected entities, nearest first.
+    """Build the context from the selected entities.
 
-    The table of relationships grows by those of one entity after the other, while it fits beside that of entities.
+    Args:
+        graph: The graph.
+        selected: The selected entities, nearest first.
+        chunk_of: Returns a chunk by its id.
+        max_tokens: Tokens of the context.
+
+    Returns:
+        The context. Each of its parts ends before the first item that does not fit.
     """
-    for_reports, for_chunks = int(max_tokens * _REPORTS_SHARE), int(max_tokens * _CHUNKS_SHARE)
-    for_tables = max_tokens - for_reports - for_chunks
-    ranked = rank_communities(graph, selected)
-    communities, tables = fill(REPORTS, ranked, lambda each: f"{graph.reports[each].text}\n\n", for_reports)
-    entities, entity_table = fill(ENTITIES, selected, entity_row, for_tables)
-    relationships, relationship_table = list[Relationship](), ""
+    reports_budget = int(max_tokens * _REPORTS_SHARE)
+    chunks_budget = int(max_tokens * _CHUNKS_SHARE)
+    tables_budget = max_tokens - reports_budget - chunks_budget
+
+    def report_text(community: Community) -> str:
+        return f"{graph.reports[community].text}\n\n"
+
+    def ranked_chunks() -> Iterator[Chunk]:
+        """Read chunks one by one, until the sources are full."""
+        for chunk_id in rank_chunks(graph, selected):
+            chunk = chunk_of(chunk_id)
+            if chunk:
+                yield chunk
+
+    reports = fill(REPORTS, rank_communities(graph, selected), report_text, reports_budget)
+    entities = fill(ENTITIES, selected, entity_row, tables_budget)
+    relationships = _fill_relationships(graph, selected, tables_budget, count_tokens(entities.text))
+    chunks = fill(SOURCES, ranked_chunks(), _source_text, chunks_budget)
+    return Context(
+        communities=reports.items,
+        entities=entities.items,
+        relationships=relationships.items,
+        chunks=chunks.items,
+        tables=reports.text + entities.text + relationships.text,
+        sources=chunks.text,
+    )
+
+
+def _fill_relationships(
+    graph: KnowledgeGraph,
+    selected: Sequence[Entity],
+    tables_budget: int,
+    used_tokens: int,
+) -> Part[Relationship]:
+    """Add the relationships of one entity after the other, while their table fits beside the one of entities."""
+    part: Part[Relationship] = Part([], "")
     for number in range(1, len(selected) + 1):
-        more, table = fill(RELATIONSHIPS, rank_relationships(graph, selected[:number]), relationship_row, for_tables)
-        if count_tokens(table) > for_tables - count_tokens(entity_table):
+        ranked = rank_relationships(graph, selected[:number])
+        larger = fill(RELATIONSHIPS, ranked, relationship_row, tables_budget)
+        if count_tokens(larger.text) > tables_budget - used_tokens:
             break
-        relationships, relationship_table = more, table
-    ranked_chunks = filter(None, map(chunk_of, rank_chunks(graph, selected)))
-    chunks, sources = fill(SOURCES, ranked_chunks, lambda chunk: f"{with_mark(chunk.id, chunk.text)}\n\n", for_chunks)
-    return Context(communities, entities, relationships, chunks, tables + entity_table + relationship_table, sources)
+        part = larger
+    return part
 
 
-def fill(head: str, rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> tuple[list[Row], str]:
-    """Return the rows up to the first that does not fit into a part with a head, and the part's text."""
+def _source_text(chunk: Chunk) -> str:
+    return f"{with_mark(chunk.id, chunk.text)}\n\n"
+
+
+@dataclass(frozen=True)
+class Part(Generic[Row]):
+    """A part of the context: its items, and its text."""
+
+    items: list[Row]
+    text: str
+
+
+def fill(head: str, rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> Part[Row]:
+    """Fill a part of the context.
+
+    Args:
+        head: The text above the rows.
+        rows: The rows, most important first.
+        text: Returns the text of a row.
+        max_tokens: Tokens of the head and the rows.
+
+    Returns:
+        The rows before the first one that does not fit. Without rows, there is no head.
+    """
     taken = fitting(rows, text, max_tokens - count_tokens(head))
-    return taken, head + "".join(map(text, taken)) if taken else ""
+    if not taken:
+        return Part([], "")
+    return Part(taken, head + "".join(text(row) for row in taken))
 
 
 def rank_communities(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[Community]:
-    """Return the communities with reports of the selected entities: those with most of them, then the best rated."""
+    """Return the communities that have reports and selected entities.
+
+    Those with most selected entities come first, then the best rated, then those with the nearest entity.
+    """
     places = {entity.title: place for place, entity in enumerate(selected)}
     ranks: dict[Community, tuple[float, ...]] = {}
     for community, report in graph.reports.items():
+        if community.level > _MAX_LEVEL:
+            continue
         members = [places[title] for title in community.members if title in places]
-        if members and community.level <= _MAX_LEVEL:
+        if members:
             ranks[community] = (-len(members), -report.rating, min(members))
     return sorted(ranks, key=ranks.__getitem__)
 
 
-def rank_relationships(graph: KnowledgeGraph, selected: Sequence[Entity]) -> list[Relationship]:
-    """Return relationships of the selected entities: first those between them, by rank; then those with others.
+@dataclass(frozen=True)
+class _OuterRelationship:
+    """A relationship between a selected entity and one that was not selected."""
 
-    The latter are ordered by how many of the selected entities the other one is related to, then by rank. There are at
-    most ten of them for each selected entity.
+    other: str
+    """The title of the entity that was not selected."""
+    selected: str
+    relationship: Relationship
+
+
+def rank_relationships(graph: KnowledgeGraph, selected: Sequence[Entity]) -> list[Relationship]:
+    """Return relationships of the selected entities: first those between them, by rank; then those to others.
+
+    The latter are ordered by the number of selected entities that the other entity is related to, then by rank. There
+    are at most ten of them for each selected entity.
     """
     titles = {entity.title for entity in selected}
-    own = graph.relationships_of(titles)
-    inner = [each for each in own if each.source in titles and each.target in titles]
-    outer = [(each.target, each.source, each) for each in own if each.target not in titles]
-    outer += [(each.source, each.target, each) for each in own if each.source not in titles]
-    links: dict[str, set[str]] = defaultdict(set)
-    for other, title, _ in outer:
-        links[other].add(title)
+    inner: list[Relationship] = []
+    outer: list[_OuterRelationship] = []
+    for each in graph.relationships_of(titles):
+        if each.source in titles and each.target in titles:
+            inner.append(each)
+        elif each.source in titles:
+            outer.append(_OuterRelationship(other=each.target, selected=each.source, relationship=each))
+        else:
+            outer.append(_OuterRelationship(other=each.source, selected=each.target, relationship=each))
+
+    related: dict[str, set[str]] = defaultdict(set)
+    for link in outer:
+        related[link.other].add(link.selected)
+
+    def outer_rank(link: _OuterRelationship) -> tuple[int, int, bool, int]:
+        relationship = link.relationship
+        # Among equals, relationships that start from a selected entity come first.
+        is_reversed = link.selected == relationship.target
+        return -len(related[link.other]), -relationship.rank, is_reversed, relationship.number
+
     inner.sort(key=lambda each: (-each.rank, each.number))
-    # Among equals, those that start from a selected entity come first.
-    outer.sort(key=lambda it: (-len(links[it[0]]), -it[2].rank, it[2].target in titles, it[2].number))
-    return inner + [each for _, _, each in outer[: _OUTER_RELATIONSHIPS * len(selected)]]
+    outer.sort(key=outer_rank)
+    limit = _OUTER_RELATIONSHIPS * len(selected)
+    return inner + [link.relationship for link in outer[:limit]]
 
 
 def rank_chunks(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[str]:
-    """Return the ids of the chunks of each selected entity in turn, by how many of its relationships they hold."""
+    """Return the ids of the chunks of each selected entity in turn, by the number of its relationships in them."""
     ranks: dict[str, tuple[int, int]] = {}
     for place, entity in enumerate(selected):
-        counts = Counter(chunk_id for each in graph.relationships_of([entity.title]) for chunk_id in each.chunk_ids)
+        counts: Counter[str] = Counter()
+        for relationship in graph.relationships_of([entity.title]):
+            counts.update(relationship.chunk_ids)
         for chunk_id in entity.chunk_ids:
             ranks.setdefault(chunk_id, (place, -counts[chunk_id]))
-    return sorted(ranks, key=lambda chunk_id: ranks[chunk_id])
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 METHODS = (GraphRAG,)

@@ -1,7 +1,7 @@
 """Builds the knowledge graph of a corpus (Edge et al. 2024, section 3.1).
 
-The model reads entities and relationships in chunks, which are merged into one graph; it puts several descriptions into
-one, and reports on communities of closely related entities.
+The model finds entities and relationships in chunks, which are merged into one graph. It then combines the descriptions
+of each, and reports on communities of closely related entities.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import io
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
-from arag.evaluation.methods.shared import Rating, Text
+from arag.evaluation.methods.shared import Rating, Text, list_bullets
 from arag.graph.prompts import as_data
 from arag.text.tokens import count_tokens
 
@@ -61,17 +62,16 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 {"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
 "findings": [{"summary": "...", "explanation": "..."}]}"""
 
+# These limits, the size of communities and the seed are the defaults of the authors' implementation.
 MAX_DESCRIPTIONS_TOKENS = 4_000  # in one call
 MAX_TABLES_TOKENS = 8_000  # of one community
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
+_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0  # the scale in the task
 _MAX_MEMBERS = 10  # larger communities are divided further, on the next level
-_SEED = 0xDEADBEEF
+_SEED = 0xDEADBEEF  # any fixed number would make the communities reproducible
 
-Mention = tuple[str, str]
-"""The id of a chunk that names something, and how it describes it."""
-# Small models write null for what they do not know.
+# Small models write null for a value that they do not know.
 _TextOrNull = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 Item = TypeVar("Item", bound="Described")
 Row = TypeVar("Row")
@@ -98,7 +98,7 @@ class ChunkRelationship(BaseModel):
 
 
 class Extraction(BaseModel):
-    """The entities and relationships of one chunk. Those that are not valid are left out."""
+    """The entities and relationships of one chunk; invalid ones are dropped."""
 
     entities: list[OnErrorOmit[ChunkEntity]]
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
@@ -110,7 +110,7 @@ class _Finding(BaseModel):
 
 
 class Report(BaseModel):
-    """A report on a community; its rating says how much the community matters, 0 to 10."""
+    """A report on a community; its rating from 0 to 10 says how important the community is."""
 
     title: Text
     summary: Text
@@ -119,9 +119,11 @@ class Report(BaseModel):
 
     @property
     def text(self) -> str:
-        """All of it as Markdown."""
-        findings = [f"## {finding.summary}\n\n{finding.explanation}" for finding in self.findings]
-        return "\n\n".join([f"# {self.title}", self.summary, *findings])
+        """The whole report as Markdown."""
+        parts = [f"# {self.title}", self.summary]
+        for finding in self.findings:
+            parts += [f"## {finding.summary}", finding.explanation]
+        return "\n\n".join(parts)
 
 
 # --- the graph ---
@@ -129,7 +131,7 @@ class Report(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What chunks name and describe. The descriptions are sorted, or the single one that sums them up."""
+    """An entity or a relationship, with its descriptions in chunks: sorted, or the single one that combines them."""
 
     number: int
     descriptions: tuple[str, ...]
@@ -155,27 +157,38 @@ class Entity(Described):
 
 @dataclass(frozen=True, slots=True)
 class Relationship(Described):
-    """A directed relationship between two titles; its weight is the sum of its strengths in the chunks."""
+    """A directed relationship between the titles of two entities; its weight is the sum of its strengths."""
 
     source: str
     target: str
     weight: float
     rank: int = 0
-    """The sum of its ends' degrees."""
+    """The sum of the degrees of both entities."""
 
     def __str__(self) -> str:
         return f"{self.source} and {self.target}"
 
 
 class Community(NamedTuple):
-    """Titles of closely related entities; level 0 holds the largest communities."""
+    """The titles of closely related entities; the largest communities are on level 0."""
 
     level: int
     members: tuple[str, ...]
 
 
 class KnowledgeGraph:
-    """What the model read in a corpus, in order of numbers."""
+    """The entities, relationships and communities of a corpus.
+
+    Args:
+        entities: The entities, in the order of their numbers.
+        relationships: The relationships, in the order of their numbers.
+
+    Attributes:
+        entities: The entities.
+        relationships: The relationships.
+        reports: The reports on communities.
+        by_title: The entities by title.
+    """
 
     def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
         self.entities = entities
@@ -189,14 +202,27 @@ class KnowledgeGraph:
 
     def relationships_of(self, titles: Iterable[str]) -> list[Relationship]:
         """Return the relationships of entities, each once."""
-        return list({each.number: each for title in titles for each in self._relationships_of.get(title, ())}.values())
+        found: dict[int, Relationship] = {}
+        for title in titles:
+            for each in self._relationships_of.get(title, ()):
+                found[each.number] = each
+        return list(found.values())
 
 
 def build_graph(session: Session) -> KnowledgeGraph:
-    """Build the graph of a corpus."""
+    """Build the graph of a corpus.
+
+    Args:
+        session: Calls the model, and has the chunks.
+
+    Returns:
+        The graph, with reports on its communities.
+    """
     entities, relationships = merge(extract(session))
-    entities = summarise(session, entities, "Entities described")
-    graph = KnowledgeGraph(entities, summarise(session, relationships, "Relationships described"))
+    graph = KnowledgeGraph(
+        entities=summarise(session, entities, "Entities described"),
+        relationships=summarise(session, relationships, "Relationships described"),
+    )
     graph.reports = write_reports(session, graph)
     return graph
 
@@ -205,9 +231,10 @@ def build_graph(session: Session) -> KnowledgeGraph:
 
 
 def make_row(*cells: object) -> str:
-    """Return the line of a table's row: cells between bars, quoted where they hold bars or quotes."""
+    """Return a row of a table as a line: cells between bars, quoted if they contain bars or quotes."""
     line = io.StringIO()
-    csv.writer(line, delimiter="|", lineterminator="\n").writerow([" ".join(str(cell).split()) for cell in cells])
+    writer = csv.writer(line, delimiter="|", lineterminator="\n")
+    writer.writerow([" ".join(str(cell).split()) for cell in cells])
     return line.getvalue()
 
 
@@ -222,16 +249,31 @@ def entity_row(entity: Entity) -> str:
 
 def relationship_row(relationship: Relationship) -> str:
     """Return a relationship's row in the table RELATIONSHIPS."""
-    r = relationship
-    return make_row(r.number, r.source, r.target, r.description, f"{r.weight:g}")
+    return make_row(
+        relationship.number,
+        relationship.source,
+        relationship.target,
+        relationship.description,
+        f"{relationship.weight:g}",
+    )
 
 
 def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> list[Row]:
-    """Return the rows up to the first one whose text does not fit into so many tokens beside those before it."""
+    """Return the rows before the first one that does not fit.
+
+    Args:
+        rows: The rows.
+        text: Returns the text of a row.
+        max_tokens: Tokens of all rows together.
+
+    Returns:
+        The rows that fit.
+    """
     taken: list[Row] = []
+    left = max_tokens
     for row in rows:
-        max_tokens -= count_tokens(text(row))
-        if max_tokens < 0:
+        left -= count_tokens(text(row))
+        if left < 0:
             break
         taken.append(row)
     return taken
@@ -241,17 +283,32 @@ def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) 
 
 
 def extract(session: Session) -> list[tuple[str, Extraction]]:
-    """Let the model read each chunk twice; return what it found, with the chunks' ids."""
+    """Let the model read each chunk twice.
+
+    Args:
+        session: Calls the model, and has the chunks.
+
+    Returns:
+        The entities and relationships of each reading, with the chunk's id.
+    """
     chunks = session.lab.chunks
-    texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
-    replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
-    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, replies, strict=True) if reply]
-    conversations: list[list[AnyMessage]] = [
-        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
-    ]
-    again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
-    both = [(chunk_id, [reply, more]) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
-    return [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
+    openings: list[list[AnyMessage]] = [[HumanMessage(as_data("text", chunk.text))] for chunk in chunks]
+    first_replies = session.ask_all(TASK, openings, Extraction, title="Chunks read")
+
+    first_readings: list[tuple[str, Extraction]] = []
+    conversations: list[list[AnyMessage]] = []
+    for chunk, opening, reply in zip(chunks, openings, first_replies, strict=True):
+        if reply:
+            first_readings.append((chunk.id, reply))
+            conversations.append([*opening, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)])
+    second_replies = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
+
+    readings: list[tuple[str, Extraction]] = []
+    for (chunk_id, first), second in zip(first_readings, second_replies, strict=True):
+        readings.append((chunk_id, first))
+        if second:
+            readings.append((chunk_id, second))
+    return readings
 
 
 def clean(text: str) -> str:
@@ -259,76 +316,140 @@ def clean(text: str) -> str:
     return _CONTROL.sub(" ", html.unescape(text)).strip()
 
 
-def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:
-    """Merge what was read in chunks, of which each may be there several times.
+def _title(name: str) -> str:
+    """Return a name in the form in which names are compared."""
+    return clean(name).upper()
 
-    Names are compared in capitals. Of entities with one name and several types, the first type is kept. Relationships
-    are directed; those with an end that is not an entity are dropped.
+
+@dataclass
+class _Mentions:
+    """The mentions of an entity, or of a relationship, in chunks."""
+
+    descriptions: set[str] = field(default_factory=set)
+    chunk_ids: dict[str, None] = field(default_factory=dict)  # in order, each once
+    weight: float = 0.0
+
+    def add(self, chunk_id: str, description: str) -> None:
+        self.chunk_ids[chunk_id] = None
+        if description:
+            self.descriptions.add(description)
+
+
+def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:
+    """Merge the entities and relationships of all chunks.
+
+    Names are compared in capitals. If entities of one name have several types, those of the first type are kept.
+    Relationships are directed. A relationship is dropped if one of its ends is not an entity.
+
+    Args:
+        extractions: The readings with the chunks' ids; a chunk may have several readings.
+
+    Returns:
+        The entities and the relationships, numbered in the order in which they were found.
     """
     types: dict[str, str] = {}
-    entities: dict[str, list[Mention]] = defaultdict(list)
-    pairs: dict[tuple[str, str], list[Mention]] = defaultdict(list)
-    weights: dict[tuple[str, str], float] = defaultdict(float)
+    entities: dict[str, _Mentions] = {}
+    pairs: dict[tuple[str, str], _Mentions] = {}
     for chunk_id, extraction in extractions:
         for entity in extraction.entities:
-            title, kind = clean(entity.name).upper(), clean(entity.type).upper()
-            if title and types.setdefault(title, kind) == kind:
-                entities[title].append((chunk_id, clean(entity.description)))
-        for each in extraction.relationships:
-            ends = clean(each.source).upper(), clean(each.target).upper()
-            pairs[ends].append((chunk_id, clean(each.description)))
-            weights[ends] += min(max(each.strength, _MIN_STRENGTH), _MAX_STRENGTH)
-    known = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
-    degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in known} for end in pair)
-    return (
-        [
-            Entity(number, *_sum_up(mentions), title, types[title], degrees[title])
-            for number, (title, mentions) in enumerate(entities.items())
-        ],
-        [
-            Relationship(number, *_sum_up(mentions), *ends, weights[ends], sum(degrees[end] for end in ends))
-            for number, (ends, mentions) in enumerate(known.items())
-        ],
-    )
+            title, type_ = _title(entity.name), _title(entity.type)
+            if title and types.setdefault(title, type_) == type_:
+                mentions = entities.setdefault(title, _Mentions())
+                mentions.add(chunk_id, clean(entity.description))
+        for relationship in extraction.relationships:
+            ends = _title(relationship.source), _title(relationship.target)
+            mentions = pairs.setdefault(ends, _Mentions())
+            mentions.add(chunk_id, clean(relationship.description))
+            mentions.weight += min(max(relationship.strength, _MIN_STRENGTH), _MAX_STRENGTH)
+
+    known_pairs = {ends: mentions for ends, mentions in pairs.items() if set(ends) <= entities.keys()}
+    degrees = _count_degrees(known_pairs)
+    merged_entities: list[Entity] = []
+    for title, mentions in entities.items():
+        merged = Entity(
+            number=len(merged_entities),
+            descriptions=tuple(sorted(mentions.descriptions)),
+            chunk_ids=tuple(mentions.chunk_ids),
+            title=title,
+            type=types[title],
+            degree=degrees[title],
+        )
+        merged_entities.append(merged)
+    merged_relationships: list[Relationship] = []
+    for (source, target), mentions in known_pairs.items():
+        merged_relationship = Relationship(
+            number=len(merged_relationships),
+            descriptions=tuple(sorted(mentions.descriptions)),
+            chunk_ids=tuple(mentions.chunk_ids),
+            source=source,
+            target=target,
+            weight=mentions.weight,
+            rank=degrees[source] + degrees[target],
+        )
+        merged_relationships.append(merged_relationship)
+    return merged_entities, merged_relationships
 
 
-def _sum_up(mentions: Sequence[Mention]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the different descriptions, sorted, and the chunks in order."""
-    descriptions = {description for _, description in mentions} - {""}
-    return tuple(sorted(descriptions)), tuple(dict.fromkeys(chunk_id for chunk_id, _ in mentions))
+def _count_degrees(pairs: Iterable[tuple[str, str]]) -> Counter[str]:
+    """Count the entities that each entity is related to, in any direction; a relationship with itself counts twice."""
+    undirected = {(min(ends), max(ends)) for ends in pairs}
+    return Counter(chain.from_iterable(undirected))
 
 
 def summarise(session: Session, items: Sequence[Item], title: str) -> list[Item]:
-    """Let the model put the descriptions of each item into one; without a usable reply, it keeps several.
+    """Let the model combine the descriptions of each item. Without a usable reply, the item keeps several.
 
-    A call gets as many as fit, at least two; its summary goes into the next call, with the rest.
+    A call gets the descriptions that fit, but at least two. Its summary goes into the next call, with the rest.
+
+    Args:
+        session: Calls the model.
+        items: Entities or relationships.
+        title: The name of this work in its progress.
+
+    Returns:
+        The items, in the same order.
     """
     summarised = {item.number: item for item in items}
     waiting = [item for item in items if len(item.descriptions) > 1]
     while waiting:
-        sizes = [max(len(fitting(item.descriptions, str, MAX_DESCRIPTIONS_TOKENS)), 2) for item in waiting]
-        prompts = []
+        sizes = [_count_fitting(item.descriptions) for item in waiting]
+        prompts: list[str] = []
         for item, size in zip(waiting, sizes, strict=True):
-            listed = "\n".join(f"- {' '.join(description.split())}" for description in item.descriptions[:size])
-            prompts.append(f"{as_data('names', str(item))}\n\n{as_data('descriptions', listed)}")
-        replies = session.ask_all(_DESCRIBE, prompts, title=title)
-        shorter = [
-            replace(item, descriptions=(summary, *item.descriptions[size:]))
-            for item, size, summary in zip(waiting, sizes, replies, strict=True)
-            if summary
-        ]
-        summarised |= {item.number: item for item in shorter if len(item.descriptions) == 1}
-        waiting = [item for item in shorter if len(item.descriptions) > 1]
+            lines = [" ".join(description.split()) for description in item.descriptions[:size]]
+            descriptions = as_data("descriptions", list_bullets(lines))
+            prompts.append(f"{as_data('names', str(item))}\n\n{descriptions}")
+        summaries = session.ask_all(_DESCRIBE, prompts, title=title)
+
+        unfinished: list[Item] = []
+        for item, size, summary in zip(waiting, sizes, summaries, strict=True):
+            if not summary:
+                continue
+            shorter = replace(item, descriptions=(summary, *item.descriptions[size:]))
+            if len(shorter.descriptions) > 1:
+                unfinished.append(shorter)
+            else:
+                summarised[item.number] = shorter
+        waiting = unfinished
     return list(summarised.values())
+
+
+def _count_fitting(descriptions: Iterable[str]) -> int:
+    """Return how many descriptions go into one call."""
+    return max(len(fitting(descriptions, str, MAX_DESCRIPTIONS_TOKENS)), 2)
 
 
 # --- communities ---
 
 
 def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
-    """Find the communities of the largest group of entities that relationships connect (Leiden; section 3.1.4).
+    """Find the communities of the largest group of connected entities (Leiden; section 3.1.4).
 
-    Relationships count as undirected; of several between two entities, the last one's weight counts.
+    Args:
+        relationships: The relationships. They count as undirected; if there are several between two entities, the
+            weight of the last one counts.
+
+    Returns:
+        The communities of all levels, the largest first.
     """
     from graspologic_native import hierarchical_leiden
 
@@ -340,9 +461,9 @@ def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
     if not weights:
         return []
     largest = _find_largest_component(list(weights))
-    members: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for place in hierarchical_leiden(
-        edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
+    edges = [(source, target, weight) for (source, target), weight in weights.items() if source in largest]
+    placements = hierarchical_leiden(
+        edges=sorted(edges),
         starting_communities=None,
         resolution=1.0,
         randomness=0.001,
@@ -350,31 +471,49 @@ def find_communities(relationships: Sequence[Relationship]) -> list[Community]:
         use_modularity=True,
         max_cluster_size=_MAX_MEMBERS,
         seed=_SEED,
-    ):
-        members[place.level, place.cluster].append(place.node)
-    return [Community(level, tuple(sorted(titles))) for (level, _), titles in sorted(members.items())]
+    )
+    members: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for placement in placements:
+        members[placement.level, placement.cluster].append(placement.node)
+    communities: list[Community] = []
+    for (level, _), titles in sorted(members.items()):
+        communities.append(Community(level, tuple(sorted(titles))))
+    return communities
 
 
 def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
     """Return the largest connected component; of several, the one whose first node comes first in the pairs."""
     component_of: dict[str, set[str]] = {}
-    for pair in pairs:
-        smaller, larger = sorted((component_of.setdefault(title, {title}) for title in pair), key=len)
-        if smaller is not larger:
-            larger |= smaller
-            component_of |= dict.fromkeys(smaller, larger)
+    for one, other in pairs:
+        smaller = component_of.setdefault(one, {one})
+        larger = component_of.setdefault(other, {other})
+        if smaller is larger:
+            continue
+        if len(smaller) > len(larger):
+            smaller, larger = larger, smaller
+        larger |= smaller
+        for title in smaller:
+            component_of[title] = larger
     return max((component_of[title] for title, _ in pairs), key=len)
 
 
 def write_reports(session: Session, graph: KnowledgeGraph) -> dict[Community, Report]:
     """Let the model report on communities (section 3.1.5).
 
-    A community may have no relationship between its members, as chains are divided, too: there is no report on it.
+    Leiden also divides chains, so a community may have no relationship between its members. It gets no report.
+
+    Args:
+        session: Calls the model.
+        graph: The graph.
+
+    Returns:
+        The usable reports, by community.
     """
     tables: dict[Community, str] = {}
     for community in find_communities(graph.relationships):
         members = set(community.members)
-        inner = [each for each in graph.relationships_of(members) if members >= {each.source, each.target}]
+        related = graph.relationships_of(members)
+        inner = [each for each in related if each.source in members and each.target in members]
         if inner:
             tables[community] = as_data("tables", make_tables(graph, inner))
     replies = session.ask_all(_REPORT, tables.values(), Report, title="Reports on communities")
@@ -382,24 +521,37 @@ def write_reports(session: Session, graph: KnowledgeGraph) -> dict[Community, Re
 
 
 def make_tables(
-    graph: KnowledgeGraph, relationships: Iterable[Relationship], max_tokens: int = MAX_TABLES_TOKENS
+    graph: KnowledgeGraph,
+    relationships: Iterable[Relationship],
+    max_tokens: int = MAX_TABLES_TOKENS,
 ) -> str:
-    """Return the two tables of a community.
+    """Make the two tables of a community.
 
-    Each relationship brings its two entities, in the order of the relationships' ranks, until they do not fit. The
-    first one is there even if it does not. Rows are numbered within the table: with their numbers in the corpus,
-    a chunk that changes elsewhere would change all tables, and all reports would be paid for again.
+    Each relationship adds itself and its two entities, in the order of the relationships' ranks, while they fit. The
+    first one is always added. Rows are numbered within the table: with their numbers in the corpus, a change in one
+    chunk would change the tables of all communities, and all reports would be paid for again.
+
+    Args:
+        graph: The graph.
+        relationships: The relationships between members of the community.
+        max_tokens: Tokens of both tables.
+
+    Returns:
+        The tables, as text.
     """
-    rows: dict[str, str] = {}
-    lines: list[str] = []
+    entity_rows: dict[str, str] = {}
+    relationship_rows: list[str] = []
     left = max_tokens - count_tokens(ENTITIES) - count_tokens(RELATIONSHIPS)
     for each in sorted(relationships, key=lambda each: (-each.rank, each.number)):
-        titles = [title for title in dict.fromkeys((each.source, each.target)) if title not in rows]
-        new = {title: entity_row(replace(graph.by_title[title], number=n)) for n, title in enumerate(titles, len(rows))}
-        line = relationship_row(replace(each, number=len(lines)))
-        left -= sum(map(count_tokens, [*new.values(), line]))
-        if left < 0 and lines:
+        new_rows: dict[str, str] = {}
+        for title in (each.source, each.target):
+            if title not in entity_rows and title not in new_rows:
+                number = len(entity_rows) + len(new_rows)
+                new_rows[title] = entity_row(replace(graph.by_title[title], number=number))
+        row = relationship_row(replace(each, number=len(relationship_rows)))
+        left -= count_tokens(row) + sum(map(count_tokens, new_rows.values()))
+        if left < 0 and relationship_rows:
             break
-        rows |= new
-        lines.append(line)
-    return f"{ENTITIES}{''.join(rows.values())}{RELATIONSHIPS}{''.join(lines)}"
+        entity_rows |= new_rows
+        relationship_rows.append(row)
+    return ENTITIES + "".join(entity_rows.values()) + RELATIONSHIPS + "".join(relationship_rows)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage
 
-from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.paper_tools import PAPER_TOOLS, ChunkRead, Presentation
 from arag.graph.graph import create_arag_agent
@@ -28,7 +27,6 @@ class GraphMethod(Method):
     def answer(self, question: str, session: Session, prepared: Any) -> Answer:
         """Run the graph."""
         state = session.with_retries(lambda: prepared.invoke({"messages": [("user", question)]}))
-        session.adjustment += stored_seconds(state["messages"])
         replies = [m for m in state["messages"] if isinstance(m, AIMessage) and m.usage_metadata]
         session.calls += state.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
         session.trace += state.get("trace", [])

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd
@@ -32,7 +32,7 @@ from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
 from arag.retrieval import DEFAULT_TOP_K
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
-from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.locations import store_at
 
 Questions: TypeAlias = str | Path | Iterable[Question | Mapping[str, Any]]
 Methods: TypeAlias = str | type[Method] | Method | Iterable[str | type[Method] | Method]
@@ -82,20 +82,26 @@ def run_experiment(
         model_options: Options for the model's class, such as `{"temperature": 0}`.
         judge: A model that judges the answers, for LLM-Acc.
         out: The folder for the records. By default `runs/` and the name of the questions' file.
-        limit: Use only the first questions, so many.
+        limit: How many questions to use, from the first one.
         concurrency: How many questions are answered at a time.
         top_k: Chunks per search.
         presentation: The texts that A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
-        max_cost: Begin no call after so many US dollars are spent, by earlier runs as well.
+        max_cost: The US dollars to spend, those of earlier runs included; after that, no more calls begin.
         announce: Called with a sentence before work that may take long, and with warnings.
 
     Yields:
         The records. A question that failed has its `error` in the record.
 
     Raises:
-        ARAGError: An argument is wrong, as said before anything is written, or a method cannot go on: the budget is
-            used up, or ten questions in a row have failed.
+        InputError: An argument is wrong (raised by the call, before anything is written), the folder holds another run,
+            the budget is used up, or ten questions in a row have failed.
+
+    Example:
+        >>> from arag.evaluation import run_experiment
+        >>> for record in run_experiment("examples/questions.json", "my-index", "naive-rag", limit=1, out="runs/one"):
+        ...     print(record["method"], record["question_id"], record["steps"], record["error"])
+        naive-rag q01 1 None
     """
     experiment = Experiment(
         questions,
@@ -153,7 +159,7 @@ class Experiment:
         judge: A model that judges the answers.
         out: The folder for the records.
         variants: Makes a run for each.
-        limit: Use only the first questions, so many.
+        limit: How many questions to use, from the first one.
         concurrency: How many questions are answered at a time.
         top_k: Chunks per search.
         presentation: The texts that A-RAG's tools show.
@@ -181,10 +187,15 @@ class Experiment:
         max_cost: float | None,
         announce: Callable[[str], None],
     ) -> None:
+        _check_numbers(limit=limit, concurrency=concurrency, top_k=top_k)
+        for variant in variants:
+            _check_numbers(max_steps=variant.max_steps)
+        _check_presentation(presentation)
         self._methods = choose_methods(methods)
         self._questions = _read_questions(questions)
         self._asked = self._questions[:limit]
-        self._index = index
+        self._index = index if isinstance(index, Index) else store_at(index)
+        self._closes_store = self._index is not index
         self.folder = _choose_folder(questions, out)
         self._source = _name_source(questions, self.folder)
         self._model = model
@@ -226,10 +237,11 @@ class Experiment:
         if isinstance(self._index, Index):  # the caller closes it
             check_paragraphs(self._questions, self._index)
             return self._index
-        store = stack.enter_context(using_store(self._index))
-        for line in make_index(self._questions, store):
+        if self._closes_store:
+            stack.callback(self._index.close)
+        for line in make_index(self._questions, self._index):
             self._announce(line)
-        return stack.enter_context(open_index(store))
+        return stack.enter_context(open_index(self._index))
 
     def _make_plan(self, variant: Variant, model: BaseChatModel, index: Index, contents: dict[str, Any]) -> Plan:
         location = index.path.resolve() if isinstance(index.path, Path) else index.path
@@ -342,6 +354,18 @@ class MethodRun:
             InputError: Ten questions in a row have failed, or the budget is used up.
         """
         return answer_questions(self.method, self.lab, prepared, self.questions, self.file)
+
+
+def _check_numbers(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise InputError(f"{name} is {number}: it must be at least 1")
+
+
+def _check_presentation(presentation: str) -> None:
+    valid = get_args(Presentation)
+    if presentation not in valid:
+        raise InputError(f"presentation is {presentation!r}: valid are {' and '.join(valid)}")
 
 
 def choose_methods(methods: Methods) -> list[Method]:

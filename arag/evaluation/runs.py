@@ -136,6 +136,12 @@ def load_records(folder: str | Path) -> dict[str, dict[str, Record]]:
 
     Returns:
         The records by method, and then by question id.
+
+    Example:
+        >>> from arag.evaluation import load_records, run_experiment
+        >>> records = list(run_experiment("examples/questions.json", "my-index", "naive-rag", limit=1, out="runs/one"))
+        >>> load_records("runs/one")["naive-rag"]["q01"]["answer"]
+        '1783'
     """
     records = {}
     for file in sorted((Path(folder) / RECORDS).glob("*.jsonl")):

@@ -146,7 +146,7 @@ def test_paragraphs_of_questions_are_ingested(folder, capsys):
         ({"methods": "ma-rag"}, "ma-rag needs a language model"),
         ({"model": "gpt"}, "unknown model 'gpt'"),
         ({"index": None}, "no location of the index is given"),
-        ({"index": "postgres://x:y@"}, "the location of the index|address"),
+        ({"index": "host=db user=me"}, "looks like an address"),
         ({"limit": -1}, "limit is -1: it must be at least 1"),
         ({"max_steps": 0}, "max_steps is 0: it must be at least 1"),
         ({"presentation": "plain"}, "presentation is 'plain': valid are compact and paper"),

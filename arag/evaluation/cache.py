@@ -1,4 +1,4 @@
-"""Keeps what experiments compute and pay for, and enforces their budget: work that was killed is repeated for free."""
+"""Keeps the results and the payments of experiments, and enforces their budget: killed work is repeated for free."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Store:
         """Apply a function to texts; results that are in the store are not made again.
 
         Args:
-            what: What is made, and by what: "entities en_core_web_sm 3.8.0". It is a part of the results' keys.
+            what: A name for the results and their maker: "entities en_core_web_sm 3.8.0". It is a part of their keys.
             texts: The texts.
             make: Makes the results of several texts: bytes, or values that JSON can hold.
             batch: How many texts `make` gets at a time; they have about the same length.
@@ -212,9 +212,7 @@ class CallCache(BaseCache):
                 "its provider reports no tokens"
             )
         if spent >= max_cost:
-            raise BudgetError(
-                f"--max-cost is reached: {format_dollars(spent)} are spent. With more, the next run goes on"
-            )
+            raise BudgetError(f"--max-cost is reached: {format_dollars(spent)} are spent. Raise it to continue")
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply before anybody sees it, and note its payment."""
@@ -230,7 +228,7 @@ class CallCache(BaseCache):
 
     def clear(self, **_: Any) -> None:
         """Refuse: the replies were paid for."""
-        raise NotImplementedError("what it keeps was paid for: delete the file to make the calls again")
+        raise NotImplementedError("the replies were paid for: delete the file to make the calls again")
 
 
 def _call_key(prompt: str, llm_string: str) -> bytes:

@@ -78,7 +78,7 @@ def read_questions(values: Iterable[Any], name: str = "question") -> list[Questi
 
     Args:
         values: The objects, or questions that were read before.
-        name: What error messages call each of them, before its number.
+        name: The name of each in error messages, before its number.
 
     Raises:
         InputError: A value is not such an object, or has no id, text or answer, or the id of another question.

@@ -49,7 +49,7 @@ Turns: TypeAlias = str | Sequence[AnyMessage]
 class Method(BaseModel):
     """A method of answering questions. Its fields are its settings: `--set NAME.FIELD=VALUE`.
 
-    The first line of a method's docstring says in reports what it does.
+    The first line of a method's docstring describes it in reports.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,7 +59,7 @@ class Method(BaseModel):
     title: ClassVar[str]
     """Its name in reports, as in the paper."""
     differs: ClassVar[str] = ""
-    """What differs from the published method, in sentences, for reports."""
+    """The differences from the published method, in sentences, for reports."""
     needs_model: ClassVar[bool] = False
     """Whether it needs a language model; the built-in extractive model is refused."""
     autonomous: ClassVar[bool | None] = False
@@ -107,7 +107,7 @@ class Lab:
         store: Results that were computed for the index before.
         judge: The model that judges answers, with its cache, if there is one.
         top_k: Chunks per search (the paper's k).
-        presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
+        presentation: The texts that A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
         concurrency: How many questions are answered at a time, and how many calls `ask_all` makes at a time.
         progress: Called with the name of a piece of work, how much of it is done, and how much there is.
@@ -138,7 +138,7 @@ class Lab:
         return Passages(self.chunks, vectors, self.index.embedder)
 
     def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> NDArray[np.float32]:
-        """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again."""
+        """Return the vectors of texts, shape (texts, dimension); none is embedded a second time."""
         embedder = self.index.embedder
         total = len(set(texts))
 

@@ -53,7 +53,9 @@ _MaxStepsOption = Annotated[
 ]
 _MaxCostOption = Annotated[
     float | None,
-    typer.Option(min=0, help="Begin no call once so many US dollars are spent, by earlier runs as well."),
+    typer.Option(
+        min=0, help="Begin no more calls once this many US dollars are spent, those of earlier runs included."
+    ),
 ]
 _SettingsOption = Annotated[
     list[str] | None,

@@ -121,7 +121,7 @@ def open_run(folder: Path, plan: Plan) -> None:
 
 
 def _list_differences(known: Plan, plan: Plan) -> list[str]:
-    """Return how two plans differ in settings that they must share. Settings that one of them lacks are not compared."""
+    """Return how two plans differ in settings that they must share; those that one of them lacks do not count."""
     before = _comparable(known)
     now = _comparable(plan)
     differences = []

@@ -130,6 +130,11 @@ class Index:
         return Index(self._publications, self, limit if isinstance(limit, Scope) else frozenset(limit))
 
     @property
+    def store(self) -> IndexStore:
+        """Where the index is kept."""
+        return self._publications.store
+
+    @property
     def embedder(self) -> Embedder:
         """The embedder of the index, for texts that are to be compared with its sentences. `load()` loads it."""
         return self._publications.embedder

@@ -89,7 +89,8 @@ def answer(index, server, asked: list[Question], folder, *, name="arag", judged=
     method = make_method(find_methods([name])[name], {})
     prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, limit)}))
     file = RecordFile(folder / f"{name}.jsonl")
-    answer_questions(method, lab, prepared, asked, file)
+    for _ in answer_questions(method, lab, prepared, asked, file):
+        pass
     return file.read()
 
 

@@ -16,6 +16,7 @@ import typer
 import arag
 from arag import Context, create_arag_agent, open_index
 from arag.cli import app
+from arag.evaluation import load_records, run_experiment
 from arag.graph.state import OutputState
 from arag.ingest.maintenance import verify
 from arag.retrieval import types
@@ -47,7 +48,12 @@ SHOWN = {  # what a page's commands and snippets print, among other things
         "[events/chronicle-of-the-lanthry-isles.md:1] ",
         "Corrin Ashe-Woldar: 2 chunks",
     ],
-    "docs/experiments.md": ["arag-without-keyword", "first-words 3 of 3 answered", "runs/both/report.html"],
+    "docs/experiments.md": [
+        "arag-without-keyword",
+        "first-words 3 of 3 answered",
+        "best-chunk q01",
+        "runs/both/report.html",
+    ],
     SERVERS: ["founded in 1746 by Mattick Grevane", "ships/grey-petrel-packet-schooner.md:0"],
     "docs/the-index.md": ["notice-1763-ropewalk"],
     "docs/settings.md": ['"documents": 25'],
@@ -198,7 +204,7 @@ def public_objects():
     """Yield what is public, with its name; the results of an index have one example, that of their module."""
     yield "types", types
     everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
-    for public in [*everything.values(), RetrievalTool]:
+    for public in [*everything.values(), RetrievalTool, run_experiment, load_records]:
         if inspect.isclass(public) or inspect.isfunction(public):
             yield public.__name__, public
 

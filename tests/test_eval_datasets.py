@@ -269,7 +269,7 @@ def answered(question, index, shown, cited):
     session = Session(Lab(index, Player(play=str), None))
     session.retrieved([index.get(chunk_id) for chunk_id in shown], "what")
     session.trace[0]["new_chunks"] = shown[:1]
-    record = json.loads(json.dumps(make_record(question, session, Answer("12", cited), 1.0)))
+    record = json.loads(json.dumps(make_record(question, session, Answer("12", cited))))
     return record, (record["gold_seen"], record["gold_read"], record["gold_cited"])
 
 

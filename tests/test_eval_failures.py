@@ -33,7 +33,7 @@ def record(small_index, tmp_path):
             small_index, script(*replies), tmp_path / str(len(list(tmp_path.iterdir()))), top_k=1, max_steps=2
         )
         answer, session = ask(make_method(all_methods()[name], {}), lab, question.text)
-        return {**make_record(question, session, answer, 1.0), **changes}
+        return {**make_record(question, session, answer), **changes}
 
     return record
 

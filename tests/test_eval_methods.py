@@ -224,7 +224,7 @@ def test_a_module_in_the_current_folder_adds_a_method_whose_run_has_a_page(small
     lab = make_lab(small_index, script("Teutberga's father [boso:0].\nAnswer: Boso"), tmp_path / "calls")
     answer, session = ask(method, lab, "Who was Boso?")
     assert answer == Answer("Boso", ["boso:0"])
-    record = make_record(Question("q", "Who was Boso?", "Boso"), session, answer, 1.0)
+    record = make_record(Question("q", "Who was Boso?", "Boso"), session, answer)
     assert record["exact_match"]
     assert [citation["chunk_id"] for citation in record["citations"]] == ["boso:0"]
     assert record["notes"] == [{"title": "Words", "lines": ["Who", "was", "Boso?"]}]

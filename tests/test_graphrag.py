@@ -351,7 +351,7 @@ REPLIES = {
 @pytest.fixture(name="lab_of")
 def _lab_of(make_index, tmp_path):
     """A function that returns a lab whose reader a reader plays; the calls are kept from one lab to the next."""
-    return lambda reader, documents=CORPUS: make_lab(make_index(documents), reader, tmp_path / "kept", at_once=1)
+    return lambda reader, documents=CORPUS: make_lab(make_index(documents), reader, tmp_path / "kept", concurrency=1)
 
 
 @pytest.fixture(name="ask_of")

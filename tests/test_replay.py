@@ -53,7 +53,8 @@ def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatc
     open_run(folder, Plan(questions=str(questions), index=str(tmp_path / "examples"), model="extractive"))
     asked = load_questions(questions)[:3]
     lab = Lab(examples, load_model("extractive"), Store(tmp_path / "kept"))
-    answer_questions(method := ARAG(), lab, method.prepare(Session(lab)), asked, record_file(folder, "arag"))
+    method = ARAG()
+    list(answer_questions(method, lab, method.prepare(Session(lab)), asked, record_file(folder, "arag")))
     run(monkeypatch, "record", folder, "--to", tmp_path / "calls.jsonl")
     calls = replay.read_recorded(tmp_path / "calls.jsonl")
     assert {one["corpus"] for one in calls} == {"examples"}

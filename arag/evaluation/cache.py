@@ -1,4 +1,4 @@
-"""What an experiment has computed, paid for and may spend; work that was killed or failed is done again at no cost."""
+"""Keeps the results and the payments of experiments, and enforces their budget: killed work is repeated for free."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
 from platformdirs import user_data_path
 
@@ -29,7 +29,7 @@ PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS paid (model TEXT NOT NULL, dollars REAL);
 """
-# Keys of a message that a reply from the cache has otherwise than the one that was paid for.
+# Keys of a message that differ between a reply from the cache and the one that was paid for. They are not sent.
 _NOT_SENT = {"id", "usage_metadata", "response_metadata", "artifact"}
 # Names of options that may hold secrets; `max_tokens` and the like are counts.
 _SECRET = re.compile(
@@ -40,13 +40,14 @@ _QUERY = re.compile(r"(?<=://)([^\s?#]*\?)\S+")
 
 def make_key(*parts: Any) -> bytes:
     """Return the key of a result that depends on parts, which JSON can hold."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).digest()
 
 
 class Store:
-    """Results by key, and the model calls that were paid for, in one SQLite file, which is made when it is needed.
+    """Results by key, and the model calls that were paid for, in one SQLite file that is made on first use.
 
-    A killed process loses nothing that was put there. Threads and processes may share it. Each method raises a
+    A killed process loses nothing that was put there. Threads and processes may share the file. Each method raises a
     StorageError if the file cannot be used.
     """
 
@@ -74,11 +75,19 @@ class Store:
         """Return the value of a key, or None."""
         with self._transaction() as connection:
             row = connection.execute("SELECT value FROM results WHERE key = ?", [key]).fetchone()
-            return None if row is None else row[0] if isinstance(row[0], bytes) else json.loads(row[0])
+            if row is None:
+                return None
+            (value,) = row
+            if isinstance(value, bytes):
+                return value
+            return json.loads(value)
 
     def put(self, values: Mapping[bytes, Any]) -> None:
-        """Keep values by their keys: bytes, or what JSON can hold."""
-        rows = [(k, it if isinstance(it, bytes) else json.dumps(it, default=str)) for k, it in values.items()]
+        """Keep values by their keys: bytes, or values that JSON can hold."""
+        rows = []
+        for key, value in values.items():
+            stored = value if isinstance(value, bytes) else json.dumps(value, default=str)
+            rows.append((key, stored))
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", rows)
 
@@ -102,83 +111,115 @@ class Store:
         batch: int,
         on_done: Callable[[int], None] = lambda _: None,
     ) -> list[Any]:
-        """Return something made of each text; what was made before is not made again.
+        """Apply a function to texts; results that are in the store are not made again.
 
         Args:
-            what: What is made, and by what: "entities en_core_web_sm 3.8.0".
+            what: A name for the results and their maker: "entities en_core_web_sm 3.8.0". It is a part of their keys.
             texts: The texts.
-            make: Makes it of several texts: bytes, or what JSON can hold.
-            batch: How many texts `make` gets at a time: those of about the same length.
+            make: Makes the results of several texts: bytes, or values that JSON can hold.
+            batch: How many texts `make` gets at a time; they have about the same length.
             on_done: Called with the number of texts done so far.
+
+        Returns:
+            The result of each text, in the order of the texts.
         """
         keys = {text: make_key(what, text) for text in texts}
-        values = {text: self.get(key) for text, key in keys.items()}
-        missing = sorted((text for text, value in values.items() if value is None), key=len)
+        values: dict[str, Any] = {}
+        missing = []
+        for text, key in keys.items():
+            value = self.get(key)
+            if value is None:
+                missing.append(text)
+            else:
+                values[text] = value
+        missing.sort(key=len)
         for begin in range(0, len(missing), batch):
             some = missing[begin : begin + batch]
             made = dict(zip(some, make(some), strict=True))
             self.put({keys[text]: value for text, value in made.items()})
-            values |= made
-            on_done(len(values) - len(missing) + begin + len(some))
+            values.update(made)
+            on_done(len(values))
         return [values[text] for text in texts]
 
 
 def store_folder(location: Path | str) -> Path:
-    """Return the folder of what is kept for an index: beside its folder, or for an address in the user's data."""
+    """Return the folder for results about an index: beside the index's folder, or in the user's data for an address."""
     if isinstance(location, Path):
-        return location.absolute().with_name(f"{location.absolute().name}.methods")
-    name = hashlib.sha256(location.encode()).hexdigest()[:16]
-    return user_data_path("arag", appauthor=False) / "indexes" / f"{name}.methods"
+        folder = location.absolute()
+        return folder.with_name(f"{folder.name}.methods")
+    digest = hashlib.sha256(location.encode()).hexdigest()
+    return user_data_path("arag", appauthor=False) / "indexes" / f"{digest[:16]}.methods"
 
 
-class BudgetError(InputError):
-    """What may be spent is used up, or a price is unknown."""
+class CallRefusedError(InputError):
+    """A model is not called, because the budget is used up or the experiment was stopped."""
+
+
+class BudgetError(CallRefusedError):
+    """The budget is used up, or a price is unknown."""
 
 
 class CallCache(BaseCache):
-    """LangChain's cache of model calls, in a store. A call's key is all that is sent, with the model's options.
+    """LangChain's cache of model calls, in a store. A call's key is everything that is sent, and the model's options.
 
-    A reply says in its metadata how many `seconds` it took, also when it comes from the cache. Empty replies are not
-    kept: they are asked for again.
+    A reply's metadata has the `seconds` that the call took, also when the reply comes from the cache. Empty replies are
+    not kept, so that they are asked for again.
 
     Args:
         replies: Where replies are kept.
-        ledger: Where it is noted what was paid; by default with the replies.
-        max_cost: The US dollars that the ledger's calls may cost, those of earlier runs included. Calls that are under
-            way when they are spent are finished, and paid.
+        ledger: Where payments are noted; by default with the replies.
+        max_cost: The US dollars that all calls in the ledger may cost, those of earlier runs included. Calls that are
+            under way when the limit is reached are finished, and paid.
+        stopped: When it is set, no more calls begin.
     """
 
-    def __init__(self, replies: Store, ledger: Store | None = None, max_cost: float | None = None) -> None:
-        self._replies, self._ledger, self._max_cost = replies, ledger or replies, max_cost
+    def __init__(
+        self,
+        replies: Store,
+        ledger: Store | None = None,
+        max_cost: float | None = None,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        self._replies = replies
+        self._ledger = ledger or replies
+        self._max_cost = max_cost
+        self._stopped = stopped or threading.Event()
         self._began: dict[bytes, float] = {}  # when each call began, by its key
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the reply to a prompt, or None if it is to be paid for.
+        """Return the reply to a prompt, or None if the model has to be called.
 
         Raises:
-            BudgetError: The money is spent, or the price of a model is unknown.
+            BudgetError: The budget is used up, or the price of a model is unknown.
+            CallRefusedError: The experiment was stopped.
         """
         key = _call_key(prompt, llm_string)
         message = self._replies.get(key)
         if message is not None:
             return [ChatGeneration(message=AIMessage.model_validate(message))]
+        if self._stopped.is_set():
+            raise CallRefusedError("the experiment was stopped")
         if self._max_cost is not None:
-            spent, unknown = self._ledger.spent()
-            if unknown is not None:
-                raise BudgetError(
-                    f"--max-cost cannot be enforced: the price of {unknown or 'a model without a name'} is unknown, or "
-                    "its provider reports no tokens"
-                )
-            if spent >= self._max_cost:
-                spent_so_far = format_dollars(spent)
-                raise BudgetError(f"--max-cost is reached: {spent_so_far} are spent. With more, the next run goes on")
+            self._check_budget(self._max_cost)
         self._began[key] = time.perf_counter()
         return None
 
+    def _check_budget(self, max_cost: float) -> None:
+        spent, unknown = self._ledger.spent()
+        if unknown is not None:
+            raise BudgetError(
+                f"--max-cost cannot be enforced: the price of {unknown or 'a model without a name'} is unknown, or "
+                "its provider reports no tokens"
+            )
+        if spent >= max_cost:
+            raise BudgetError(f"--max-cost is reached: {format_dollars(spent)} are spent. Raise it to continue")
+
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep a reply, before anybody sees it, and note its payment."""
-        key, now = _call_key(prompt, llm_string), time.perf_counter()
-        message = cast("AIMessage", cast("ChatGeneration", return_val[0]).message)
+        """Keep a reply before anybody sees it, and note its payment."""
+        now = time.perf_counter()
+        key = _call_key(prompt, llm_string)
+        generation = cast("ChatGeneration", return_val[0])
+        message = cast("AIMessage", generation.message)
         message.response_metadata["seconds"] = now - self._began[key]
         call = model_call(message, step=0)
         if not call["empty"]:
@@ -186,25 +227,18 @@ class CallCache(BaseCache):
         self._ledger.pay(call["model"], cost([call]))
 
     def clear(self, **_: Any) -> None:
-        """Refuse."""
-        raise NotImplementedError("what it keeps was paid for: delete the file to make the calls again")
-
-
-def stored_seconds(messages: Iterable[AnyMessage]) -> float:
-    """Return how long those replies took that come from the cache: LangChain gives their usage a `total_cost` of 0."""
-    seconds = 0.0
-    for message in messages:
-        if isinstance(message, AIMessage) and "total_cost" in (message.usage_metadata or {}):
-            seconds += message.response_metadata.get("seconds", 0.0)
-    return seconds
+        """Refuse: the replies were paid for."""
+        raise NotImplementedError("the replies were paid for: delete the file to make the calls again")
 
 
 def _call_key(prompt: str, llm_string: str) -> bytes:
-    messages = [message["kwargs"] for message in json.loads(prompt)]
-    sent = [{name: value for name, value in each.items() if name not in _NOT_SENT} for each in messages]
-    try:  # the model as JSON, and then the call's own options
+    sent = []
+    for message in json.loads(prompt):
+        fields = message["kwargs"]
+        sent.append({name: value for name, value in fields.items() if name not in _NOT_SENT})
+    try:  # the model as JSON, followed by the call's own options
         model, end = json.JSONDecoder().raw_decode(llm_string)
-    except ValueError:  # a class that LangChain cannot write down: it names its options without secrets
+    except ValueError:  # a class that LangChain cannot serialise: its text names the options without secrets
         return make_key(llm_string, sent)
     return make_key(without_secrets(model), llm_string[end:], sent)
 
@@ -212,9 +246,12 @@ def _call_key(prompt: str, llm_string: str) -> bytes:
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with possible secrets replaced by `***`, at any depth.
 
-    The option's name decides. Users, passwords and queries of URLs are hidden in all strings.
+    An option is secret if its name says so. Users, passwords and queries of URLs are hidden in all strings.
     """
-    return {name: "***" if _SECRET.search(name) else _hide(value) for name, value in options.items()}
+    shown = {}
+    for name, value in options.items():
+        shown[name] = "***" if _SECRET.search(name) else _hide(value)
+    return shown
 
 
 def _hide(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Questions with their gold answers, from the authors' files and from the public datasets, as they are downloaded.
 
-The public multi-hop datasets give paragraphs with every question. All of them, each once, are the corpus of an
+The public multi-hop datasets give paragraphs with every question. All of them, each once, make the corpus of an
 experiment.
 """
 
@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, ValidationError
 
 from arag.errors import InputError
 
-# Where a gold answer is: a document, by its id, or a page of one, from 1. A page's document is named without folder and
-# suffix.
+# Where a gold answer is: a document's id, or a page with its number, from 1. A page's document is named without its
+# folder and suffix.
 Source: TypeAlias = str | tuple[str, int]
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph of a public dataset. Its id is made from its text: it is the same in every file."""
+    """A paragraph of a public dataset. Its id is made from its text, so it is the same in every file."""
 
     id: str
     title: str
@@ -38,8 +39,8 @@ class Question:
     Attributes:
         aliases: Other accepted answers.
         gold_documents: Ids of the documents or paragraphs with the answer, or FinanceBench's names without folder and
-            suffix, as far as the data has them; `corpora.locate_gold` replaces them with ids of an index.
-        gold_pages: Pages with the answer, if the data has them: then these count as gold, not the documents.
+            suffix, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
+        gold_pages: Pages with the answer, if the data has them. They then count as gold instead of the documents.
         fields: The other fields of the data.
         paragraphs: The paragraphs that come with it.
     """
@@ -66,22 +67,38 @@ def load_questions(file: Path) -> list[Question]:
         InputError: The file is missing or not such a list, or a question has no id, text or answer, or the id of
             another question.
     """
+    questions = read_questions(_read_values(file), f"{file}, question")
+    if not questions:
+        raise InputError(f"{file} holds no questions")
+    return questions
+
+
+def read_questions(values: Iterable[Any], name: str = "question") -> list[Question]:
+    """Read questions from JSON objects, in the formats that `load_questions` reads.
+
+    Args:
+        values: The objects, or questions that were read before.
+        name: The name of each in error messages, before its number.
+
+    Raises:
+        InputError: A value is not such an object, or has no id, text or answer, or the id of another question.
+    """
     questions: dict[str, Question] = {}
-    for number, value in enumerate(_read_values(file), start=1):
-        place = f"{file}, question {number}"
-        question = _read_question(value, place)
+    for number, value in enumerate(values, start=1):
+        place = f"{name} {number}"
+        question = value if isinstance(value, Question) else _read_question(value, place)
         if question.id in questions:
             raise InputError(f"{place}: another question has the id {question.id!r}")
         questions[question.id] = question
-    if not questions:
-        raise InputError(f"{file} holds no questions")
     return list(questions.values())
 
 
 def name_dataset(questions: Path) -> str:
     """Return the name of a questions file without its suffix; for `questions.json`, the name of its folder."""
     folder = questions.resolve().parent.name
-    return folder if questions.stem == "questions" and folder else questions.stem
+    if questions.stem == "questions" and folder:
+        return folder
+    return questions.stem
 
 
 def _read_values(file: Path) -> list[Any]:
@@ -89,10 +106,11 @@ def _read_values(file: Path) -> list[Any]:
         text = file.read_text(encoding="utf-8-sig")
         if text.lstrip().startswith("["):
             return cast("list[Any]", json.loads(text))
-        # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
+        # splitlines() would also cut at U+2028 and others, which a JSON string may contain.
         return [json.loads(line) for line in text.split("\n") if line.strip()]
     except json.JSONDecodeError as error:
-        near = error.doc[max(error.pos - 40, 0) : error.pos + 40]
+        start = max(error.pos - 40, 0)
+        near = error.doc[start : error.pos + 40]
         raise InputError(f"{file} is neither a JSON list nor JSON lines: {error.msg} near {near!r}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
@@ -100,7 +118,9 @@ def _read_values(file: Path) -> list[Any]:
 
 def _listed(value: Any) -> Any:
     """Return a value as a list, without empty texts."""
-    values = value if isinstance(value, list) else [] if value is None else [value]
+    if value is None:
+        return []
+    values = value if isinstance(value, list) else [value]
     return [each for each in values if each != ""]
 
 
@@ -116,7 +136,8 @@ class _Passage(BaseModel):
     is_supporting: bool = False
 
     def paragraph(self) -> Paragraph:
-        title = " ".join((self.title or "").split())
+        words = (self.title or "").split()
+        title = " ".join(words)
         digest = hashlib.sha256(f"{title}\n{self.text}".encode()).hexdigest()[:8]
         return Paragraph(f"{title} #{digest}".strip(), title, self.text)
 
@@ -141,45 +162,74 @@ class _Row(BaseModel):
     supporting: _Texts = []
     paragraphs: list[_Passage] = []
 
+    def passages(self) -> list[_Passage]:
+        """Return the paragraphs that come with the question."""
+        return self.paragraphs
+
+    def gold_pages(self) -> list[tuple[str, int]]:
+        """Return the pages with the answer: documents' names and numbers from 1."""
+        return []
+
 
 class _HotpotQARow(_Row):
     context: list[tuple[str, list[str]]]
     supporting_facts: list[tuple[str, int]]
 
+    def passages(self) -> list[_Passage]:
+        supporting = {title for title, _ in self.supporting_facts}
+        passages = []
+        for title, sentences in self.context:
+            text = " ".join(map(str.strip, sentences))  # HotpotQA's start with a space, 2WikiMultiHopQA's do not
+            passages.append(_Passage(title=title, text=text, is_supporting=title in supporting))
+        return passages
+
 
 class _FinanceBenchRow(_Row):
     evidence: list[_Evidence]
 
+    def gold_pages(self) -> list[tuple[str, int]]:
+        return [(each.doc_name, each.evidence_page_num + 1) for each in self.evidence]
+
 
 def _read_question(value: Any, place: str) -> Question:
+    row = _read_row(value, place)
+    pages = row.gold_pages()
+    paragraphs: dict[Paragraph, bool] = {}  # whether they support the answer
+    for passage in row.passages():
+        if passage.text:
+            paragraphs[passage.paragraph()] = passage.is_supporting
+    gold = [*row.supporting]
+    gold += [paragraph.id for paragraph, supports in paragraphs.items() if supports]
+    gold += [document for document, _ in pages]
+    answer, *other_answers = row.answer
+    return Question(
+        id=row.id,
+        text=row.question,
+        answer=answer,
+        aliases=_distinct([*other_answers, *row.answer_aliases, *row.aliases]),
+        gold_documents=_distinct(gold),
+        gold_pages=_distinct(pages),
+        fields=row.model_extra or {},
+        paragraphs=tuple(paragraphs),
+    )
+
+
+def _read_row(value: Any, place: str) -> _Row:
     if not isinstance(value, dict):
         raise InputError(f"{place} is not a JSON object")
-    forms: dict[str, type[_Row]] = {"financebench_id": _FinanceBenchRow, "supporting_facts": _HotpotQARow}
-    form = next((form for name, form in forms.items() if name in value), _Row)
+    form: type[_Row] = _Row
+    if "financebench_id" in value:
+        form = _FinanceBenchRow
+    elif "supporting_facts" in value:
+        form = _HotpotQARow
     try:
-        row = form.model_validate(value)
+        return form.model_validate(value)
     except ValidationError as error:
         fault = error.errors()[0]
         name = ".".join(map(str, fault["loc"]))
         raise InputError(f"{place}: {name!r}: {fault['msg']}; needed are `id`, `question`, `answer`") from error
-    passages, pages = row.paragraphs, []
-    if isinstance(row, _HotpotQARow):
-        titles = {title for title, _ in row.supporting_facts}
-        passages = [  # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not
-            _Passage(title=title, text=" ".join(map(str.strip, sentences)), is_supporting=title in titles)
-            for title, sentences in row.context
-        ]
-    elif isinstance(row, _FinanceBenchRow):
-        pages = [(each.doc_name, each.evidence_page_num + 1) for each in row.evidence]
-    paragraphs = {passage.paragraph(): passage.is_supporting for passage in passages if passage.text}
-    gold = [*row.supporting, *(p.id for p, supports in paragraphs.items() if supports), *(name for name, _ in pages)]
-    return Question(
-        id=row.id,
-        text=row.question,
-        answer=row.answer[0],
-        aliases=tuple(dict.fromkeys([*row.answer[1:], *row.answer_aliases, *row.aliases])),
-        gold_documents=tuple(dict.fromkeys(gold)),
-        gold_pages=tuple(dict.fromkeys(pages)),
-        fields=row.model_extra or {},
-        paragraphs=tuple(paragraphs),
-    )
+
+
+def _distinct(items: Iterable[_Item]) -> tuple[_Item, ...]:
+    """Return items without repetitions, in their order."""
+    return tuple(dict.fromkeys(items))

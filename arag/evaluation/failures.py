@@ -1,7 +1,7 @@
 """Why answers are wrong, by the paper's taxonomies (Figure 5, Tables 6 to 8).
 
-The record of a question decides some causes: what the index lacks, what was seen and read, which limit was reached. A
-judge model or a person decides the rest; a cause that stands in the run's CSV stays.
+The record of a question decides some causes: documents that the index lacks, chunks that were seen and read, a limit
+that was reached. A judge model or a person decides the rest. A cause that is in the run's CSV is kept.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from arag.evaluation.method import Session
 from arag.evaluation.runs import Record, find_gold, find_sources
 from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER, as_data
+from arag.graph.state import ToolRecord
 from arag.retrieval.index import Index
 from arag.system.files import written_whole
 from arag.text.marks import with_mark
 
 FAILURES_FILE = "failures.csv"
-DEEPER = 100  # chunks to search for a passage that was not among the top k
+# Chunks to search for a passage that was not among the top k. With more, fewer failures count as multi-hop retrieval.
+DEEPER = 100
 
 _NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
-_FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
+_FORMULA = tuple("=+-@\t\r＝＋－＠")  # spreadsheets run a text that begins with one of these
 
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """The possible causes of wrong answers for methods of one kind, and what a judge is told of them."""
+    """The possible causes of wrong answers for methods of one kind, as a judge is told of them."""
 
     task: str
     causes: Mapping[str, str]
@@ -89,14 +91,15 @@ class Failure:
 
     def decide(self, cause: str, decided_by: str, why: str) -> None:
         """Note its cause, if there is one."""
-        if cause:
-            self.cause, self.decided_by, self.why = cause, decided_by, why
+        if not cause:
+            return
+        self.cause = cause
+        self.decided_by = decided_by
+        self.why = why
 
     def describe(self) -> dict[str, str]:
-        """Return it as a row of the CSV: the decision, then what the record shows."""
-        record, shares = self.record, (self.record["gold_seen"], self.record["gold_read"])
-        calls = [f"{c['step']}. {c['tool']}({', '.join(map(str, c['arguments'].values()))})" for c in record["trace"]]
-        seen, read = ("unknown" if share is None else f"{share:.0%}" for share in shares)
+        """Return it as a row of the CSV: the decision, then the facts in the record."""
+        record = self.record
         return {
             "method": self.method,
             "question_id": record["question_id"],
@@ -106,42 +109,62 @@ class Failure:
             "question": record["question"],
             "answer": record["answer"],
             "prediction": record["prediction"],
-            "gold_seen": seen,
-            "gold_read": read,
-            "searches": "\n".join(calls),
+            "gold_seen": _show_share(record["gold_seen"]),
+            "gold_read": _show_share(record["gold_read"]),
+            "searches": "\n".join(map(_show_call, record["trace"])),
         }
+
+
+def _show_share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0%}"
+
+
+def _show_call(call: ToolRecord) -> str:
+    arguments = ", ".join(map(str, call["arguments"].values()))
+    return f"{call['step']}. {call['tool']}({arguments})"
 
 
 def _is_wrong(record: Record) -> bool:
     """Return whether an answer is wrong: by the judge's verdict if there is one, else by Contain-Acc, as in reports."""
+    if record["error"] is not None:
+        return False
     judgement = record["judgement"]
-    verdict = judgement["correct"] if judgement is not None else None
-    return not (record["contain"] if verdict is None else verdict) and record["error"] is None
+    if judgement is None or judgement["correct"] is None:
+        return not record["contain"]
+    return not judgement["correct"]
 
 
 def find_failures(method: str, iterative: bool | None, records: Sequence[Record], index: Index) -> list[Failure]:
     """Return a method's wrong answers, with their causes if the records decide them; none if it does not search."""
-    if not any(record["trace"] for record in records) and iterative is False:
+    searches = any(record["trace"] for record in records)
+    if not searches and iterative is False:
         return []
     taxonomy = ONE_SHOT if iterative is False else ITERATIVE
     failures = []
-    for record in filter(_is_wrong, records):
-        cause, why = _decide(method, taxonomy, record, index)
-        failures.append(Failure(method, taxonomy, record))
-        failures[-1].decide(cause, "record", why)
+    for record in records:
+        if not _is_wrong(record):
+            continue
+        failure = Failure(method, taxonomy, record)
+        cause, why = _decide(failure, index)
+        failure.decide(cause, "record", why)
+        failures.append(failure)
     return failures
 
 
-def _decide(method: str, taxonomy: Taxonomy, record: Record, index: Index) -> tuple[str, str]:
+def _decide(failure: Failure, index: Index) -> tuple[str, str]:
     """Return the cause that a record decides, and why; empty texts if it decides none."""
+    record = failure.record
     judgement = record["judgement"]
-    if missing := [document for document in record["gold_documents"] if index.document(document) is None]:
+    missing = [document for document in record["gold_documents"] if index.document(document) is None]
+    if missing:
         return "corpus missing", f"the index does not hold {', '.join(missing)}"
     if judgement is not None and judgement["correct"] is False and record["exact_match"]:
         return "judge error", "the prediction is the gold answer"
     if judgement is None and record["contain_with_aliases"]:
         return "judge error", "the prediction holds another form of the gold answer"
-    return _decide_one_shot(method, record, index) if taxonomy is ONE_SHOT else _decide_iterative(record)
+    if failure.taxonomy is ONE_SHOT:
+        return _decide_one_shot(failure.method, record, index)
+    return _decide_iterative(record)
 
 
 def _decide_iterative(record: Record) -> tuple[str, str]:
@@ -160,7 +183,8 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
     if not record["gold_documents"] or method != _NAIVE_RAG:
         return "", ""
     hits = index.semantic_search(record["question"], DEEPER).hits
-    if share(find_gold(record), find_sources(index, [hit.chunk_id for hit in hits])) == 1:
+    found = find_sources(index, [hit.chunk_id for hit in hits])
+    if share(find_gold(record), found) == 1:
         return "top-k insufficient", f"all gold is among the nearest {DEEPER} chunks"
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
 
@@ -168,22 +192,24 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
 def diagnose(failure: Failure, session: Session) -> None:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
-    one_of_them: Any = Literal[tuple(causes)]
-    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(one_of_them, ...))
+    valid: Any = Literal[tuple(causes)]
+    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(valid, ...))
     listed = "\n".join(f"- {name}: {meaning}" for name, meaning in causes.items())
     one_of = " or ".join(f'"{name}"' for name in causes)
     task = (
         f"{failure.taxonomy.task}\n\nThe causes:\n{listed}\n\nReply with one JSON object and nothing else:\n"
         f'{{"reason": "in one sentence", "cause": {one_of}}}'
     )
-    diagnosis: Any = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
+    parts = _yield_evidence(failure, session.lab.index)
+    diagnosis: Any = session.ask(task, "\n\n".join(parts), form)
     if diagnosis is not None:
         failure.decide(diagnosis.cause, "judge", diagnosis.reason)
 
 
-def _show(failure: Failure, index: Index) -> Iterator[str]:
-    """Yield what a judge is shown of a failure."""
-    record, row = failure.record, failure.describe()
+def _yield_evidence(failure: Failure, index: Index) -> Iterator[str]:
+    """Yield the parts of a failure's description for a judge."""
+    record = failure.record
+    row = failure.describe()
     yield f"Question: {row['question']}"
     yield f"Gold answer: {row['answer']}"
     yield f"Predicted answer:\n{as_data('answer', row['prediction'] or '(empty)')}"
@@ -191,18 +217,19 @@ def _show(failure: Failure, index: Index) -> Iterator[str]:
         yield f"It ended after {record['steps']} steps: {record['stop_reason']}"
         yield f"Gold of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}"
         yield f"Tool calls:\n{as_data('calls', row['searches'] or '(none)')}"
-    chunks = list(filter(None, index.mget(record["read_chunks"])))
+    chunks = [chunk for chunk in index.mget(record["read_chunks"]) if chunk is not None]
     gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:
         data = as_data("chunk", with_mark(chunk.id, chunk.text))
-        yield f"With gold:\n{data}" if gold & find_sources(index, [chunk.id]) else data
+        has_gold = not gold.isdisjoint(find_sources(index, [chunk.id]))
+        yield f"With gold:\n{data}" if has_gold else data
 
 
 def write_failures(failures: Iterable[Failure], folder: Path) -> None:
-    """Write the wrong answers of a run as a CSV, where a person may fill in or correct `cause`."""
+    """Write the wrong answers of a run as a CSV, in which a person may fill in or correct `cause`."""
     rows = pd.DataFrame([failure.describe() for failure in failures]).map(csv_cell)
-    text = rows.to_csv(index=False, lineterminator="\r\n")  # quotes what has either
+    text = rows.to_csv(index=False, lineterminator="\r\n")  # cells with a line break are quoted
     with written_whole(folder / FAILURES_FILE) as out:
         out.write(text.encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
 
@@ -221,10 +248,14 @@ def read_failures(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
     file = folder / FAILURES_FILE
     if not file.exists():
         return {}
+    found = {}
     try:
         text = file.read_text("utf-8-sig")
-        delimiter = max(",;\t", key=text.partition("\n")[0].count)
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return {(row["method"], row["question_id"]): {**row, "cause": row["cause"].strip().lower()} for row in rows}
+        header = text.partition("\n")[0]
+        delimiter = max(",;\t", key=header.count)
+        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
+            row["cause"] = row["cause"].strip().lower()
+            found[row["method"], row["question_id"]] = row
     except (UnicodeDecodeError, KeyError, AttributeError) as error:
         raise InputError(f"{file} is not a CSV in UTF-8 with the columns method, question_id and cause") from error
+    return found

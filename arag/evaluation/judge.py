@@ -7,7 +7,7 @@ from typing import TypedDict
 from pydantic import BaseModel, StrictBool
 
 from arag.errors import without_credentials
-from arag.evaluation.cache import BudgetError
+from arag.evaluation.cache import CallRefusedError
 from arag.evaluation.method import Session
 from arag.graph.prompts import as_data
 from arag.models.prices import cost
@@ -27,7 +27,7 @@ class Judgement(TypedDict):
     """A judge's verdict on an answer."""
 
     correct: bool | None
-    """Whether it is correct; None if the judge gave no usable verdict: then it is unjudged, not wrong."""
+    """Whether it is correct; None if the judge gave no usable verdict: the answer is then unjudged, not wrong."""
     reason: str
     """The judge's reason, or why there is no verdict."""
     cost: float | None
@@ -44,17 +44,16 @@ class Verdict(BaseModel):
 def judge(session: Session, question: str, gold: str, prediction: str) -> Judgement:
     """Judge a predicted answer by the gold answer; the judge is the session's model."""
     predicted = as_data("answer", prediction or "(empty)")
-    verdict, reason = None, "three replies of the judge were no verdict"
+    user = f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"
+    verdict = None
+    reason = "three replies of the judge were no verdict"
     try:
-        verdict = session.ask(
-            _JUDGE, f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}", Verdict
-        )
-    except BudgetError:
+        verdict = session.ask(_JUDGE, user, Verdict)
+    except CallRefusedError:
         raise
     except Exception as error:  # noqa: BLE001 - an answer is kept without a verdict; the next run judges it
-        reason = f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
-    return Judgement(
-        correct=verdict.correct if verdict else None,
-        reason=verdict.reason if verdict else reason,
-        cost=cost(session.calls),
-    )
+        message = without_credentials(f"{type(error).__name__}: {error}")
+        reason = f"the judge failed: {message}"
+    if verdict is None:
+        return Judgement(correct=None, reason=reason, cost=cost(session.calls))
+    return Judgement(correct=verdict.correct, reason=verdict.reason, cost=cost(session.calls))

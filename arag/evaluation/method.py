@@ -1,21 +1,20 @@
-"""What a method is, and what it works with.
+"""The base class of methods, and the sessions through which they ask the model and search.
 
 A method is a class whose fields are its settings. `prepare` does the work before the first question, and `answer`
-answers one. Both ask the model through a session, which keeps account of calls and retrievals. Every call is kept on
-disk, so a method needs no code of its own to go on after a kill: it is run again, and its finished calls cost nothing.
+answers one. Both ask the model through a session, which records calls and retrievals. Every call is kept on disk, so a
+method needs no code of its own to continue after a kill: it is run again, and its finished calls cost nothing.
 """
 
 from __future__ import annotations
 
-import heapq
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, starmap
+from threading import Event
 from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag.errors import without_credentials
-from arag.evaluation.cache import Store, stored_seconds
+from arag.evaluation.cache import Store
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
 from arag.evaluation.paper_tools import Presentation
 from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
@@ -44,13 +43,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Turns: TypeAlias = str | Sequence[AnyMessage]
-"""What a model is asked after its task: a text, or a conversation."""
+"""The part of a prompt that follows the task: a text, or a conversation."""
 
 
 class Method(BaseModel):
     """A method of answering questions. Its fields are its settings: `--set NAME.FIELD=VALUE`.
 
-    The first line of a method's docstring says in reports what it does.
+    The first line of a method's docstring describes it in reports.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,7 +59,7 @@ class Method(BaseModel):
     title: ClassVar[str]
     """Its name in reports, as in the paper."""
     differs: ClassVar[str] = ""
-    """What differs from the published method, in sentences, for reports."""
+    """The differences from the published method, in sentences, for reports."""
     needs_model: ClassVar[bool] = False
     """Whether it needs a language model; the built-in extractive model is refused."""
     autonomous: ClassVar[bool | None] = False
@@ -74,17 +73,17 @@ class Method(BaseModel):
         """Do the work before the first question; its calls are kept with the index, for all runs.
 
         Returns:
-            What `answer` gets for every question. Several threads use it, so `answer` must not change it.
+            An object that `answer` gets with every question. Several threads use it, so `answer` must not change it.
         """
 
     def answer(self, question: str, session: Session, prepared: Any) -> Answer | str:
-        """Answer a question; several are answered at a time. `prepared` is what `prepare` has returned."""
+        """Answer a question; several are answered at a time. `prepared` comes from `prepare`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer; `cited` are the ids of the chunks that it rests on, where it does not name them itself."""
+    """An answer; `cited` are the ids of the chunks that support it, if the text does not name them itself."""
 
     text: str
     cited: Sequence[str] = ()
@@ -100,19 +99,20 @@ class Note(TypedDict):
 
 @dataclass
 class Lab:
-    """What the sessions of a run share.
+    """Everything that the sessions of a run share.
 
     Attributes:
         index: The index.
         model: The model, with its cache.
-        store: What was computed for the index before.
+        store: Results that were computed for the index before.
         judge: The model that judges answers, with its cache, if there is one.
         top_k: Chunks per search (the paper's k).
-        presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
+        presentation: The texts that A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
-        at_once: Questions that are answered, and calls that `ask_all` makes, at a time.
-        progress: Called with what is being done, how much of it is done, and how much there is.
+        concurrency: How many questions are answered at a time, and how many calls `ask_all` makes at a time.
+        progress: Called with the name of a piece of work, how much of it is done, and how much there is.
         announce: Called with a sentence before work that may take long.
+        stopped: Set when the caller has stopped the run: pauses end, and no more calls begin.
     """
 
     index: Index
@@ -122,14 +122,15 @@ class Lab:
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    at_once: int = 8
+    concurrency: int = 8
     progress: Callable[[str, int, int], None] = lambda *_: None
     announce: Callable[[str], None] = lambda *_: None
+    stopped: Event = field(default_factory=Event)
 
     @cached_property
     def chunks(self) -> list[Chunk]:
         """All chunks, in the order of the index."""
-        return list(filter(None, self.index.mget(list(self.index.chunk_ids()))))
+        return _find_chunks(self.index, list(self.index.chunk_ids()))
 
     def passages(self) -> Passages:
         """Return the chunks, to be ranked by their vectors; an embedder sees the first few hundred tokens of each."""
@@ -137,31 +138,37 @@ class Lab:
         return Passages(self.chunks, vectors, self.index.embedder)
 
     def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> NDArray[np.float32]:
-        """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again."""
-        embedder, total = self.index.embedder, len(set(texts))
+        """Return the vectors of texts, shape (texts, dimension); none is embedded a second time."""
+        embedder = self.index.embedder
+        total = len(set(texts))
 
-        def make(some: list[str]) -> list[bytes]:
+        def embed(some: list[str]) -> list[bytes]:
             return [vector.astype("<f4").tobytes() for vector in embedder.embed_documents(some)]
 
         values = self.store.each(
-            f"vector {embedder.name}", texts, make, embedder.batch, lambda done: self.progress(title, done, total)
+            f"vector {embedder.name}",
+            texts,
+            embed,
+            embedder.batch,
+            lambda done: self.progress(title, done, total),
         )
+        if not values:
+            return np.empty((0, 0), dtype=np.float32)
         vectors = [np.frombuffer(value, dtype="<f4") for value in values]
-        return np.stack(vectors).astype(np.float32) if vectors else np.empty((0, 0), dtype=np.float32)
+        return np.stack(vectors).astype(np.float32)
 
 
 @dataclass
 class Session:
-    """One question, or the work before the first one: asks the model, searches, and keeps account.
+    """Asks the model, searches, and records both, for one question or for the work before the first one.
 
     Attributes:
-        lab: What it shares with the other sessions.
+        lab: Everything that it shares with the other sessions.
         model: The model, if it is not the lab's.
         calls: The model calls, in order.
         trace: The retrievals, in order.
-        notes: What was found and decided, in order.
-        messages: The conversation, where there is one to show.
-        adjustment: Seconds to add to those of the clock: of replies from the cache, less those of pauses.
+        notes: Findings and decisions, in order.
+        messages: The conversation, if there is one to show.
         unusable: How many replies did not fit the form that was asked for.
     """
 
@@ -171,26 +178,27 @@ class Session:
     trace: list[ToolRecord] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     messages: list[AnyMessage] = field(default_factory=list)
-    adjustment: float = 0.0
     unusable: int = 0
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         model = self.model or self.lab.model
         reply = self.with_retries(lambda: model.invoke(list(messages), **options))
-        self.adjustment += stored_seconds([reply])
         self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
 
     def with_retries(self, work: Callable[[], Result]) -> Result:
-        """Do work that calls the model; while its server is busy, do it again after pauses, which count as no seconds.
+        """Do work that calls the model; while its server is busy, do it again after pauses.
 
         Args:
-            work: The work. Done again, it gets the replies to its finished calls from the cache.
+            work: The work. On another try, it gets the replies to its finished calls from the cache.
+
+        Returns:
+            The result of the work.
         """
-        tries, waited = 0, 0.0
+        tries = 0
+        waited = 0.0
         while True:
-            began = time.perf_counter()
             try:
                 return work()
             except Exception as error:
@@ -200,16 +208,16 @@ class Session:
                 reason = without_credentials(f"{type(error).__name__}: {error}")
             if pause >= _LONG_PAUSE_SECONDS:
                 self.lab.announce(f"The model is asked again in {pause:.0f} s: {reason}")
-            time.sleep(pause)
-            tries, waited = tries + 1, waited + pause
-            self.adjustment -= time.perf_counter() - began
+            self.lab.stopped.wait(pause)
+            tries += 1
+            waited += pause
 
     @overload
     def ask(self, system: str, user: Turns, form: None = None, **options: Any) -> str: ...
     @overload
     def ask(self, system: str, user: Turns, form: type[Form], **options: Any) -> Form | None: ...
     def ask(self, system: str, user: Turns, form: type[Form] | None = None, **options: Any) -> str | Form | None:
-        """Ask the model. A reply that is empty or does not fit the form is asked for again, up to three times in all.
+        """Ask the model, up to three times if its reply is empty or does not fit the form.
 
         Args:
             system: The task. With a form, it must ask for a JSON object.
@@ -233,10 +241,8 @@ class Session:
                 return read_json(text, form, cut_off=self.calls[-1]["cut_off"])
             except ValidationError as error:
                 self.unusable += 1
-                fault = error.errors()[0]
-                wrong = " ".join([".".join(map(str, fault["loc"])), fault["msg"]]).strip()
-                again = f"This is not the JSON object that was asked for: {wrong}. Reply with that object alone."
-                messages = [*messages, AIMessage(text), HumanMessage(again)]
+                complaint = HumanMessage(_describe_fault(error))
+                messages = [*messages, AIMessage(text), complaint]
         return None if form else ""
 
     def ask_all(
@@ -247,57 +253,68 @@ class Session:
         title: str = "",
         **options: Any,
     ) -> list[Any]:
-        """Ask about several things as `ask` does, several at a time; those that are the same are asked about once.
+        """Ask about several things as `ask` does, several at a time. Equal ones are asked about once.
 
         Args:
             system: The task.
             users: The question and the data of each, or a conversation.
             form: The form of the replies; None for texts.
-            title: What is done, for the progress of long work: "Triples". It is then announced with its size.
+            title: A name for the work, to show its progress: "Triples". The work is then announced with its size.
             options: For the model's calls.
 
         Returns:
             The replies, in the order of `users`.
         """
-        by_key = [(user if isinstance(user, str) else tuple((m.type, m.text) for m in user), user) for user in users]
-        different = dict(by_key)
+        keys = []
+        different: dict[Any, Turns] = {}
+        for user in users:
+            key = user if isinstance(user, str) else tuple((message.type, message.text) for message in user)
+            keys.append(key)
+            different[key] = user
         if title and different:
             tokens = sum(count_batch([f"{system}\n{key}" for key in different]))
             self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
-        replies = self.map_parallel(
-            lambda session, user: session.ask(system, user, form, **options), list(different.values()), title
-        )
+
+        def ask(session: Session, user: Turns) -> Any:
+            return session.ask(system, user, form, **options)
+
+        replies = self.map_parallel(ask, list(different.values()), title)
         reply_to = dict(zip(different, replies, strict=True))
-        return [reply_to[key] for key, _ in by_key]
+        return [reply_to[key] for key in keys]
 
     def map_parallel(
         self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
     ) -> list[Result]:
-        """Do something with several items, several at a time; return the results in the order of the items.
+        """Do something with several items, several at a time.
 
         Args:
-            work: What is done: it gets a session of its own, and an item. It does nothing side by side itself.
+            work: Gets a session of its own, and an item. It does not use `map_parallel` itself.
             items: The items.
-            title: What is done, for the progress of long work.
-        """
-        done, began = count(1), time.perf_counter()
+            title: A name for the work, to show its progress.
 
-        def work_on(item: Item) -> tuple[Session, Result, float]:
-            session, began = Session(self.lab, self.model), time.perf_counter()
+        Returns:
+            The results, in the order of the items.
+        """
+        done = count(1)
+
+        def work_on(item: Item) -> tuple[Session, Result]:
+            session = Session(self.lab, self.model)
             result = work(session, item)
             if title:
                 self.lab.progress(title, next(done), len(items))
-            return session, result, time.perf_counter() - began + session.adjustment
+            return session, result
 
-        with threads(self.lab.at_once) as pool:
+        with threads(self.lab.concurrency) as pool:
             finished = list(pool.map(work_on, items))
-        ends = [0.0] * self.lab.at_once  # of each thread's work, if there were no pauses and no replies from the cache
-        for session, _, seconds in finished:
-            heapq.heapreplace(ends, ends[0] + seconds)
-            self.calls += [{**call, "step": number} for number, call in enumerate(session.calls, len(self.calls) + 1)]
-            self.unusable += session.unusable
-        self.adjustment += max(ends) - (time.perf_counter() - began)
-        return [result for _, result, _ in finished]
+        for session, _ in finished:
+            self._take_over_calls(session)
+        return [result for _, result in finished]
+
+    def _take_over_calls(self, other: Session) -> None:
+        """Add the calls of another session to this one's, with numbers that continue this one's."""
+        for call in other.calls:
+            self.calls.append({**call, "step": len(self.calls) + 1})
+        self.unusable += other.unusable
 
     def retrieved(
         self,
@@ -312,14 +329,17 @@ class Session:
 
         Args:
             chunks: The chunks.
-            query: What was searched for.
+            query: The query.
             tool: The retrieval's name.
-            tokens: The retrieved tokens where they are not those of the chunks.
-            figures: What else there is to know about the retrieval.
+            tokens: The retrieved tokens, if they are not those of the chunks.
+            figures: Anything else to know about the retrieval.
         """
-        known = {chunk_id for record in self.trace for chunk_id in record["chunk_ids"]}
+        known = set[str]()
+        for record in self.trace:
+            known.update(record["chunk_ids"])
         ids = [chunk.id for chunk in chunks]
-        tokens = sum(chunk.tokens for chunk in chunks) if tokens is None else tokens
+        if tokens is None:
+            tokens = sum(chunk.tokens for chunk in chunks)
         self.trace.append(
             ToolRecord(
                 step=len(self.calls) + 1,
@@ -335,38 +355,62 @@ class Session:
         )
 
     def search(self, question: str) -> list[Chunk]:
-        """Return the chunks that `semantic_search` finds, whole; they count as retrieved."""
-        return self._whole(self.lab.index.semantic_search(question, self.lab.top_k).hits, question)
+        """Return the whole chunks that `semantic_search` finds; they count as retrieved."""
+        results = self.lab.index.semantic_search(question, self.lab.top_k)
+        return self._read_hits(results.hits, question)
 
     def search_keywords(self, keywords: Sequence[str]) -> list[Chunk]:
-        """Return the chunks that `keyword_search` finds, whole; they count as retrieved."""
-        hits = self.lab.index.keyword_search(keywords, self.lab.top_k).hits if keywords else ()
-        return self._whole(hits, ", ".join(keywords))
+        """Return the whole chunks that `keyword_search` finds; they count as retrieved."""
+        if not keywords:
+            return self._read_hits([], "")
+        results = self.lab.index.keyword_search(keywords, self.lab.top_k)
+        return self._read_hits(results.hits, ", ".join(keywords))
 
-    def _whole(self, hits: Iterable[Hit], query: str) -> list[Chunk]:
-        chunks = list(filter(None, self.lab.index.mget([hit.chunk_id for hit in hits])))
+    def _read_hits(self, hits: Iterable[Hit], query: str) -> list[Chunk]:
+        chunks = _find_chunks(self.lab.index, [hit.chunk_id for hit in hits])
         self.retrieved(chunks, query, top_k=self.lab.top_k)
         return chunks
 
     def note(self, title: str, lines: Iterable[str]) -> None:
-        """Note what was found or decided, for the question's page."""
+        """Note a finding or a decision, for the question's page."""
         self.notes.append(Note(title=title, lines=list(lines)))
 
     def read(self, question: str, chunks: Sequence[Chunk], example: str = "") -> Answer:
-        """Ask for a short answer from passages, best first, after some reasoning of which there may be an example.
+        """Ask for a short answer from passages, which comes after some reasoning.
 
-        A chunk that is there twice is shown once.
+        Args:
+            question: The question.
+            chunks: The passages, best first. A chunk that is there twice is shown once.
+            example: An example of the reasoning and the answer.
+
+        Returns:
+            The answer, with the chunks that the reply names.
         """
         texts = {chunk.id: chunk.text for chunk in chunks}
         passages = "\n\n".join(starmap(with_mark, texts.items()))
-        reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
-        return Answer(read_answer(reply), [chunk_id for chunk_id in texts if mark(chunk_id) in reply])
+        task = f"{READER}\n\n{example}".strip()
+        reply = self.ask(task, forced_question(question, passages))
+        cited = [chunk_id for chunk_id in texts if mark(chunk_id) in reply]
+        return Answer(read_answer(reply), cited)
+
+
+def _find_chunks(index: Index, chunk_ids: Sequence[str]) -> list[Chunk]:
+    """Return the chunks that the index has, in the order of the ids."""
+    return [chunk for chunk in index.mget(chunk_ids) if chunk is not None]
+
+
+def _describe_fault(error: ValidationError) -> str:
+    """Tell the model why its reply does not fit the form."""
+    fault = error.errors()[0]
+    place = ".".join(map(str, fault["loc"]))
+    wrong = f"{place} {fault['msg']}".strip()
+    return f"This is not the JSON object that was asked for: {wrong}. Reply with that object alone."
 
 
 @contextmanager
-def threads(at_once: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield threads that begin no more work after an error; after Ctrl-C nobody waits for the work under way."""
-    pool = ThreadPoolExecutor(at_once)
+def threads(concurrency: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield threads that begin no more work after an error; Ctrl-C does not wait for the work under way."""
+    pool = ThreadPoolExecutor(concurrency)
     try:
         yield pool
     finally:

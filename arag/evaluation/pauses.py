@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
-MAX_WAIT_SECONDS = 3600.0  # for one call, in all: a run goes on by itself in the night
-_MAX_PAUSE_SECONDS = 60.0  # if the server names none
-_MAX_BROKEN_TRIES = 5  # half a minute: the fault may be ours, such as a wrong address
+from collections.abc import Iterator, Mapping
+
+MAX_WAIT_SECONDS = 3600.0  # for one call in total: a run that nobody watches survives an hour without its server
+_MAX_PAUSE_SECONDS = 60.0  # if the server asks for no pause of its own
+_MAX_BROKEN_TRIES = 5  # about half a minute: the fault may be ours, such as a wrong address
 _BUSY = {429, 503, 529}  # 529 is Anthropic's
 _BROKEN = {408, 409, 500, 502, 504}
 _CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError"}  # of any client
 
 
 def find_pause(error: BaseException | None, tries: int) -> float | None:
-    """Return the seconds to wait before what failed is tried again; None if that is of no use.
+    """Return how long to wait before failed work is tried again.
 
     Args:
         error: The failure, as a provider's client raises it, or with that as its cause.
-        tries: How often it has failed before.
+        tries: How often the work has failed before.
+
+    Returns:
+        The seconds to wait; None if another try is of no use.
     """
     while error is not None:
-        # The clients have no error in common.
-        response = getattr(error, "response", None)
-        headers = getattr(response, "headers", {})
-        if headers.get("x-should-retry") == "false":  # as where no credit is left
+        headers = _find_headers(error)
+        if headers.get("x-should-retry") == "false":  # for example, no credit is left
             return None
-        codes = [getattr(each, name, None) for each in (error, response) for name in ("status_code", "code")]
-        codes += [argument.get("code") for argument in error.args if isinstance(argument, dict)]  # of a reply's body
-        statuses = {code for code in codes if isinstance(code, int)}
-        is_broken = statuses & _BROKEN or _CONNECTION_ERRORS & {kind.__name__ for kind in type(error).__mro__}
-        if statuses & _BUSY or (is_broken and tries < _MAX_BROKEN_TRIES):
-            asked = headers.get("retry-after", "")
-            return (asked.isdecimal() and float(asked)) or min(2**tries, _MAX_PAUSE_SECONDS)
+        statuses = set(_find_statuses(error))
+        is_broken = not statuses.isdisjoint(_BROKEN) or _is_connection_error(error)
+        if not statuses.isdisjoint(_BUSY) or (is_broken and tries < _MAX_BROKEN_TRIES):
+            return _choose_pause(headers, tries)
         error = error.__cause__
     return None
+
+
+def _choose_pause(headers: Mapping[str, str], tries: int) -> float:
+    """Return the pause that the server asks for, or else one that doubles with each try."""
+    asked = headers.get("retry-after", "")
+    if asked.isdecimal() and float(asked) > 0:
+        return float(asked)
+    return min(2.0**tries, _MAX_PAUSE_SECONDS)
+
+
+def _find_headers(error: BaseException) -> Mapping[str, str]:
+    response = getattr(error, "response", None)
+    headers: Mapping[str, str] = getattr(response, "headers", {})
+    return headers
+
+
+def _find_statuses(error: BaseException) -> Iterator[int]:
+    """Yield the HTTP statuses that an error names; the clients' errors have no base class in common."""
+    response = getattr(error, "response", None)
+    bodies = [argument for argument in error.args if isinstance(argument, dict)]  # of replies
+    codes = [
+        getattr(error, "status_code", None),
+        getattr(error, "code", None),
+        getattr(response, "status_code", None),
+        getattr(response, "code", None),
+        *(body.get("code") for body in bodies),
+    ]
+    for code in codes:
+        if isinstance(code, int):
+            yield code
+
+
+def _is_connection_error(error: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names.isdisjoint(_CONNECTION_ERRORS)

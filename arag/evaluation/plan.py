@@ -1,4 +1,4 @@
-"""What a run is: its questions, index, models and settings, in a file that later runs must agree with."""
+"""The plan of a run: its questions, index, models and settings, in a file that later runs must agree with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOCK_FILE = "run.lock"
 
 
 class MethodFacts(BaseModel):
-    """What a run keeps of a method for its reports: by then the method may have changed, or its module be gone."""
+    """The facts about a method that reports need: when they are written, the method may have changed or be gone."""
 
     title: str
     description: str
@@ -41,12 +41,12 @@ class MethodFacts(BaseModel):
     iterative: bool | None
     interleaved: bool | None
     preparation: Usage | None = None
-    """What the work before the first question takes, whether or not this run has paid for it."""
+    """Usage of the work before the first question, whether or not this run has paid for it."""
     preparation_cost: float | None = None
 
 
 class Plan(BaseModel):
-    """The configuration of a run. It is shown in reports, and keeps no secrets of models' names and options."""
+    """The configuration of a run. It is shown in reports, and has no secrets from models' names and options."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
@@ -59,30 +59,52 @@ class Plan(BaseModel):
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
     contents: dict[str, Any] = {}
-    """What identifies the index."""
+    """Figures and a fingerprint that identify the index."""
     methods: dict[str, MethodFacts] = {}
     """The methods that the run was started with so far."""
     asked: int = 0
-    """How many questions it was asked to answer, at most."""
+    """The largest number of questions that it was asked to answer."""
     version: str = version("langgraph-arag")
     date: str = Field(default_factory=lambda: dt.datetime.now(dt.UTC).date().isoformat())
 
 
 def describe_method(method: Method) -> MethodFacts:
-    """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
+    """Return the facts about a method. If it is not of this package, its settings include a digest of its code."""
     settings = method.model_dump(mode="json")
-    module = sys.modules[type(method).__module__]
-    if not module.__name__.startswith("arag."):
-        settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
+    kind = type(method)
+    if not kind.__module__.startswith("arag."):
+        code = _find_code(kind)
+        if code:
+            settings["code"] = hashlib.sha256(code.encode()).hexdigest()[:12]
     return MethodFacts(
+        title=method.title,
         description=(method.__doc__ or "").strip().partition("\n")[0],
+        differs=method.differs,
         settings=settings,
-        **{name: getattr(method, name) for name in ("title", "differs", "autonomous", "iterative", "interleaved")},
+        autonomous=method.autonomous,
+        iterative=method.iterative,
+        interleaved=method.interleaved,
     )
 
 
+def _find_code(kind: type[Method]) -> str:
+    """Return the code of a method's module; for a script or a notebook, that of the class's functions.
+
+    The rest of a script may change: it also has the call that runs the experiment. The code is empty if Python does not
+    have it, as for classes that were typed into an interpreter.
+    """
+    module = sys.modules.get(kind.__module__)
+    try:
+        if module is not None and module.__name__ != "__main__":
+            return inspect.getsource(module)
+        functions = filter(inspect.isfunction, vars(kind).values())
+        return "\n".join(map(inspect.getsource, functions))
+    except (OSError, TypeError):
+        return ""
+
+
 def open_run(folder: Path, plan: Plan) -> None:
-    """Create a run folder, or go on with the run there, to which a judge and methods may be added.
+    """Create a run folder, or continue the run there, to which a judge and methods may be added.
 
     Raises:
         InputError: The folder holds records of another plan.
@@ -90,26 +112,47 @@ def open_run(folder: Path, plan: Plan) -> None:
     (folder / RECORDS).mkdir(parents=True, exist_ok=True)
     with FileLock(folder / _LOCK_FILE):
         known = load_plan(folder) if (folder / _RUN_FILE).exists() else plan
-        before, now = _comparable(known), _comparable(plan)
-        differing = [name for name in before if name in now and before[name] != now[name]]
-        if not differing:
-            methods, asked = plan.methods | known.methods, max(known.asked, plan.asked)
-            added = {"judge": known.judge or plan.judge, "methods": methods, "asked": asked}
-            plan = known.model_copy(update=added)
+        differences = _list_differences(known, plan)
+        if not differences:
+            plan = _join_plans(known, plan)
         elif any((folder / RECORDS).glob("*.jsonl")):
-            message = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
-            raise InputError(f"{folder} holds another run ({message}): give another folder with --out")
+            raise InputError(f"{folder} holds another run ({'; '.join(differences)}): give another folder with --out")
         _write_plan(folder, plan)
 
 
+def _list_differences(known: Plan, plan: Plan) -> list[str]:
+    """Return how two plans differ in settings that they must share; those that one of them lacks do not count."""
+    before = _comparable(known)
+    now = _comparable(plan)
+    differences = []
+    for name, value in before.items():
+        if name in now and now[name] != value:
+            differences.append(f"{name} was {value!r}, now {now[name]!r}")
+    return differences
+
+
+def _join_plans(known: Plan, plan: Plan) -> Plan:
+    """Return the known plan with the judge and the methods that another adds."""
+    return known.model_copy(
+        update={
+            "judge": known.judge or plan.judge,
+            "methods": plan.methods | known.methods,
+            "asked": max(known.asked, plan.asked),
+        }
+    )
+
+
 def _comparable(plan: Plan) -> dict[str, Any]:
-    """Return what two plans must share, by name; what one of them lacks is not compared."""
+    """Return the settings that two plans must share, by name."""
     fields = plan.model_dump(exclude={"methods", "asked", "version", "date"}, exclude_none=True)
-    return fields | {f"{name}.{key}": value for name, m in plan.methods.items() for key, value in m.settings.items()}
+    for name, method in plan.methods.items():
+        for setting, value in method.settings.items():
+            fields[f"{name}.{setting}"] = value
+    return fields
 
 
 def add_preparation(folder: Path, method: str, calls: Sequence[ModelCall]) -> None:
-    """Add to the plan of a run what a method's work before the first question takes."""
+    """Add the usage of a method's work before the first question to the plan of a run."""
     with FileLock(folder / _LOCK_FILE):
         plan = load_plan(folder)
         plan.methods[method].preparation = total(calls)

@@ -1,12 +1,11 @@
-"""Runs of a method on questions: several at a time, and continued after a kill with nothing paid for twice."""
+"""Runs of a method on questions, several at a time. A killed run can be continued, and pays for nothing twice."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, TypeGuard
@@ -16,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError, without_credentials
-from arag.evaluation.cache import BudgetError
+from arag.evaluation.cache import CallRefusedError
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judgement, judge
 from arag.evaluation.method import Answer, Lab, Method, Note, Session, threads
@@ -42,7 +41,7 @@ class Record(TypedDict):
     aliases: list[str]
     gold_documents: list[str]
     gold_pages: list[tuple[str, int]]
-    """Pages with the answer, each with its document's name; if there are any, shares of gold count pages."""
+    """Pages with the answer, each with its document's name. If there are any, shares of gold count pages."""
     fields: dict[str, Any]
     """The other fields of the question's data."""
     prediction: str
@@ -51,10 +50,10 @@ class Record(TypedDict):
     """Why there is no prediction; the next run tries again."""
     traceback: str | None
     seconds: float
-    """Those of the calls and the work; without pauses while the model's server was busy."""
+    """The model's time: the sum of its calls' seconds, without pauses while its server was busy."""
     steps: int
     retrieved_tokens: int
-    """Tokens of all that the retrievals returned."""
+    """Tokens of everything that the retrievals returned."""
     evidence_tokens: int
     """Tokens of the sentences and chunks in it, as the paper counts them."""
     usage: Usage
@@ -65,7 +64,7 @@ class Record(TypedDict):
     exact_match: bool
     f1: float
     gold_seen: float | None
-    """The share of gold documents or pages of which a snippet or chunk was shown; None if none are known."""
+    """The share of gold documents or pages of which a snippet or a chunk was shown; None if none are known."""
     gold_read: float | None
     """The share of them of which a chunk was shown in full."""
     gold_cited: float | None
@@ -78,13 +77,13 @@ class Record(TypedDict):
     read_chunks: list[str]
     messages: list[dict[str, Any]]
     notes: list[Note]
-    """What the method found and decided on its way."""
+    """The method's findings and decisions on its way."""
     unusable: int
     """Replies that were not the JSON object that was asked for."""
 
 
 class RecordFile:
-    """The records of one method, one JSON line each; of several for a question, the last one counts."""
+    """The records of one method, one JSON line each. The last record of a question counts."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -94,7 +93,7 @@ class RecordFile:
         return {record["question_id"]: record for record in self.each()}
 
     def each(self) -> Iterator[Record]:
-        """Yield the records as they were written, without lines that are damaged: the next run adds their questions."""
+        """Yield the records in the order of the file. Damaged lines are skipped: the next run adds their questions."""
         if not self.file.exists():
             return
         with self.file.open("rb") as lines:
@@ -107,8 +106,9 @@ class RecordFile:
 
     def append(self, record: Record) -> None:
         """Write a record durably."""
-        # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
-        line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+        # Objects that JSON cannot hold, such as a provider's own in a message, are written as strings.
+        text = json.dumps(record, ensure_ascii=False, default=str)
+        line = f"{text}\n".encode("utf-8", "replace")  # lone surrogates become "?"
         with self.file.open("ab") as out:
             out.write(line)
             out.flush()
@@ -116,9 +116,11 @@ class RecordFile:
 
     def drop_half_line(self) -> None:
         """Cut off half a line at the end, so that the next record begins a new one."""
-        if self.file.exists():
-            with self.file.open("rb+") as lines:
-                lines.truncate(lines.read().rfind(b"\n") + 1)
+        if not self.file.exists():
+            return
+        with self.file.open("rb+") as lines:
+            end_of_last_line = lines.read().rfind(b"\n") + 1
+            lines.truncate(end_of_last_line)
 
 
 def record_file(folder: Path, method: str) -> RecordFile:
@@ -126,107 +128,172 @@ def record_file(folder: Path, method: str) -> RecordFile:
     return RecordFile(folder / RECORDS / f"{method}.jsonl")
 
 
-def load_records(folder: Path) -> dict[str, dict[str, Record]]:
-    """Return the records of a run, by method and question id."""
-    return {file.stem: RecordFile(file).read() for file in sorted((folder / RECORDS).glob("*.jsonl"))}
+def load_records(folder: str | Path) -> dict[str, dict[str, Record]]:
+    """Return the records of a run.
+
+    Args:
+        folder: The run's folder.
+
+    Returns:
+        The records by method, and then by question id.
+
+    Example:
+        >>> from arag.evaluation import load_records, run_experiment
+        >>> records = list(run_experiment("examples/questions.json", "my-index", "naive-rag", limit=1, out="runs/one"))
+        >>> load_records("runs/one")["naive-rag"]["q01"]["answer"]
+        '1783'
+    """
+    records = {}
+    for file in sorted((Path(folder) / RECORDS).glob("*.jsonl")):
+        records[file.stem] = RecordFile(file).read()
+    return records
 
 
 def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, list[ModelCall]]:
     """Do a method's work before the first question, with a model whose calls are kept for all runs.
 
     Returns:
-        What the method's `answer` gets, and the calls that the work takes.
+        The object that the method's `answer` gets, and the calls that the work takes.
     """
     session = Session(lab, model)
-    with FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock")):  # two processes would both pay
+    lock = lab.store.file.with_name(f"{type(method).__module__}.lock")
+    with FileLock(lock):  # without it, two processes would both pay
         prepared = method.prepare(session)
     return prepared, session.calls
 
 
 def answer_questions(
-    method: Method,
-    lab: Lab,
-    prepared: Any,
-    questions: Sequence[Question],
-    file: RecordFile,
-    on_record: Callable[[Record], None] = lambda _: None,
-) -> None:
+    method: Method, lab: Lab, prepared: Any, questions: Sequence[Question], file: RecordFile
+) -> Iterator[Record]:
     """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
-    A question that fails gets a record with its error, and the next run asks it again.
+    A question that fails gets a record with its error, and the next run asks it again. If the caller closes the
+    iterator, no more calls begin; questions under way are left without a record, and their finished calls are kept.
+
+    Yields:
+        The new records, after each was written.
 
     Raises:
         InputError: Ten questions in a row have failed.
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
+        Timeout: Another process is writing to the file.
     """
-    with FileLock(file.file.with_suffix(".lock"), timeout=0):  # raises a Timeout if another process is writing there
+    judged = lab.judge is not None
+    failures = 0  # in a row
+    with FileLock(file.file.with_suffix(".lock"), timeout=0):
         file.drop_half_line()
-        records, judged, failures = file.read(), lab.judge is not None, 0
-        with threads(lab.at_once) as pool:
-            work = [
-                pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id))
-                for question in list_open(questions, records, judged=judged)
-            ]
+        records = file.read()
+        with threads(lab.concurrency) as pool:
+            work = []
+            for question in list_open(questions, records, judged=judged):
+                known = records.get(question.id)
+                work.append(pool.submit(_answer_and_judge, method, lab, prepared, question, known))
             for done in as_completed(work):
                 record = done.result()
                 file.append(record)
-                on_record(record)
-                failures = failures + 1 if record["error"] or (judged and not _has_verdict(record)) else 0
+                try:
+                    yield record
+                except GeneratorExit:
+                    lab.stopped.set()
+                    raise
+                reason = _why_failed(record)
+                failures = 0 if reason is None else failures + 1
                 if failures == MAX_FAILURES:
-                    reason = record["error"] or (record["judgement"] and record["judgement"]["reason"])
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
 
 
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
     """Return the questions that have no answer, or, with a judge, no verdict."""
-    known = [(question, records.get(question.id)) for question in questions]
-    return [q for q, record in known if not _is_answered(record, q) or (judged and not _has_verdict(record))]
+    return [question for question in questions if _is_open(question, records.get(question.id), judged=judged)]
+
+
+def _is_open(question: Question, record: Record | None, *, judged: bool) -> bool:
+    if not _is_answered(record, question):
+        return True
+    return judged and not _has_verdict(record)
+
+
+def _why_failed(record: Record) -> str | None:
+    """Return why a question that was just asked has no answer or no verdict; None if it has them."""
+    if record["error"]:
+        return record["error"]
+    judgement = record["judgement"]
+    if judgement is not None and judgement["correct"] is None:
+        return judgement["reason"]
+    return None
 
 
 def _is_answered(record: Record | None, question: Question) -> TypeGuard[Record]:
     """Return whether a record has an answer to a question, which may have changed since."""
     if record is None or record["error"] is not None:
         return False
-    asked = question.text, question.answer, [*question.aliases], [*question.gold_documents], [*question.gold_pages]
-    pages = list(map(tuple, record["gold_pages"]))
-    return asked == (record["question"], record["answer"], record["aliases"], record["gold_documents"], pages)
+    return (
+        record["question"] == question.text
+        and record["answer"] == question.answer
+        and record["aliases"] == list(question.aliases)
+        and record["gold_documents"] == list(question.gold_documents)
+        and _pages_of(record) == list(question.gold_pages)
+    )
+
+
+def _pages_of(record: Record) -> list[tuple[str, int]]:
+    """Return the gold pages of a record; JSON has made lists of them."""
+    return [(document, page) for document, page in record["gold_pages"]]
 
 
 def _has_verdict(record: Record) -> bool:
-    return record["judgement"] is not None and record["judgement"]["correct"] is not None
+    judgement = record["judgement"]
+    return judgement is not None and judgement["correct"] is not None
 
 
 def _answer_and_judge(method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
     if not _is_answered(record, question):
-        session, began = Session(lab), time.perf_counter()
-        try:
-            answer = method.answer(question.text, session, prepared)
-            text = answer if isinstance(answer, str) else answer.text
-            if not text.strip() and session.calls and session.calls[-1]["empty"]:
-                raise ValueError("the model's reply was empty")  # noqa: TRY301 - it may be another the next time
-            record = make_record(question, session, answer, time.perf_counter() - began)
-        except BudgetError:
-            raise
-        except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
-            record = make_record(question, session, "", time.perf_counter() - began, error)
-    if lab.judge is not None and record["error"] is None:
-        judgement = judge(Session(lab, lab.judge), question.text, question.answer, record["prediction"])
-        record = {**record, "judgement": judgement}
-    return record
+        record = _answer(method, lab, prepared, question)
+    if lab.judge is None or record["error"] is not None:
+        return record
+    session = Session(lab, lab.judge)
+    judgement = judge(session, question.text, question.answer, record["prediction"])
+    return {**record, "judgement": judgement}
 
 
-def make_record(
-    question: Question, session: Session, answer: Answer | str, seconds: float, error: Exception | None = None
-) -> Record:
-    """Return the record of a question: what was called and retrieved, and the answer, or the error in its place."""
-    answer = Answer(answer) if isinstance(answer, str) else answer
-    text, answers, index = answer.text.strip(), [question.answer, *question.aliases], session.lab.index
-    seen = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["chunk_ids"]))
-    read = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["new_chunks"]))
-    citations = parse_citations(" ".join([text, *map(mark, answer.cited)]), index, seen, read)
-    gold: list[Source] = [*(question.gold_pages or question.gold_documents)]
-    messages: list[AnyMessage] = session.messages or [HumanMessage(question.text), *([AIMessage(text)] if text else [])]
+def _answer(method: Method, lab: Lab, prepared: Any, question: Question) -> Record:
+    """Return the record of a question that is asked now."""
+    session = Session(lab)
+    try:
+        answer = method.answer(question.text, session, prepared)
+        if isinstance(answer, str):
+            answer = Answer(answer)
+        if not answer.text.strip() and session.calls and session.calls[-1]["empty"]:
+            raise ValueError("the model's reply was empty")  # noqa: TRY301 - another try may give another reply
+        return make_record(question, session, answer)
+    except CallRefusedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
+        return make_record(question, session, Answer(""), error)
+
+
+def make_record(question: Question, session: Session, answer: Answer, error: Exception | None = None) -> Record:
+    """Return the record of a question: the calls, the retrievals, and the answer, or the error in its place."""
+    text = answer.text.strip()
+    answers = [question.answer, *question.aliases]
+    index = session.lab.index
+    seen: list[str] = []
+    read: list[str] = []
+    for entry in session.trace:
+        seen += entry["chunk_ids"]
+        read += entry["new_chunks"]
+    seen = list(dict.fromkeys(seen))
+    read = list(dict.fromkeys(read))
+    marks = map(mark, answer.cited)
+    citations = parse_citations(" ".join([text, *marks]), index, seen, read)
+
+    def share_of_gold(chunk_ids: list[str]) -> float | None:
+        if error is not None:
+            return None
+        gold = question.gold_pages or question.gold_documents
+        return share(gold, find_sources(index, chunk_ids))
+
     return Record(
         question_id=question.id,
         question=question.text,
@@ -236,44 +303,73 @@ def make_record(
         gold_pages=list(question.gold_pages),
         fields=dict(question.fields),
         prediction=text,
-        stop_reason=None if error else answer.stop_reason,
-        error=without_credentials(f"{type(error).__name__}: {error}") if error else None,
-        traceback=without_credentials("".join(traceback.format_exception(error))) if error else None,
-        seconds=seconds + session.adjustment,
+        stop_reason=answer.stop_reason if error is None else None,
+        error=_describe_error(error),
+        traceback=_format_traceback(error),
+        seconds=sum((call["seconds"] for call in session.calls), start=0.0),
         steps=sum(not call["forced"] for call in session.calls),
         retrieved_tokens=sum(entry["retrieved_tokens"] for entry in session.trace),
         evidence_tokens=sum(entry["evidence_tokens"] for entry in session.trace),
         usage=total(session.calls),
         cost=cost(session.calls),
-        contain=contains(text, answers[:1]),
+        contain=contains(text, [question.answer]),
         contain_with_aliases=contains(text, answers),
         exact_match=exact_match(text, answers),
         f1=f1(text, answers),
-        gold_seen=None if error else share(gold, find_sources(index, seen)),
-        gold_read=None if error else share(gold, find_sources(index, read)),
-        gold_cited=None if error else share(gold, find_sources(index, (each["chunk_id"] for each in citations))),
+        gold_seen=share_of_gold(seen),
+        gold_read=share_of_gold(read),
+        gold_cited=share_of_gold([citation["chunk_id"] for citation in citations]),
         judgement=None,
         citations=citations,
         trace=session.trace,
         model_calls=session.calls,
         read_chunks=read,
-        messages=messages_to_dict(messages),
+        messages=messages_to_dict(_list_messages(question, session, text)),
         notes=session.notes,
         unusable=session.unusable,
     )
 
 
+def _describe_error(error: Exception | None) -> str | None:
+    if error is None:
+        return None
+    return without_credentials(f"{type(error).__name__}: {error}")
+
+
+def _format_traceback(error: Exception | None) -> str | None:
+    if error is None:
+        return None
+    return without_credentials("".join(traceback.format_exception(error)))
+
+
+def _list_messages(question: Question, session: Session, text: str) -> Sequence[AnyMessage]:
+    """Return the conversation, or the question and its answer if the method holds none."""
+    if session.messages:
+        return session.messages
+    messages: list[AnyMessage] = [HumanMessage(question.text)]
+    if text:
+        messages.append(AIMessage(text))
+    return messages
+
+
 def find_gold(record: Record) -> list[Source]:
     """Return where the answer to a record's question is: pages if they are known, otherwise documents."""
-    return [(document, page) for document, page in record["gold_pages"]] or [*record["gold_documents"]]
+    pages = _pages_of(record)
+    if pages:
+        return [*pages]
+    return [*record["gold_documents"]]
 
 
 def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:
     """Return the documents and the pages that chunks come from."""
     sources: set[Source] = set()
-    for chunk in filter(None, index.mget(list(chunk_ids))):
+    for chunk in index.mget(list(chunk_ids)):
+        if chunk is None:
+            continue
         sources.add(chunk.document_id)
         if chunk.pages is not None:
+            document = PurePosixPath(chunk.document_id).stem
             first, last = chunk.pages
-            sources.update((PurePosixPath(chunk.document_id).stem, page) for page in range(first, last + 1))
+            for page in range(first, last + 1):
+                sources.add((document, page))
     return sources

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.running import load_without_retries, preparing, show_written, write_report
+from arag.evaluation.cli.running import preparing, show_written, write_report
 from arag.options import IndexOption, JsonOption
 from arag.terminal import FAILED, out, print_json
 
 if TYPE_CHECKING:
     from arag.evaluation.failures import Failure
+    from arag.evaluation.plan import Plan
+    from arag.retrieval.index import Index
 
 
 def report(
@@ -51,38 +54,69 @@ def failures(
 ) -> None:
     """Find why methods that search answer wrongly (paper, Figure 5), and write it to DIR/failures.csv.
 
-    Records decide some causes, and a judge or you the others: causes that stand in that file stay. The report in DIR
+    Records decide some causes, and a judge or you the others. Causes that are in that file are kept. The report in DIR
     shows them. Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks again.
     """
-    from arag.evaluation.cache import CallCache, Store
-    from arag.evaluation.failures import FAILURES_FILE, diagnose, find_failures, read_failures, write_failures
-    from arag.evaluation.method import Lab, Session
+    from arag.evaluation.failures import FAILURES_FILE, read_failures, write_failures
     from arag.evaluation.plan import load_plan
-    from arag.evaluation.runs import load_records
     from arag.retrieval.index import open_index
 
-    plan, known = load_plan(folder), read_failures(folder)
-    wrong: list[Failure] = []
-    with open_index(index) as searched:
-        for name, records in load_records(folder).items():
-            wrong += find_failures(name, plan.methods[name].iterative, list(records.values()), searched)
+    plan = load_plan(folder)
+    known = read_failures(folder)
+    with open_index(index) as opened:
+        wrong = _find_all_failures(plan, folder, opened)
         for failure in wrong:
-            if row := known.get((failure.method, failure.record["question_id"])):
+            row = known.get((failure.method, failure.record["question_id"]))
+            if row is not None:
                 failure.decide(row["cause"], row.get("decided_by") or "", row.get("why") or "")
         if judge is not None:
-            store = Store(folder)
-            model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
-            with preparing("Judge") as show:
-                session = Session(Lab(searched, model, store, progress=show))
-                undecided = [failure for failure in wrong if not failure.cause]
-                session.map_parallel(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
+            _ask_judge(judge, wrong, folder, opened)
     write_failures(wrong, folder)
-    counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
-    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
-        out.print_line(f"{name}: {cause}: {count:,}")
-    left = sum(not failure.cause for failure in wrong)
-    todo = "; fill in `cause` there and run this again" if left else ""
-    out.print_line(f"{folder / FAILURES_FILE}: {left:,} of {len(wrong):,} undecided{todo}.")
+    undecided = len(_list_undecided(wrong))
+    _show_causes(wrong)
+    to_do = "; fill in `cause` there and run this again" if undecided else ""
+    out.print_line(f"{folder / FAILURES_FILE}: {undecided:,} of {len(wrong):,} undecided{to_do}.")
     show_written(write_report([folder], folder))
-    if judge is not None and left:
+    if judge is not None and undecided:
         raise typer.Exit(FAILED)
+
+
+def _find_all_failures(plan: Plan, folder: Path, index: Index) -> list[Failure]:
+    """Return the wrong answers of a run's methods."""
+    from arag.evaluation.failures import find_failures
+    from arag.evaluation.runs import load_records
+
+    wrong: list[Failure] = []
+    for name, records in load_records(folder).items():
+        iterative = plan.methods[name].iterative
+        wrong += find_failures(name, iterative, list(records.values()), index)
+    return wrong
+
+
+def _ask_judge(judge: str, wrong: Sequence[Failure], folder: Path, index: Index) -> None:
+    """Let a judge diagnose the failures that are undecided."""
+    from arag.evaluation.cache import CallCache, Store
+    from arag.evaluation.experiment import load_without_retries
+    from arag.evaluation.failures import diagnose
+    from arag.evaluation.method import Lab, Session
+
+    store = Store(folder)
+    model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
+    with preparing("Judge") as show:
+        session = Session(Lab(index, model, store, progress=show))
+        session.map_parallel(
+            lambda own, failure: diagnose(failure, own),
+            _list_undecided(wrong),
+            "Diagnoses",
+        )
+
+
+def _list_undecided(wrong: Sequence[Failure]) -> list[Failure]:
+    return [failure for failure in wrong if not failure.cause]
+
+
+def _show_causes(wrong: Sequence[Failure]) -> None:
+    """Print how often each method has failed for each cause, the most frequent causes first."""
+    counts = Counter((failure.method, failure.cause or "undecided") for failure in wrong)
+    for (method, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        out.print_line(f"{method}: {cause}: {count:,}")

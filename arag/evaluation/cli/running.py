@@ -28,51 +28,64 @@ from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress, warn
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
     from arag.evaluation.datasets import Question
-    from arag.evaluation.method import Lab, Method
+    from arag.evaluation.experiment import MethodRun, Variant
+    from arag.evaluation.method import Method
     from arag.evaluation.runs import Record
 
-_MAX_PROBLEMS = 3  # that are shown
+_MAX_PROBLEMS = 3  # more would hide the results above them; all are in the records
+
+_QuestionsOption = Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold answers.")]
+_MethodsOption = Annotated[
+    list[str], typer.Option(help="A method, table1, ablation, or a module with METHODS; repeatable.")
+]
+_JudgeOption = Annotated[str | None, typer.Option(help="provider:model of a judge, for LLM-Acc. Default: none.")]
+_EffortsOption = Annotated[
+    list[str] | None, typer.Option(metavar="EFFORT", help="low, medium, ...; several make a run for each.")
+]
+_LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")]
+_ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")]
+_PresentationOption = Annotated[
+    Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
+]
+_MaxStepsOption = Annotated[
+    list[int] | None, typer.Option(min=1, help="A-RAG's steps at most, 15 by default; several make a run for each.")
+]
+_MaxCostOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Begin no more calls once this many US dollars are spent, those of earlier runs included."
+    ),
+]
+_SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="METHOD.NAME=VALUE",
+        help="A method's own setting, such as linear-rag.threshold=0.4; repeatable. VALUE is JSON, else a string.",
+    ),
+]
+_FolderOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records. Default: runs/DATASET.")
+]
 
 
 def run(
-    questions: Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold answers.")],
+    questions: _QuestionsOption,
     index: IndexOption,
-    method: Annotated[
-        list[str], typer.Option(help="A method, table1, ablation, or a module with METHODS; repeatable.")
-    ],
+    method: _MethodsOption,
     model: ModelOption = EXTRACTIVE,
-    judge: Annotated[str | None, typer.Option(help="provider:model of a judge, for LLM-Acc. Default: none.")] = None,
-    reasoning_effort: Annotated[
-        list[str] | None, typer.Option(metavar="EFFORT", help="low, medium, ...; several make a run for each.")
-    ] = None,
+    judge: _JudgeOption = None,
+    reasoning_effort: _EffortsOption = None,
     model_option: ModelOptionsOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")] = 8,
+    limit: _LimitOption = None,
+    concurrency: _ConcurrencyOption = 8,
     top_k: TopKOption = DEFAULT_TOP_K,
-    presentation: Annotated[
-        Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
-    ] = "compact",
-    max_steps: Annotated[
-        list[int] | None, typer.Option(min=1, help="A-RAG's steps at most, 15 by default; several make a run for each.")
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(min=0, help="Begin no call once so many US dollars are spent, by earlier runs as well."),
-    ] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="METHOD.NAME=VALUE",
-            help="A method's own setting, such as linear-rag.threshold=0.4; repeatable. VALUE is JSON, else a string.",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records. Default: runs/DATASET.")
-    ] = None,
+    presentation: _PresentationOption = "compact",
+    max_steps: _MaxStepsOption = None,
+    max_cost: _MaxCostOption = None,
+    setting: _SettingsOption = None,
+    folder: _FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer questions with methods, keep a record of each, and report. Run it again to continue.
@@ -83,123 +96,93 @@ def run(
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
-    from arag.evaluation.cache import CallCache, Store, store_folder
-    from arag.evaluation.corpora import describe_contents, locate_gold, make_index
-    from arag.evaluation.datasets import load_questions, name_dataset
-    from arag.evaluation.method import Lab
-    from arag.evaluation.plan import Plan, describe_method, open_run
-    from arag.retrieval.index import open_index
+    from arag.evaluation.experiment import Experiment
 
-    # Almost everything that may be refused is refused before anything is written.
-    methods = _make_methods(method, setting or ())
-    every = load_questions(questions)
-    if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
-        raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model = load_without_retries(judge) if judge else None
-    target = folder or Path("runs") / name_dataset(questions)
-    variants: dict[Path, tuple[int, dict[str, Any]]] = {}
-    for name, (steps, effort) in _list_variants(max_steps or [], reasoning_effort or []).items():
-        effort_option = {"reasoning_effort": effort} if effort else {}
-        variants[target / name] = steps, effort_option | read_model_options(model_option)
-    models = {place: load_without_retries(model, **options) for place, (_, options) in variants.items()}
-    for line in make_index(every, index):
-        err.print_line(line)
-    contents = describe_contents(index)
-    for place, (steps, options) in variants.items():
-        plan = Plan(
-            questions=str(questions.resolve()),
-            index=str(index.location.resolve() if isinstance(index.location, Path) else index.location),
-            model=model,
-            judge=judge,
-            model_options=options,
-            top_k=top_k,
-            presentation=presentation,
-            max_steps=steps,
-            contents=contents,
-            methods={each.name: describe_method(each) for each in methods},
-            asked=len(every[:limit]),
-        )
-        open_run(place, plan)
-    ledger, kept, summaries = Store(target), Store(store_folder(index.location)), []
-    with open_index(index) as searched:
-        asked = locate_gold(every[:limit], searched)
-        gold = [document for question in asked for document in question.gold_documents]
-        if gold and not any(map(searched.document, gold)):
-            warn(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
-        cache = CallCache(ledger, max_cost=max_cost)  # of all variants, which begin with the same calls
-        for place, (steps, _) in variants.items():
-            lab = Lab(
-                searched,
-                models[place].model_copy(update={"cache": cache}),
-                kept,
-                judge=judge_model.model_copy(update={"cache": cache}) if judge_model else None,
-                top_k=top_k,
-                presentation=presentation,
-                max_steps=steps,
-                at_once=concurrency,
-                announce=err.print_line,
-            )
-            preparing_model = models[place].model_copy(update={"cache": CallCache(kept, ledger, max_cost)})
-            for each in methods:
-                summaries.append(_run(each, lab, preparing_model, asked, place))
-                if not as_json:
-                    variant = f" {place.name}:" if len(variants) > 1 else ""
-                    out.print_line((each.name, "bold"), f"{variant} {_describe(summaries[-1])}")
+    variants = _list_variants(max_steps or [], reasoning_effort or [], read_model_options(model_option))
+    experiment = Experiment(
+        questions,
+        index,
+        _make_methods(method, setting or ()),
+        model=model,
+        judge=judge or None,
+        out=folder,
+        variants=variants,
+        limit=limit,
+        concurrency=concurrency,
+        top_k=top_k,
+        presentation=presentation,
+        max_cost=max_cost,
+        announce=err.print_line,
+    )
+    summaries = []
+    with experiment.open() as runs:
+        for each in runs:
+            summary = _run(each)
+            summaries.append(summary)
+            if not as_json:
+                _show_summary(each, summary)
     if as_json:
-        print_json({"folder": str(target), "methods": summaries})
-    try:
-        files = write_report(list(variants), target, pages=False)
-    except InputError as error:
-        warn(f"No report: {error}")
-        files = []
+        print_json({"folder": str(experiment.folder), "methods": summaries})
+    files = _write_report_if_possible(experiment.folders(), experiment.folder)
     if not as_json:
         show_written(files)
     if not all(summary["complete"] for summary in summaries):
         raise typer.Exit(FAILED)
 
 
-def _run(method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path) -> dict[str, Any]:
-    """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
-    from arag.evaluation.plan import add_preparation
-    from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
-
-    file, judged = record_file(folder, method.name), lab.judge is not None
+def _run(run: MethodRun) -> dict[str, Any]:
+    """Answer the open questions of a run, show its progress and its problems, and return a summary."""
     error: Exception | None = None
     try:
-        if list_open(questions, file.read(), judged=judged):
-            with preparing(method.name) as lab.progress:
-                prepared, calls = prepare(method, lab, model)
-                add_preparation(folder, method.name, calls)
-            with _answering(method.name, questions, file.read()) as show:
-                answer_questions(method, lab, prepared, questions, file, show)
+        _answer(run)
     except Exception as failure:  # noqa: BLE001 - one method does not stop the others
         error = failure
-    records = file.read()
-    _show_problems(questions, records, error)
-    complete = error is None and not list_open(questions, records, judged=judged)
-    summary = {"folder": str(folder), "method": method.name, **_summarise(questions, records)}
-    return {**summary, "complete": complete, "error": error and str(error)}
+    records = run.file.read()
+    _show_problems(run.questions, records, error)
+    return {
+        "folder": str(run.folder),
+        "method": run.method.name,
+        **_summarise(run.questions, records),
+        "complete": error is None and run.is_complete(),
+        "error": None if error is None else str(error),
+    }
 
 
-def load_without_retries(name: str, **options: Any) -> BaseChatModel:
-    """Return a model whose client does not wait out rate limits: sessions do, and count no pauses as seconds."""
-    from arag.models.chat import load_model
+def _answer(run: MethodRun) -> None:
+    if run.is_complete():
+        return
+    name = run.method.name
+    with preparing(name) as run.lab.progress:
+        prepared = run.prepare()
+    with _answering(name, run.questions, run.file.read()) as show:
+        for record in run.answer(prepared):
+            show(record)
 
-    model = load_model(name, **options)
-    can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
-    return load_model(name, **options, max_retries=0) if can_retry else model
 
+def _list_variants(steps: Sequence[int], efforts: Sequence[str], options: Mapping[str, Any]) -> list[Variant]:
+    """Return the variants of an experiment, each with a name if there are several.
 
-def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-    """Return the steps and the effort of each run, by the name of its folder.
-
-    With several of both, steps vary with the model's own effort, and efforts with the default of steps.
+    With several of both, steps vary with the model's own effort, and efforts with the default of steps. Model options
+    that are given win over efforts.
     """
-    most = steps[0] if len(steps) == 1 else DEFAULT_MAX_STEPS
-    effort = efforts[0] if len(efforts) == 1 else None
-    variants = {f"max-steps-{each}": (each, effort) for each in steps if len(steps) > 1}
-    variants |= {f"effort-{each}": (most, each) for each in efforts if len(efforts) > 1}
-    return variants or {"": (most, effort)}
+    from arag.evaluation.experiment import Variant
+
+    def make(name: str, steps: int, effort: str | None) -> Variant:
+        effort_option = {"reasoning_effort": effort} if effort else {}
+        return Variant(name=name, max_steps=steps, model_options={**effort_option, **options})
+
+    only_steps = steps[0] if len(steps) == 1 else DEFAULT_MAX_STEPS
+    only_effort = efforts[0] if len(efforts) == 1 else None
+    variants = {}
+    if len(steps) > 1:
+        for each in steps:
+            variants[f"max-steps-{each}"] = each, only_effort
+    if len(efforts) > 1:
+        for effort in efforts:
+            variants[f"effort-{effort}"] = only_steps, effort
+    if not variants:
+        variants[""] = only_steps, only_effort
+    return [make(name, *varied) for name, varied in variants.items()]
 
 
 def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
@@ -208,10 +191,10 @@ def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
 
     kinds = find_methods(names)
     settings: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-    for place, value in read_pairs("--set", options, "linear-rag.threshold=0.4").items():
-        method, _, name = place.rpartition(".")
+    for target, value in read_pairs("--set", options, "linear-rag.threshold=0.4").items():
+        method, _, name = target.rpartition(".")
         if method not in kinds:
-            raise InputError(f"--set {place}: give METHOD.NAME=VALUE for one of the methods {', '.join(kinds)}")
+            raise InputError(f"--set {target}: give METHOD.NAME=VALUE for one of the methods {', '.join(kinds)}")
         settings[method][name] = value
     return [make_method(kind, settings[name]) for name, kind in kinds.items()]
 
@@ -225,12 +208,21 @@ def write_report(folders: Sequence[Path], target: Path, **options: Any) -> list[
     return pages.write_report(folders, target, **options)
 
 
-# --- what is printed ---
+def _write_report_if_possible(folders: Sequence[Path], target: Path) -> list[Path]:
+    """Write the report without pages of questions; if that fails, say why: the records are there."""
+    try:
+        return write_report(folders, target, pages=False)
+    except InputError as error:
+        warn(f"No report: {error}")
+        return []
+
+
+# --- printing ---
 
 
 @contextmanager
 def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each part of the work before the first question; yield what `Lab.progress` is."""
+    """Draw a bar for each part of the work before the first question; yield a function for `Lab.progress`."""
     with progress(MofNCompleteColumn(), transient=False) as bar:
         tasks: dict[str, TaskID] = {}
 
@@ -246,7 +238,7 @@ def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
 def _answering(
     name: str, questions: Sequence[Question], records: dict[str, Record]
 ) -> Iterator[Callable[[Record], None]]:
-    """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
+    """Draw a bar with the accuracy so far, the cost and the time left; yield a function that takes a new record."""
     with progress(TextColumn("{task.fields[figures]}", markup=False), transient=False) as bar:
         task = bar.add_task(name, total=len(questions), figures="")
 
@@ -265,32 +257,65 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
 
     Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
     """
-    asked = [records[question.id] for question in questions if question.id in records]
+    asked = _list_asked(questions, records)
     failed = sum(record["error"] is not None for record in asked)
-    judgements = [judgement for record in asked if (judgement := record["judgement"])]
-    verdicts = [judgement["correct"] for judgement in judgements if judgement["correct"] is not None]
-    prices = [record["cost"] for record in asked] + [judgement["cost"] for judgement in judgements]
+    answered = len(asked) - failed
+    contain = sum(record["contain"] for record in asked)
+    prices = [record["cost"] for record in asked]
+    verdicts = []
+    for record in asked:
+        judgement = record["judgement"]
+        if judgement is None:
+            continue
+        prices.append(judgement["cost"])
+        if judgement["correct"] is not None:
+            verdicts.append(judgement["correct"])
     return {
         "questions": len(questions),
-        "answered": len(asked) - failed,
+        "answered": answered,
         "failed": failed,
         "judged": len(verdicts),
-        "contain": sum(record["contain"] for record in asked) / len(asked) if failed < len(asked) else None,
+        "contain": contain / len(asked) if answered else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
-        "cost": None if None in prices else sum(price or 0 for price in prices),
+        "cost": _add_prices(prices),
     }
 
 
+def _list_asked(questions: Sequence[Question], records: Mapping[str, Record]) -> list[Record]:
+    return [records[question.id] for question in questions if question.id in records]
+
+
+def _add_prices(prices: Sequence[float | None]) -> float | None:
+    """Return the sum of prices; None if one of them is unknown."""
+    dollars: float = 0
+    for price in prices:
+        if price is None:
+            return None
+        dollars += price
+    return dollars
+
+
 def _describe(summary: Mapping[str, Any]) -> str:
-    accuracies = {"LLM-Acc": summary["correct"], "Contain-Acc": summary["contain"]}
-    parts = [f"{name} {share:.1%}" for name, share in accuracies.items() if share is not None]
-    price = "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"
-    return ", ".join([f"{summary['answered']:,} of {summary['questions']:,} answered", *parts, price])
+    parts = [f"{summary['answered']:,} of {summary['questions']:,} answered"]
+    if summary["correct"] is not None:
+        parts.append(f"LLM-Acc {summary['correct']:.1%}")
+    if summary["contain"] is not None:
+        parts.append(f"Contain-Acc {summary['contain']:.1%}")
+    if summary["cost"] is None:
+        parts.append("cost unknown")
+    else:
+        parts.append(f"${summary['cost']:.2f}")
+    return ", ".join(parts)
+
+
+def _show_summary(run: MethodRun, summary: Mapping[str, Any]) -> None:
+    variant = f" {run.variant}:" if run.variant else ""
+    out.print_line((run.method.name, "bold"), f"{variant} {_describe(summary)}")
 
 
 def _show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
-    """Print which questions have no answer or no verdict, and why, and what ended the run, if anything did."""
-    asked = [records[question.id] for question in questions if question.id in records]
+    """Print which questions have no answer or no verdict, and why, and the error that ended the run, if any."""
+    asked = _list_asked(questions, records)
     lines = []
     for record in asked:
         judgement = record["judgement"]
@@ -302,10 +327,11 @@ def _show_problems(questions: Sequence[Question], records: Mapping[str, Record],
         warn(line)
     if len(lines) > _MAX_PROBLEMS:
         warn(f"{len(lines) - _MAX_PROBLEMS:,} more such questions are in the records.")
-    if error is not None:
-        warn(f"The run ended, with {len(questions) - len(asked):,} questions not begun: {error}")
-        if not isinstance(error, ARAGError | Timeout):  # whose message names the lock that another process has
-            err.print("".join(traceback.format_exception(error)).rstrip())
+    if error is None:
+        return
+    warn(f"The run ended, with {len(questions) - len(asked):,} questions not begun: {error}")
+    if not isinstance(error, ARAGError | Timeout):  # the message of a Timeout names the lock of another process
+        err.print("".join(traceback.format_exception(error)).rstrip())
 
 
 def show_written(files: Sequence[Path]) -> None:

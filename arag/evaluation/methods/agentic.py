@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage, AnyMessage
 
-from arag.evaluation.cache import stored_seconds
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.paper_tools import PAPER_TOOLS, ChunkRead, Presentation
 from arag.graph.graph import create_arag_agent
@@ -29,7 +28,6 @@ class GraphMethod(Method):
         """Run the graph."""
         state = session.with_retries(lambda: prepared.invoke({"messages": [("user", question)]}))
         session.messages = state["messages"]
-        session.adjustment += stored_seconds(session.messages)
         session.calls += state.get("model_calls") or _model_calls(session.messages)
         session.trace += state.get("trace", [])
         return Answer(state["answer"], stop_reason=state.get("stop_reason") or "answered")

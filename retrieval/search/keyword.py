@@ -33,27 +33,26 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, ranking: 
     ranked = view.rank(keywords, top_k, ranking=ranking)
     suggestions = _find_suggestions(view, keywords, ranked)
     if ranking == "paper":
-        matches = {entry.number: _Match(entry.score, entry.counts) for entry in ranked.chunks}
+        matches = _list_matches(ranked)
         return _make_results(view, keywords, keywords, ranked, matches, suggestions, {})
 
     respelled = _choose_respelled(suggestions)
     searched = distinct([*keywords, *respelled.values()])
     if len(searched) > len(keywords):
         ranked = view.rank(searched, top_k, ranking=ranking)
-    matches = {entry.number: _Match(entry.score, entry.counts) for entry in ranked.chunks}
+    matches = _list_matches(ranked)
     named = _find_in_names(view, searched, respelled, ranked, matches)
-    missing = [
-        keyword
-        for keyword in suggestions
-        if not ranked.document_frequency[keyword] and keyword not in respelled and not named.get(keyword)
-    ]
+    missing: list[str] = []
+    for keyword in suggestions:
+        is_elsewhere = keyword in respelled or keyword in named
+        if not is_elsewhere and not ranked.document_frequency[keyword]:
+            missing.append(keyword)
     for number, pieces in _find_scattered(view, missing).items():
         matches.setdefault(number, _Match()).scattered = pieces
     for keyword, numbers in named.items():
+        suggestions.pop(keyword, None)
         for number in numbers:
             matches.setdefault(number, _Match()).in_name.append(keyword)
-        if numbers:
-            suggestions.pop(keyword, None)
     return _make_results(view, keywords, searched, ranked, matches, suggestions, respelled)
 
 
@@ -64,6 +63,14 @@ def distinct(keywords: Iterable[str]) -> list[str]:
         if keyword:
             kept.setdefault(searchable(keyword), keyword)
     return list(kept.values())
+
+
+def _list_matches(ranked: KeywordRanking) -> dict[int, _Match]:
+    """Return why the ranked chunks were found, by number, best first."""
+    matches: dict[int, _Match] = {}
+    for entry in ranked.chunks:
+        matches[entry.number] = _Match(entry.score, entry.counts)
+    return matches
 
 
 def _find_suggestions(view: View, keywords: Sequence[str], ranked: KeywordRanking) -> dict[str, tuple[Term, ...]]:
@@ -99,7 +106,9 @@ def _find_in_names(
         for number, chunk in chunks.items():
             if keyword in matches[number].counts:
                 holders.add(chunk.document_id)
-        named[keyword] = find_named(keyword, view, but=holders)
+        numbers = find_named(keyword, view, but=holders)
+        if numbers:
+            named[keyword] = numbers
     return named
 
 
@@ -109,25 +118,37 @@ def _find_scattered(view: View, keywords: Sequence[str]) -> dict[int, dict[str, 
     Returns:
         By the chunks' numbers, for each keyword its words as the corpus spells them.
     """
+    pieces_of = _spell_words(view, keywords)
+    found: dict[int, dict[str, list[str]]] = {}
+    candidates = view.chunks_holding(list(pieces_of.values()), _CANDIDATES_FOR_SCATTERED)
+    for (keyword, pieces), chunks in zip(pieces_of.items(), candidates, strict=True):
+        if len(chunks) == _CANDIDATES_FOR_SCATTERED:
+            continue
+        whole: list[int] = []
+        for number, chunk in chunks.items():
+            if set(pieces) <= set(words(chunk.text)):
+                whole.append(number)
+        if len(whole) <= _MAX_SCATTERED:
+            for number in whole:
+                found.setdefault(number, {})[keyword] = pieces
+    return found
+
+
+def _spell_words(view: View, keywords: Sequence[str]) -> dict[str, list[str]]:
+    """Return the words of each keyword as the corpus spells them, if it has all of them."""
     words_of = {keyword: telling_words(keyword) for keyword in keywords}
-    asked = {word for some in words_of.values() for word in some}
+    asked: set[str] = set()
+    for wanted in words_of.values():
+        asked.update(wanted)
     present = view.words_present(asked)
     spellings = spell(asked - present, view)
     for word in present:
         spellings[word] = [word]
-    pieces_of: dict[str, list[str]] = {}
+    spelled: dict[str, list[str]] = {}
     for keyword, wanted in words_of.items():
         if wanted and all(spellings[word] for word in wanted):
-            pieces_of[keyword] = [spellings[word][0] for word in wanted]
-
-    found: dict[int, dict[str, list[str]]] = {}
-    candidates = view.chunks_holding(list(pieces_of.values()), _CANDIDATES_FOR_SCATTERED)
-    for (keyword, pieces), chunks in zip(pieces_of.items(), candidates, strict=True):
-        whole = [number for number, chunk in chunks.items() if set(pieces) <= set(words(chunk.text))]
-        if len(whole) <= _MAX_SCATTERED and len(chunks) < _CANDIDATES_FOR_SCATTERED:
-            for number in whole:
-                found.setdefault(number, {})[keyword] = pieces
-    return found
+            spelled[keyword] = [spellings[word][0] for word in wanted]
+    return spelled
 
 
 def _make_results(
@@ -140,19 +161,29 @@ def _make_results(
     respelled: Mapping[str, str],
 ) -> KeywordResults:
     chunks = view.numbered(matches)
-    hits = tuple(_make_hit(chunks[number], match, searched) for number, match in matches.items())
-    reports = tuple(
-        KeywordReport(
+    hits: list[Hit] = []
+    total = ranked.total
+    for number, match in matches.items():
+        hit = _make_hit(chunks[number], match, searched)
+        hits.append(hit)
+        if not hit.keyword_counts:
+            total += 1
+    reports: list[KeywordReport] = []
+    for keyword in keywords:
+        report = KeywordReport(
             keyword=keyword,
             chunks=ranked.document_frequency[keyword],
             as_word=ranked.as_word.get(keyword),
             closest=suggestions.get(keyword, ()),
             searched_as=respelled.get(keyword),
         )
-        for keyword in keywords
+        reports.append(report)
+    return KeywordResults(
+        keywords=tuple(reports),
+        hits=tuple(hits),
+        total=total,
+        document_frequency=ranked.document_frequency,
     )
-    without_keyword = sum(not hit.keyword_counts for hit in hits)
-    return KeywordResults(reports, hits, ranked.total + without_keyword, ranked.document_frequency)
 
 
 def _make_hit(chunk: Chunk, match: _Match, searched: Sequence[str]) -> Hit:

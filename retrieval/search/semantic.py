@@ -42,10 +42,14 @@ def semantic_search(
     chunks = view.numbered({*nearest, *titled})
     if titles_first and not titled:
         titled = _find_titled(query, nearest, scores, chunks)
-    hits = [
-        Hit(chunks[number], scores[number], similarities=similarities[number])
-        for number in dict.fromkeys([*titled, *nearest[:top_k]])
-    ]
+    hits: list[Hit] = []
+    for number in dict.fromkeys([*titled, *nearest[:top_k]]):
+        hit = Hit(
+            chunk=chunks[number],
+            score=scores[number],
+            similarities=similarities[number],
+        )
+        hits.append(hit)
     return SemanticResults(query, tuple(hits))
 
 
@@ -90,8 +94,9 @@ def _find_titled(
     """Return those of the nearest chunks whose documents' titles are in the query."""
     titled: list[int] = []
     for number in nearest:
-        is_close = scores[number] >= scores[nearest[0]] - _TITLED_GAP
-        if is_close and _names_title(query, chunks[number].title):
+        if scores[number] < scores[nearest[0]] - _TITLED_GAP:
+            break
+        if _names_title(query, chunks[number].title):
             titled.append(number)
     return titled[:_MAX_TITLED]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from arag.errors import IndexLockedError, InputError
 from arag.retrieval.scope import compile_pattern
-from arag.retrieval.storage.contract import Damage, IndexStore
+from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.records import Damage
 
 
 def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) -> int:

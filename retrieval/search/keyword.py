@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from arag.retrieval.presentation.excerpts import for_keywords, for_opening, for_query
 from arag.retrieval.search.suggestions import FUNCTION_WORDS, find_closest, spell, telling_words
-from arag.retrieval.storage.contract import RankedChunk, Ranking, SentenceMatch, View
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.records import RankedChunk, Ranking, SentenceMatch
 from arag.retrieval.storage.vectors import SentenceMatrix
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.text.normalise import bare_title, collapse_whitespace, is_east_asian, name_words, searchable, words

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Damage, batches
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.draft import columns, word_rows
 from arag.retrieval.storage.postgres.schema import Tables, lock, make_indexes, missing_indexes, read_published
+from arag.retrieval.storage.records import Damage
 from arag.text.normalise import searchable
 
 _CHUNKS_AT_ONCE = 500

@@ -14,8 +14,8 @@ from psycopg import errors, sql
 from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.storage.contract import UNSTORABLE
 from arag.retrieval.storage.postgres.location import PostgresLocation
+from arag.retrieval.storage.sql import replace_unstorable
 
 _DEFAULTS = {
     "connect_timeout": "10",  # seconds
@@ -82,8 +82,8 @@ class Session:
 
     def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
-        storable = [UNSTORABLE.sub("\uffff", value) if isinstance(value, str) else value for value in values]
-        return self._connection.execute(text, storable, binary=True)
+        values_to_bind = replace_unstorable(values, "\uffff")
+        return self._connection.execute(text, values_to_bind, binary=True)
 
     def execute(self, statement: str, *values: Any) -> None:
         """Run a statement, or several without values."""

@@ -15,7 +15,7 @@ from typing import Any
 from psycopg import errors
 
 from arag.errors import InputError
-from arag.retrieval.storage.contract import Draft, EmbeddedDocument, Settings
+from arag.retrieval.storage.contract import Draft
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.schema import (
     FOR_EVER,
@@ -29,6 +29,7 @@ from arag.retrieval.storage.postgres.schema import (
     pack,
     read_state,
 )
+from arag.retrieval.storage.records import EmbeddedDocument, Settings
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.text.normalise import plain, searchable, words
 

@@ -17,9 +17,11 @@ import numpy as np
 from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
-from arag.retrieval.storage.contract import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Pool, Session
+from arag.retrieval.storage.records import ChunkVectors, Settings, Vectors
 from arag.retrieval.storage.rows import MAX_WORD_CHARACTERS
+from arag.retrieval.storage.sql import DOCUMENT_NAME, TableReader, storable
 from arag.retrieval.storage.vectors import MAX_MATRIX_BYTES
 
 GENERATION = "SELECT generation FROM state"
@@ -256,7 +258,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
-        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
+        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(DOCUMENT_NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
         _RUN_INDEX: f"ON lowered USING gin ({RUNS})",

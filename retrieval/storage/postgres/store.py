@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Damage, Settings
 from arag.retrieval.storage.postgres import check
 from arag.retrieval.storage.postgres.connection import Pool, open_session
 from arag.retrieval.storage.postgres.draft import PostgresDraft
 from arag.retrieval.storage.postgres.location import PostgresLocation
 from arag.retrieval.storage.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.storage.postgres.view import PostgresView
+from arag.retrieval.storage.records import Damage, Settings
 
 _ONE_SNAPSHOT = {
     "default_transaction_isolation": "repeatable read",

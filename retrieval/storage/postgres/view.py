@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import StorageError
-from arag.retrieval.storage.contract import SentenceMatch
 from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.postgres.keywords import KeywordTables
 from arag.retrieval.storage.postgres.schema import GENERATION, State, shifted, unpack
+from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
 
 _MAX_LISTED = 1_000  # numbers: more are sent as a mask

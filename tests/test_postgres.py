@@ -211,9 +211,9 @@ def test_a_schema_with_other_tables_or_none_is_no_index(database):
 
 
 DAMAGES = [
-    ("DELETE FROM contents WHERE number = 3", "lost a part: d2", False),
+    ("DELETE FROM contents WHERE number = 3", "chunk 3 has no text", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", "lost a part: d2", False),
-    ("UPDATE contents SET places = replace(places, '[[0,', '[[-5,') WHERE number = 3", "lost a part: d2", False),
+    ("UPDATE contents SET places = replace(places, '[[0,', '[[-5,') WHERE number = 3", "the chunk d2:0", False),
     ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "its vectors", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),

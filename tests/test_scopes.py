@@ -180,7 +180,7 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
 _MANY_SCOPES = """
 import resource, sys
 from arag import Scope, create_arag_agent, open_index
-from arag.retrieval import vectors
+from arag.retrieval.storage import vectors
 from fakes import HashEmbeddings
 
 vectors.MAX_MATRIX_BYTES = 0  # so the whole index searches in its graph

@@ -44,9 +44,9 @@ class PostgresLocation:
             raise InputError("PostgreSQL needs packages: pip install 'langgraph-arag[postgres]'") from error
         if not text.startswith(SCHEMES) or not text.isprintable() or " " in text:
             _refuse("it does not begin with postgresql://, or has white space or unprintable characters in it")
-        address, index_name = _split_index(text)
+        address, index = _split_index(text)
         parameters = _parse_parameters(address)
-        index = _parse_index(index_name)
+        _check_index(index)
         public = _without_secrets(parameters)
         return cls(index, parameters, _write(public, index))
 
@@ -54,21 +54,21 @@ class PostgresLocation:
         return self.shown
 
 
-def _split_index(text: str) -> tuple[str, str | None]:
-    """Split an address into one for libpq and the name of the index, as written; None if it names none."""
+def _split_index(text: str) -> tuple[str, str]:
+    """Split an address into one for libpq and the name of the index."""
     scheme, _, rest = text.partition("://")
     login, at, rest = rest.rpartition("@")
     if set("@/?") & set(login):
         _refuse("in a user name, a password or a value, write @ / ? as %40 %2F %3F")
     place, _, query = rest.partition("?")
-    index_name: str | None = None
+    index = DEFAULT_INDEX  # percent-encoded
     others: list[str] = []
     for parameter in query.split("&"):
         if parameter.startswith(_INDEX_PARAMETER):
-            index_name = parameter.removeprefix(_INDEX_PARAMETER)  # the last one counts
+            index = parameter.removeprefix(_INDEX_PARAMETER)  # the last one counts
         elif parameter:
             others.append(parameter)
-    return f"{scheme}://{login}{at}{place}?{'&'.join(others)}", index_name
+    return f"{scheme}://{login}{at}{place}?{'&'.join(others)}", _decode(index)
 
 
 def _parse_parameters(address: str) -> dict[str, str]:
@@ -84,16 +84,16 @@ def _parse_parameters(address: str) -> dict[str, str]:
     return parameters
 
 
-def _parse_index(name: str | None) -> str:
-    if name is None:
-        return DEFAULT_INDEX
+def _decode(name: str) -> str:
     try:
-        index = unquote(name, errors="strict")
+        return unquote(name, errors="strict")
     except ValueError:
         _refuse_parameters()
+
+
+def _check_index(index: str) -> None:
     if not 0 < len(index.encode()) <= _MAX_NAME or "\0" in index or _RESERVED.fullmatch(index):
         _refuse(f"the name of its index is empty, longer than {_MAX_NAME} bytes, or one of PostgreSQL's own")
-    return index
 
 
 def _without_secrets(parameters: Mapping[str, str]) -> dict[str, str]:

@@ -72,7 +72,7 @@ class Index:
     """A corpus that can be searched and read.
 
     Use `open_index` to get one. Searches may run in several threads at once. If another process writes to the
-    index, the next search sees what was written.
+    index, the next search sees the changes.
 
     Attributes:
         path: Where the index is: a folder, or an address without a password.
@@ -268,11 +268,11 @@ class Index:
         return self._search(search.find_documents, name, limit)
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        """Return what is known about a document apart from its text, or None if the index does not hold it."""
+        """Return a description of a document, without its text, or None if the index does not hold it."""
         return self._search(_find_document, document_id)
 
     def documents(self) -> Iterator[DocumentInfo]:
-        """Yield what is known about each document apart from its text, in the order of ids.
+        """Yield a description of each document, without its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
         """

@@ -101,7 +101,7 @@ class Scope(BaseModel):
 
 
 def read_scope(given: object) -> Scope:
-    """Return a scope that somebody gives, or make one of its fields.
+    """Return a given scope, or make one from its fields.
 
     Fields without a condition are refused: a missing entry looks the same, and it would show all documents.
 

@@ -164,9 +164,13 @@ class Draft(TableReader):
 
     @abstractmethod
     def publish(self, settings: Settings) -> Settings:
-        """Let readers see what was written, if anything has changed; return the settings with token and counts.
+        """Let readers see the changes, if there are any. It is the last call: later changes need another draft.
 
-        It is the last call: later changes belong in another draft.
+        Args:
+            settings: The settings of the publication, without token and counts.
+
+        Returns:
+            The settings with token and counts.
         """
 
     @abstractmethod

@@ -93,7 +93,7 @@ class FolderDraft(Database, Draft):
         return {document_id for (document_id,) in rows}
 
     def publish(self, settings: Settings, *, rebuild: bool = False) -> Settings:
-        """Let readers see what was written; see `Draft.publish`.
+        """Let readers see the changes; see `Draft.publish`.
 
         Args:
             settings: The settings of the publication, without token and counts.

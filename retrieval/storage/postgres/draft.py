@@ -96,7 +96,7 @@ class PostgresDraft(Tables, Draft):
         self._free(document_ids)
 
     def publish(self, settings: Settings) -> Settings:
-        """Let readers see what was written, by all writers; see `Draft.publish`."""
+        """Let readers see the changes of all writers; see `Draft.publish`."""
         make_indexes(self._session, self.counted(settings))
         with self._session.transaction(), self._next_generation() as generation:
             self.settings = read_state(self._session).settings

@@ -42,8 +42,10 @@ hits AS MATERIALIZED (
     FROM lowered JOIN {chunks_table} ON chunks.number = lowered.number
     WHERE {condition}
 ),
+
 held AS (SELECT {document_frequencies} FROM hits),
 checked AS (SELECT id, number, {columns} FROM hits CROSS JOIN held)
+
 SELECT {names}, count(*), (array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?]
 FROM checked GROUP BY {names}
 """
@@ -165,18 +167,21 @@ class KeywordTables(Tables, View):
         """
         needles = self._find_runs(keywords)
         condition = _holding_any(needles)
-        counts = [_COUNT_IN_TEXT.format(place=n, needle_bytes=_size(needle)) for n, needle in enumerate(needles)]
-        document_frequencies = [_DOCUMENT_FREQUENCY.format(place=n) for n in range(len(needles))]
-        names = [f"n{n}" for n in range(len(needles))]
-        columns = list(names)
+        counts: list[str] = []
+        document_frequencies: list[str] = []
+        names: list[str] = []
+        columns: list[str] = []
         patterns: list[str] = []
-        if as_words:
-            for n, needle in enumerate(needles):
-                pattern = _word_pattern(needle.text)
-                if pattern:
-                    names.append(f"w{n}")
-                    columns.append(_COUNT_AS_WORD.format(place=n))
-                    patterns.append(pattern)
+        for n, needle in enumerate(needles):
+            counts.append(_COUNT_IN_TEXT.format(place=n, needle_bytes=_size(needle)))
+            document_frequencies.append(_DOCUMENT_FREQUENCY.format(place=n))
+            names.append(f"n{n}")
+            columns.append(f"n{n}")
+            pattern = _word_pattern(needle.text) if as_words else ""
+            if pattern:
+                names.append(f"w{n}")
+                columns.append(_COUNT_AS_WORD.format(place=n))
+                patterns.append(pattern)
         statement = _COUNT.format(
             counts=", ".join(counts),
             chunks_table=self.chunks_table,

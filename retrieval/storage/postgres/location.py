@@ -1,6 +1,6 @@
 """The address of an index on PostgreSQL: a URL as libpq has it, with one parameter of ours, `index`.
 
-Messages quote nothing that may belong to a password, and what is shown of an address has none.
+Messages quote nothing that may belong to a password, and an address is shown without its password.
 """
 
 from __future__ import annotations

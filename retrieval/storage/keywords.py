@@ -16,7 +16,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
@@ -201,8 +201,9 @@ class Occurrences:
 @dataclass(slots=True)
 class _Scores:
     scores: NDArray[Any]  # of each group, shape (groups,)
-    as_word: dict[str, int]  # for each keyword that occurs, how many chunks hold it as a word
-    matching: list[NDArray[np.bool_]]  # for each keyword whose best chunk is returned: the groups that match it
+    document_frequency: dict[str, int] = field(default_factory=dict)  # for each keyword, how many chunks hold it
+    as_word: dict[str, int] = field(default_factory=dict)  # how many chunks hold it as a word, if it occurs
+    matching: list[NDArray[np.bool_]] = field(default_factory=list)  # the groups that match each keyword that occurs
 
 
 def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRanking:
@@ -221,11 +222,11 @@ def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRan
     """
     scored = _score_by_bm25(occurrences, chunks) if occurrences.words else _score_as_paper(occurrences)
     chunk_scores = scored.scores[occurrences.groups]
-    best = _best(np.flatnonzero(chunk_scores), chunk_scores, top_k)
+    chosen = [_best(np.flatnonzero(chunk_scores), chunk_scores, top_k)]
     for is_matching in scored.matching:
         matching_rows = np.flatnonzero(is_matching[occurrences.groups])
-        best = np.append(best, _best(matching_rows, chunk_scores, 1))
-    best = np.unique(best)
+        chosen.append(_best(matching_rows, chunk_scores, 1))
+    best = np.unique(np.concatenate(chosen))
     ranked = []
     for row in _best(best, chunk_scores, len(best)).tolist():
         chunk = RankedChunk(
@@ -234,36 +235,36 @@ def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRan
             counts=_counts_of_group(occurrences, occurrences.groups[row]),
         )
         ranked.append(chunk)
-    sizes = occurrences.sizes
-    document_frequency = {
-        keyword: int(sizes[np.flatnonzero(counts)].sum()) for keyword, counts in occurrences.counts.items()
-    }
     has_any = np.any(list(occurrences.counts.values()), axis=0)
     return KeywordRanking(
         chunks=ranked,
-        document_frequency=document_frequency,
+        document_frequency=scored.document_frequency,
         as_word=scored.as_word,
-        total=int(sizes[has_any].sum()),
+        total=int(occurrences.sizes[has_any].sum()),
     )
 
 
 def _score_as_paper(occurrences: Occurrences) -> _Scores:
-    scores = np.zeros(len(occurrences.sizes), np.int64)
+    sizes = occurrences.sizes
+    scored = _Scores(np.zeros(len(sizes), np.int64))
     for keyword, counts in occurrences.counts.items():
-        scores += counts * len(collapse_whitespace(keyword))
-    return _Scores(scores, as_word={}, matching=[])
+        rows = np.flatnonzero(counts)
+        scored.document_frequency[keyword] = int(sizes[rows].sum())
+        scored.scores += counts * len(collapse_whitespace(keyword))
+    return scored
 
 
 def _score_by_bm25(occurrences: Occurrences, chunks: int) -> _Scores:
     """Score groups; a keyword that occurs as a word does not count inside longer words."""
     sizes = occurrences.sizes
-    scored = _Scores(np.zeros(len(sizes), np.float64), as_word={}, matching=[])
+    scored = _Scores(np.zeros(len(sizes), np.float64))
     for keyword, counts in occurrences.counts.items():
         rows = np.flatnonzero(counts)
-        if len(rows) == 0:
+        document_frequency = int(sizes[rows].sum())
+        scored.document_frequency[keyword] = document_frequency
+        if document_frequency == 0:
             continue
         frequencies = counts[rows]
-        document_frequency = int(sizes[rows].sum())
         word_frequencies = occurrences.words[keyword][rows]
         as_word = int(sizes[rows[word_frequencies > 0]].sum())
         scored.as_word[keyword] = as_word

@@ -44,6 +44,7 @@ hits AS MATERIALIZED (
 ),
 
 held AS (SELECT {document_frequencies} FROM hits),
+
 checked AS (SELECT id, number, {columns} FROM hits CROSS JOIN held)
 
 SELECT {names}, count(*), (array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.storage.contract import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.locations import store_at
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.types import Chunk, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens

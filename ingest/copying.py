@@ -12,16 +12,10 @@ import numpy as np
 
 from arag.errors import IndexLockedError, InputError, ModelError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
-from arag.retrieval.storage.contract import (
-    DocumentRecord,
-    Draft,
-    EmbeddedDocument,
-    IndexStore,
-    Vectors,
-    View,
-    batches,
-)
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import Draft, IndexStore, View
 from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Vectors
 from arag.retrieval.types import Chunk
 
 _DOCUMENTS_AT_ONCE = 50  # whose chunks and vectors are in memory together

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from arag.errors import IndexLockedError, InputError
 from arag.retrieval.scope import compile_pattern
-from arag.retrieval.storage.contract import Damage, IndexStore, View
+from arag.retrieval.storage.contract import IndexStore, View
 from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.records import Damage
 
 _MAX_NAMED = 5  # documents in a message
 

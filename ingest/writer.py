@@ -29,15 +29,9 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.storage.contract import (
-    DocumentRecord,
-    Draft,
-    EmbeddedDocument,
-    IndexStore,
-    Settings,
-    Vectors,
-    batches,
-)
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import Draft, IndexStore
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings, Vectors
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer, warn_of_estimates

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, StorageError
+from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.publications import Publication, Publications
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import find_documents, read
 from arag.retrieval.search.semantic import rate, semantic_search
-from arag.retrieval.storage.contract import DocumentRecord, IndexStore, Ranking, Vectors, View, batches
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import IndexStore, View
 from arag.retrieval.storage.locations import store_at
-from arag.retrieval.trust import choose_embedder
+from arag.retrieval.storage.records import DocumentRecord, Ranking, Settings, Vectors
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 from arag.text.normalise import shorten
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from arag.retrieval.tools.retriever import IndexRetriever, Search
 
 MAX_ADJACENT = 2
-_PAGE = 500  # documents or chunks that are read at a time
+_PAGE = 500  # documents or chunks that are read at a time: more take more memory, fewer more queries
+_MAX_SHOWN = 100  # characters of a wrong value in a message
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _Limit: TypeAlias = Scope | frozenset[str]
 
@@ -64,14 +67,14 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
         ...     corpus.info().documents
         25
     """
-    return Index(_Publications(store_at(path), embedder))
+    return Index(Publications(store_at(path), embedder))
 
 
 class Index:
     """A corpus that can be searched and read.
 
     Use `open_index` to get one. Searches may run in several threads at once. If another process writes to the
-    index, the next search sees what was written.
+    index, the next search sees the changes.
 
     Attributes:
         path: Where the index is: a folder, or an address without a password.
@@ -88,10 +91,10 @@ class Index:
         (['Vellin Light'], ['no-such-chunk'])
     """
 
-    def __init__(self, publications: _Publications, parent: Index | None = None, limit: _Limit | None = None) -> None:
+    def __init__(self, publications: Publications, parent: Index | None = None, limit: _Limit | None = None) -> None:
         self.path = publications.store.location
         self._publications = publications
-        self._parent = parent  # this index is a part of it
+        self._parent = parent  # the index that this one is a part of
         self._limit = limit
         self._lock = threading.Lock()
 
@@ -108,8 +111,11 @@ class Index:
     def __repr__(self) -> str:
         if self._parent is not None:
             return f"{self._parent!r}.limited_to({self._limit!r})"
-        s = self._publications.settings
-        return f"Index({str(self.path)!r}, documents={s.documents}, chunks={s.chunks}, embedder={s.embedder!r})"
+        settings = self._publications.settings
+        return (
+            f"Index({str(self.path)!r}, documents={settings.documents}, chunks={settings.chunks}, "
+            f"embedder={settings.embedder!r})"
+        )
 
     def close(self) -> None:
         """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing."""
@@ -126,8 +132,11 @@ class Index:
             limit: A scope, or ids of documents. On an index that is limited already, both limits apply.
         """
         if isinstance(limit, str):
-            raise InputError(f"{shorten(repr(limit), 100)} is a string: give a scope, or a list of documents' ids")
-        return Index(self._publications, self, limit if isinstance(limit, Scope) else frozenset(limit))
+            shown = shorten(repr(limit), _MAX_SHOWN)
+            raise InputError(f"{shown} is a string: give a scope, or a list of documents' ids")
+        if not isinstance(limit, Scope):
+            limit = frozenset(limit)
+        return Index(self._publications, parent=self, limit=limit)
 
     @property
     def store(self) -> IndexStore:
@@ -136,7 +145,7 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of the index, for texts that are to be compared with its sentences. `load()` loads it."""
+        """The embedder of the index, for texts to compare with its sentences. `load()` loads it."""
         return self._publications.embedder
 
     def keyword_search(
@@ -165,10 +174,12 @@ class Index:
             InputError: No keyword is given, or `top_k` is below 1.
         """
         _check_top_k(top_k)
-        wanted = distinct([keywords] if isinstance(keywords, str) else keywords)
+        if isinstance(keywords, str):
+            keywords = [keywords]
+        wanted = distinct(keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(lambda view: keyword_search(view, wanted, top_k, ranking=ranking))
+        return self._search(keyword_search, wanted, top_k, ranking=ranking)
 
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
@@ -191,7 +202,7 @@ class Index:
         """
         _check_top_k(top_k)
         vector = self._embed(query)
-        return self._search(lambda view: semantic_search(view, query, vector, top_k, titles_first=titles_first))
+        return self._search(semantic_search, query, vector, top_k, titles_first=titles_first)
 
     def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query.
@@ -205,7 +216,7 @@ class Index:
             ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         vector = self._embed(query)
-        return self._search(lambda view: rate(view, vector, chunk_ids))
+        return self._search(rate, vector, chunk_ids)
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).
@@ -224,8 +235,10 @@ class Index:
         """
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
-        wanted = [chunk_ids] if isinstance(chunk_ids, str) else list(dict.fromkeys(chunk_ids))
-        return self._search(lambda view: read(view, wanted, adjacent))
+        if isinstance(chunk_ids, str):
+            chunk_ids = [chunk_ids]
+        distinct_ids = list(dict.fromkeys(chunk_ids))
+        return self._search(read, distinct_ids, adjacent)
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""
@@ -249,7 +262,7 @@ class Index:
             length one, shape (positions, dimension).
         """
         for ids in batches(self.chunk_ids(), _PAGE):
-            yield from self._search(lambda view: _read_vectors(view, ids))  # noqa: B023 - called at once
+            yield from self._search(_read_vectors, ids)
 
     def find_documents(self, name: str, limit: int = 100) -> list[str]:
         """Find documents by a part of their name.
@@ -259,20 +272,19 @@ class Index:
                 in the file's name, in any order; case does not matter.
             limit: How many ids of documents to return at most, at least 1.
         """
-        return self._search(lambda view: find_documents(view, name, limit))
+        return self._search(find_documents, name, limit)
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        """Return what is known about a document apart from its text, or None if the index does not hold it."""
-        described = self._search(lambda view: _describe_documents(view, view.entries([document_id]).values()))
-        return next(iter(described), None)
+        """Return a description of a document, without its text, or None if the index does not hold it."""
+        return self._search(_find_document, document_id)
 
     def documents(self) -> Iterator[DocumentInfo]:
-        """Yield what is known about each document apart from its text, in the order of ids.
+        """Yield a description of each document, without its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
         """
         after = ""
-        while page := self._search(lambda view: _describe_documents(view, islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
+        while page := self._search(_list_documents, after):
             yield from page
             after = page[-1].id
 
@@ -295,17 +307,23 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with."""
-        settings = asdict(self._search(lambda view: view.settings))
+        settings = asdict(self._settings())
         del settings["token"], settings["version"]
-        is_english = settings["embedder"] == DEFAULT_EMBEDDER
-        others = self._search(lambda view: view.count_other_scripts()) if is_english else 0
-        size = 0 if self._parent else self._publications.store.size()
-        return IndexInfo(path=str(self.path), bytes=size, other_scripts=others, **settings)
+        other_scripts = 0
+        if settings["embedder"] == DEFAULT_EMBEDDER:  # which knows English only
+            other_scripts = self._search(lambda view: view.count_other_scripts())
+        size = 0
+        if self._parent is None:
+            size = self._publications.store.size()
+        return IndexInfo(path=str(self.path), bytes=size, other_scripts=other_scripts, **settings)
+
+    def _settings(self) -> Settings:
+        return self._search(lambda view: view.settings)
 
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():
             raise InputError("the query is blank: give words to search for")
-        dimension = self._search(lambda view: view.settings.dimension)
+        dimension = self._settings().dimension
         vector = self.embedder.embed_query(query)
         if vector.shape != (dimension,):
             raise ModelError(
@@ -314,17 +332,17 @@ class Index:
             )
         return vector
 
-    def _search(self, run: Callable[[View], T]) -> T:
-        """Search what was published last; if that fails and something newer was published meanwhile, search that."""
+    def _search(self, function: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function with a view of the last publication; if it fails and there is a newer one, try that."""
         while True:
             publication = self._publications.newest()
             try:
-                return run(self._view(publication))
+                return function(self._view(publication), *args, **kwargs)
             except (IndexFormatError, StorageError):
                 if self._publications.newest() is publication:
                     raise
 
-    def _view(self, publication: _Publication) -> View:
+    def _view(self, publication: Publication) -> View:
         """Return the view of a publication, or the part of it that this index is limited to."""
         if self._parent is None or self._limit is None:
             return publication.view
@@ -332,50 +350,9 @@ class Index:
             view = publication.limited.get(self)
             if view is None:
                 allowed = _list_allowed(self._parent._view(publication), self._limit)  # noqa: SLF001 - of this class
-                view = publication.limited[self] = publication.view.limited_to(allowed)
+                view = publication.view.limited_to(allowed)
+                publication.limited[self] = view
             return view
-
-
-class _Publication:
-    """A publication that is open."""
-
-    def __init__(self, store: IndexStore) -> None:
-        self.stamp = store.stamp()
-        self.view = store.open()
-        self.limited: WeakKeyDictionary[Index, View] = WeakKeyDictionary()
-
-
-class _Publications:
-    """Opens what a store has published last. An older view is closed when the last search in it ends and drops it."""
-
-    def __init__(self, store: IndexStore, embedder: str | Embeddings | Embedder | None) -> None:
-        self.store = store
-        self._lock = threading.Lock()
-        self._newest: _Publication | None = None
-        self._open(embedder)
-
-    def newest(self) -> _Publication:
-        """Return what was published last. Searches ask the store side by side: it may be on another machine."""
-        newest = self._newest
-        if newest is not None and newest.stamp == self.store.stamp():
-            return newest
-        with self._lock:
-            if self._newest is None:
-                raise ARAGError(f"the index in {self.store.location} is closed: open it again with open_index")
-            if self._newest is newest:
-                self._open(self.embedder)
-            return self._newest
-
-    def close(self) -> None:
-        with self._lock:
-            self._newest = None
-        self.store.close()
-
-    def _open(self, embedder: str | Embeddings | Embedder | None) -> None:
-        publication = _Publication(self.store)
-        self.settings = publication.view.settings
-        self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
-        self._newest = publication
 
 
 def _list_allowed(view: View, limit: _Limit) -> list[str]:
@@ -389,18 +366,27 @@ def _list_allowed(view: View, limit: _Limit) -> list[str]:
 def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
     numbers = sorted(view.numbers(chunk_ids).values())
     chunks = view.numbered(numbers)
-    placed = sorted(view.vectors(numbers), key=lambda entry: entry[0])
-    return [(chunks[number], positions, vectors) for number, positions, vectors in placed]
+    in_order = sorted(view.vectors(numbers), key=lambda entry: entry[0])
+    return [(chunks[number], positions, vectors) for number, positions, vectors in in_order]
 
 
-def _describe_documents(view: View, records: Iterable[DocumentRecord]) -> list[DocumentInfo]:
-    described = []
-    for record in records:
-        metadata = view.metadata(record)
-        source = record.source or metadata.get("source")
-        source = source if isinstance(source, str) else ""
-        described.append(DocumentInfo(record.id, record.title, source, metadata, record.chunks))
-    return described
+def _find_document(view: View, document_id: str) -> DocumentInfo | None:
+    record = view.document(document_id)
+    return None if record is None else _describe_document(view, record)
+
+
+def _list_documents(view: View, after: str) -> list[DocumentInfo]:
+    """Return a page of documents, beginning after an id."""
+    page = islice(view.documents(after=after), _PAGE)
+    return [_describe_document(view, record) for record in page]
+
+
+def _describe_document(view: View, record: DocumentRecord) -> DocumentInfo:
+    metadata = view.metadata(record)
+    source = record.source or metadata.get("source")
+    if not isinstance(source, str):
+        source = ""
+    return DocumentInfo(record.id, record.title, source, metadata, record.chunks)
 
 
 def _check_top_k(top_k: int) -> None:

@@ -57,7 +57,8 @@ class Scope(BaseModel):
     )
 
     def __init__(self, **conditions: Any) -> None:
-        if isinstance(ids := conditions.get("documents"), str):  # each character would be a pattern
+        ids = conditions.get("documents")
+        if isinstance(ids, str):  # each character would be a pattern
             raise InputError(f"the scope is not valid: {_show(ids)} is a string: give a list of ids or patterns")
         try:
             super().__init__(**copy.deepcopy(conditions))  # the caller may change theirs
@@ -86,28 +87,33 @@ class Scope(BaseModel):
 
     def compile(self) -> Callable[[str, Mapping[str, Any]], bool]:
         """Return `allows` as a function, for many documents."""
-        test = _all_of([] if self.where is None else [_parse(self.where)])
+        test = _allows_all if self.where is None else _parse(self.where)
         if self.documents is None:
             return lambda _, metadata: test(metadata)
         ids = frozenset(self.documents)
         patterns = [compile_pattern(pattern) for pattern in ids if "*" in pattern]
-        return lambda document_id, metadata: (
-            (document_id in ids or any(pattern.match(document_id) for pattern in patterns)) and test(metadata)
-        )
+
+        def allows(document_id: str, metadata: Mapping[str, Any]) -> bool:
+            is_listed = document_id in ids or any(pattern.match(document_id) for pattern in patterns)
+            return is_listed and test(metadata)
+
+        return allows
 
 
 def read_scope(given: object) -> Scope:
-    """Return a scope that somebody gives, or make one of its fields.
+    """Return a given scope, or make one from its fields.
 
-    Fields without a condition are refused: they are what a missing entry looks like, and would show all documents.
+    Fields without a condition are refused: a missing entry looks the same, and it would show all documents.
 
     Raises:
         InputError: It is neither, or has no condition.
     """
     if isinstance(given, Scope):
         return given
-    scope = Scope(**given) if isinstance(given, Mapping) else None
-    if scope is None or scope == Scope():
+    scope = Scope()
+    if isinstance(given, Mapping):
+        scope = Scope(**given)
+    if scope == Scope():
         raise InputError(
             f"{_show(given)} is not a scope: give `where`, `documents` or both, leave the scope out, or, for all "
             "documents, give the object Scope(); a field `scope` that means something else needs another name"
@@ -116,8 +122,9 @@ def read_scope(given: object) -> Scope:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a text in which `*` stands for any characters; many of them take no longer."""
-    return re.compile(fnmatch.translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
+    """Return the regular expression of a text in which `*` matches any characters. Many `*` do not make it slow."""
+    only_stars = re.sub(r"[\[?]", r"[\g<0>]", pattern)  # `fnmatch` gives `[` and `?` a meaning, too
+    return re.compile(fnmatch.translate(only_stars))
 
 
 def _show(value: object) -> str:
@@ -131,31 +138,49 @@ def _parse(where: object) -> Test:
     tests: list[Test] = []
     for name, condition in where.items():
         if name in {"$and", "$or"}:
-            if not isinstance(condition, list) or not condition:
-                raise InputError(f"{name} needs a list of conditions, not {_show(condition)}")
-            parts = [_parse(part) for part in condition]
-            tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
+            tests.append(_parse_group(name, condition))
         elif not isinstance(name, str) or name.startswith("$"):
             raise InputError(f"{_show(name)} is not valid around conditions: use $and or $or, or give a field's name")
         else:
-            operators = condition if isinstance(condition, dict) and condition else {"$eq": condition}
-            tests += [_parse_operator(name, operator, operand) for operator, operand in operators.items()]
+            tests.append(_parse_field(name, condition))
     return _all_of(tests)
+
+
+def _parse_group(operator: str, conditions: object) -> Test:
+    """Return the test that a list of conditions under `$and` or `$or` describes."""
+    if not isinstance(conditions, list) or not conditions:
+        raise InputError(f"{operator} needs a list of conditions, not {_show(conditions)}")
+    tests = [_parse(condition) for condition in conditions]
+    return _all_of(tests) if operator == "$and" else _any_of(tests)
+
+
+def _parse_field(name: str, condition: object) -> Test:
+    """Return the test of one field: a value that it equals, or operators with their operands."""
+    if not isinstance(condition, dict) or not condition:
+        return _parse_operator(name, "$eq", condition)
+    return _all_of([_parse_operator(name, operator, operand) for operator, operand in condition.items()])
 
 
 def _parse_operator(name: str, operator: str, operand: Any) -> Test:
     """Return the test that compares a field with an operand."""
     if operator not in _OPERATORS:
         raise InputError(f"{_show(operator)} is not an operator: valid are {', '.join(_OPERATORS)}")
-    takes_list = operator in {"$in", "$nin"}
-    values = operand if takes_list else [operand]
-    if not isinstance(values, list) or not all(map(_is_scalar, values)):
-        needed = "a list of texts, numbers, true or false" if takes_list else "a text, a number, true or false"
+    if operator in {"$in", "$nin"}:
+        is_valid = isinstance(operand, list) and all(_is_scalar(value) for value in operand)
+        needed = "a list of texts, numbers, true or false"
+    else:
+        is_valid = _is_scalar(operand)
+        needed = "a text, a number, true or false"
+    if not is_valid:
         raise InputError(f"{operator} of {shorten(name, _MAX_SHOWN)} cannot take {_show(operand)}: it needs {needed}")
-    # Access lists may have thousands of entries.
-    prepared = frozenset(map(_tagged, values)) if takes_list else operand
+    if isinstance(operand, list):
+        operand = frozenset(_tagged(value) for value in operand)  # access lists may have thousands of entries
     compare = _OPERATORS[operator]
-    return lambda metadata: compare(metadata.get(name), prepared)
+    return lambda metadata: compare(metadata.get(name), operand)
+
+
+def _allows_all(_: Mapping[str, Any]) -> bool:
+    return True
 
 
 def _all_of(tests: list[Test]) -> Test:
@@ -191,9 +216,11 @@ def _ordered_by(compare: Compare) -> Compare:
     """Return a comparison of numbers with numbers, and texts with texts; nothing else matches."""
 
     def is_ordered(value: object, operand: object) -> bool:
-        kinds = ((str, str), (int | float, int | float))
-        comparable = any(isinstance(value, kind) and isinstance(operand, other) for kind, other in kinds)
-        return comparable and not isinstance(value, bool) and not isinstance(operand, bool) and compare(value, operand)
+        if isinstance(value, bool) or isinstance(operand, bool):
+            return False
+        are_texts = isinstance(value, str) and isinstance(operand, str)
+        are_numbers = isinstance(value, int | float) and isinstance(operand, int | float)
+        return (are_texts or are_numbers) and compare(value, operand)
 
     return is_ordered
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,16 @@ if TYPE_CHECKING:
 
 
 def choose_embedder(given: str | Embeddings | Embedder | None, name: str, location: Path | str) -> Embedder:
-    """Return the embedder that a caller gives if it is the one that the index's settings name, or else the index's own.
+    """Return the embedder for an index.
 
-    If the index's own sends texts or loads a folder, it is refused at its first use, unless the user has named it.
+    Args:
+        given: The embedder that a caller gives, or None for the index's own. The index's own is refused at its first
+            use if it sends texts or loads a folder, unless the user has named it.
+        name: The embedder that the index's settings name.
+        location: The index's name, for messages.
+
+    Returns:
+        The given embedder, or the index's own.
 
     Raises:
         ModelError: The given embedder is a different one.
@@ -39,7 +45,7 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
         return embedder
-    return make_embedder(name, partial(_load, name, location))
+    return make_embedder(name, lambda: _load(name, location))
 
 
 def check_embedder(store: IndexStore) -> None:
@@ -64,25 +70,31 @@ def _parse_allowed(stored: str, location: Path | str) -> ModelName | None:
     name = parse_name(stored)
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_name(variable) == name
-    if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
-        if name.provider == HUGGINGFACE:
-            consequence = f"load the model in the folder {name.model}"
-        else:
-            consequence = f"send your questions and the documents that you ingest to {name.base_url or name.provider}"
-            consequence += f", with the key in {name.key_variable}" if os.environ.get(name.key_variable) else ""
-        raise ModelError(
-            f"the embedder {name} is named only by the index in {location}: it would {consequence}. To allow "
-            f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
-            "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
-        )
-    return name
+    is_harmless = name.provider == HUGGINGFACE and is_hub_id(name.model)
+    if is_named or is_harmless:
+        return name
+    raise ModelError(
+        f"the embedder {name} is named only by the index in {location}: it would {_consequence(name)}. To allow "
+        f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
+        "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
+    )
+
+
+def _consequence(name: ModelName) -> str:
+    """Return what an embedder would do that its user may not want."""
+    if name.provider == HUGGINGFACE:
+        return f"load the model in the folder {name.model}"
+    consequence = f"send your questions and the documents that you ingest to {name.base_url or name.provider}"
+    if os.environ.get(name.key_variable):
+        consequence += f", with the key in {name.key_variable}"
+    return consequence
 
 
 def _load(name: str, location: Path | str) -> Embeddings:
     try:
-        own = _parse_allowed(name, location)
+        allowed = _parse_allowed(name, location)
     except InputError as error:
         raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
-    if own is None:
+    if allowed is None:
         raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
-    return load_embeddings(own)
+    return load_embeddings(allowed)

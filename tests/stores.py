@@ -7,8 +7,8 @@ from contextlib import closing
 
 import numpy as np
 
-from arag.retrieval.storage.contract import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.folder.derived import write_receipt
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.types import Chunk, Sentence
 
 DIMENSION = 16

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.retrieval.storage.contract import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.folder.chroma import ChromaGraph
 from arag.retrieval.storage.folder.store import FolderStore
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.vectors import SentenceMatrix
 from arag.retrieval.types import Chunk, Sentence
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from arag.retrieval.search.names import find_named
 from arag.retrieval.search.suggestions import find_closest, spell, telling_words
-from arag.retrieval.storage.contract import KeywordRanking, Ranking, View
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, Term
 from arag.text.normalise import collapse_whitespace, searchable, words
 

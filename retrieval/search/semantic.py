@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named
-from arag.retrieval.storage.contract import SentenceMatch, View
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import SentenceMatrix
 from arag.retrieval.types import Chunk, Hit, SemanticResults
 from arag.text.normalise import bare_title, words

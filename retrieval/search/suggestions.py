@@ -9,7 +9,8 @@ from itertools import islice, product
 
 from rapidfuzz import fuzz, process
 
-from arag.retrieval.storage.contract import View, batches
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk, Term
 from arag.text.normalise import collapse_whitespace, is_east_asian, plain, searchable, words
 

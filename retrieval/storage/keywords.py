@@ -1,10 +1,10 @@
 """Exact keyword matching in the chunk texts, at query time and without a keyword index (paper, section 3.2).
 
 Score(c, K) = sum over k in K of count(k, T_c) * |k|, where count is the number of case-insensitive, non-overlapping
-occurrences of k in the chunk's text T_c, and |k| is its length in characters. White space is folded in both: a line
-break between two words matches like the space that it stands for.
+occurrences of k in the chunk's text T_c, and |k| is its length in characters. White space is collapsed in both: a line
+break between two words matches like a space.
 
-The texts, folded and in lower case, stand one after another in one file, in the order of the chunks' ids. It is mapped
+One file has all texts, collapsed and in lower case, one after another in the order of the chunks' ids. It is mapped
 into memory and searched at memory speed. It is derived from the chunks, and made again if it is missing.
 """
 
@@ -16,26 +16,30 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from stringzilla import Str
 
 from arag.errors import StorageError
-from arag.retrieval.storage.contract import KeywordRanking, RankedChunk, Ranking
+from arag.retrieval.storage.records import KeywordRanking, RankedChunk, Ranking
 from arag.system.files import written_whole
 from arag.text.normalise import collapse_whitespace, searchable
 
-# Never occurs in UTF-8: no keyword can match across the border of two chunks.
+# Never occurs in UTF-8: no keyword can match across the boundary of two chunks.
 _SEPARATOR = b"\xff"
-# After the texts: where each of them ends, behind its separator; then the mark, and the number of chunks.
+# After the texts, the file has the end of each text (after its separator), then the mark and the number of chunks.
 _MARK = b"ARAGKW06"
 _FOOTER = struct.Struct("<8sQ")
-MAX_CHECKED_CHUNKS = 5_000  # with a keyword: in more of them, every occurrence counts, in longer words too
-SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
+_END_BYTES = 8  # of the end of a text, as an integer
+# A keyword in more chunks than these is counted inside longer words, too: to check each chunk would take too long.
+MAX_CHECKED_CHUNKS = 5_000
+_FIRST_UNSPACED = 0x2E80  # scripts from this code point on (Chinese, Japanese...) do not separate words
+_K1 = 0.5  # of BM25: the smaller it is, the less repetitions of a keyword add
 
 Integers = NDArray[np.int64]
 
@@ -48,40 +52,53 @@ def write_keywords(file: Path, texts: Iterable[str]) -> None:
 
 def format_keywords(texts: Iterable[str]) -> Iterator[bytes]:
     """Yield the pieces of a keyword file."""
-    ends = [0]
+    ends: list[int] = []
+    end = 0
     for text in texts:
         piece = _encode(text) + _SEPARATOR
-        ends.append(ends[-1] + len(piece))
+        end += len(piece)
+        ends.append(end)
         yield piece
-    yield np.asarray(ends[1:], dtype="<i8").tobytes() + _FOOTER.pack(_MARK, len(ends) - 1)
+    yield np.asarray(ends, dtype="<i8").tobytes() + _FOOTER.pack(_MARK, len(ends))
 
 
 class KeywordTexts:
-    """Counts keywords in the chunks' texts, and ranks the chunks, whose numbers come in the order of their ids.
+    """Counts keywords in the chunks' texts, and ranks the chunks.
 
-    The source is what `format_keywords` yielded: a file, which may be deleted while it is open here, or its bytes. A
-    ValueError says that it holds something else.
+    Args:
+        source: The pieces that `format_keywords` yielded: a file, which may be deleted while it is open here, or bytes.
+        numbers: The chunks' numbers, in the order of their ids.
+
+    Raises:
+        ValueError: The source holds something else.
+        OSError: The file cannot be opened.
     """
 
     def __init__(self, source: Path | bytes, numbers: Sequence[int]) -> None:
-        self._map = _map(source) if isinstance(source, Path) else None
-        self._source = source if isinstance(source, Path) else ""
-        data = memoryview(source if isinstance(source, bytes) else self._map or b"")
+        self._file: Path | None = None
+        self._map: mmap.mmap | None = None
+        if isinstance(source, Path):
+            self._file = source
+            self._map = _map(source)
+            data = memoryview(self._map)
+        else:
+            data = memoryview(source)
         self._size = len(data)
         self._text: Str = Str(data)
         self._bytes = np.frombuffer(data, np.uint8)
-        borders = _read_borders(data, len(numbers))
+        boundaries = _read_boundaries(data, len(numbers))
         self._numbers = np.asarray(numbers, dtype=np.int64)
         # Single values are read faster from lists than from arrays.
-        self._begins: list[int] = borders[:-1].tolist()
-        self._ends: list[int] = borders[1:].tolist()
+        self._begins: list[int] = boundaries[:-1].tolist()
+        self._ends: list[int] = boundaries[1:].tolist()
 
     def limited_to(self, numbers: Integers) -> KeywordTexts:
         """Return the texts of some chunks only; they share the file."""
-        limited = copy(self)
-        inside = np.flatnonzero(np.isin(self._numbers, numbers))
-        begins, ends = ([places[row] for row in inside.tolist()] for places in (self._begins, self._ends))
-        vars(limited).update(_numbers=self._numbers[inside], _begins=begins, _ends=ends)
+        rows = np.flatnonzero(np.isin(self._numbers, numbers))
+        limited: KeywordTexts = copy(self)
+        limited._numbers = self._numbers[rows]
+        limited._begins = [self._begins[row] for row in rows.tolist()]
+        limited._ends = [self._ends[row] for row in rows.tolist()]
         return limited
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
@@ -91,117 +108,209 @@ class KeywordTexts:
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
         """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         self._check_size()
-        longest, *others = sorted(map(_encode, texts), key=len, reverse=True)
-        rows = (
-            row
-            for row in self._rows_with(longest)
-            if all(self._text.find(other, self._begins[row], self._ends[row]) >= 0 for other in others)
-        )
+        rows = self._rows_with_all([_encode(text) for text in texts])
         return [int(self._numbers[row]) for row in islice(rows, limit)]
 
     def holds_word(self, word: str) -> bool:
         """Return whether a text has this word, as a whole word in lower case."""
         self._check_size()
-        literal = re.escape(word)  # first: `re` then jumps from one occurrence to the next
-        whole = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
-        texts = (self._bytes[self._begins[row] : self._ends[row]] for row in self._rows_with(_encode(word)))
-        return any(whole.search(text.tobytes().decode(errors="replace")) for text in texts)
-
-    def _rows_with(self, needle: bytes) -> Iterator[int]:
-        """Yield the rows that hold a needle, searching all texts at once from one to the next."""
-        row = at = 0
-        while row < len(self._begins):
-            at = self._text.find(needle, max(at, self._begins[row]), self._ends[-1])
-            if at < 0:
-                return
-            row = bisect_right(self._begins, at) - 1
-            if at < self._ends[row]:  # else it is in a text between them, outside a limit
-                yield row
-            row += 1
+        # The word comes before the look-behind: `re` then jumps from one occurrence to the next.
+        literal = re.escape(word)
+        whole_word = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
+        for row in self._rows_with(_encode(word)):
+            text = self._bytes[self._begins[row] : self._ends[row]].tobytes().decode(errors="replace")
+            if whole_word.search(text):
+                return True
+        return False
 
     def counts(self, keyword: str) -> Integers:
         """Count a keyword's occurrences, which do not overlap, in every chunk: shape (chunks,), by chunk id."""
         self._check_size()
+        # `map` calls the native function without a step of Python in between: a loop takes much longer.
         counts = map(self._text.count, repeat(_encode(keyword)), self._begins, self._ends)
         return np.fromiter(counts, np.int64, len(self._numbers))
 
     def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
-        """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
-        chunks = len(self._numbers)
+        """Rank the chunks by keywords; see `View.rank`."""
         counts = {keyword: self.counts(keyword) for keyword in keywords}
-        words = (
-            {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords} if ranking == "bm25" else {}
+        words: dict[str, Integers] = {}
+        if ranking == "bm25":
+            words = {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords}
+        chunks = len(self._numbers)
+        occurrences = Occurrences(
+            counts=counts,
+            words=words,
+            sizes=np.ones(chunks, np.int64),
+            numbers=self._numbers,
+            groups=np.arange(chunks),
         )
-        occurrences = Occurrences(counts, words, np.ones(chunks, np.int64), self._numbers, np.arange(chunks))
         return rank_chunks(occurrences, top_k, chunks)
+
+    def _rows_with_all(self, needles: Sequence[bytes]) -> Iterator[int]:
+        """Yield the rows that hold all needles; the longest one proposes rows."""
+        longest, *others = sorted(needles, key=len, reverse=True)
+        for row in self._rows_with(longest):
+            begin, end = self._begins[row], self._ends[row]
+            if all(self._text.find(other, begin, end) >= 0 for other in others):
+                yield row
+
+    def _rows_with(self, needle: bytes) -> Iterator[int]:
+        """Yield the rows that hold a needle, searching all texts at once from one to the next."""
+        row = 0
+        position = 0
+        while row < len(self._begins):
+            position = self._text.find(needle, max(position, self._begins[row]), self._ends[-1])
+            if position < 0:
+                return
+            row = bisect_right(self._begins, position) - 1
+            # In a limited view, the match may be in a text between its rows.
+            if position < self._ends[row]:
+                yield row
+            row += 1
 
     def _count_words(self, keyword: str, counts: Integers) -> Integers:
         """Count a keyword where it is not a part of a longer word; a plural still counts."""
-        text, rows = searchable(keyword), np.flatnonzero(counts)
-        starts, ends = (c.isalnum() and ord(c) < SPACED_SCRIPTS for c in (text[0], text[-1]))
-        if not (starts or ends) or len(rows) > MAX_CHECKED_CHUNKS:
+        rows = np.flatnonzero(counts)
+        if len(rows) > MAX_CHECKED_CHUNKS:
             return counts
-        literal = re.escape(_encode(keyword))  # first, again
-        # The letters are ASCII's and those of two bytes in UTF-8: Latin, Greek, Cyrillic, Hebrew, Arabic...
-        before = rb"(?<![0-9a-z]" + literal + rb")(?<![\xc3-\xdf][\x80-\xbf]" + literal + rb")" if starts else b""
-        after = rb"(?:e?s)?(?![0-9a-z\xc3-\xdf])" if ends else b""
-        word = re.compile(literal + before + after)
+        pattern = _word_pattern(keyword)
+        if pattern is None:
+            return counts
         data = self._bytes.data
         words = np.zeros_like(counts)
-        words[rows] = [len(word.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist()]
+        words[rows] = [len(pattern.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist()]
         return words
 
     def _check_size(self) -> None:
         """Refuse to read past the end of a file that somebody has truncated: the system would kill the process."""
         if self._map is not None and self._map.size() < self._size:
-            raise StorageError(f"{self._source} was truncated while it was open")
+            raise StorageError(f"{self._file} was truncated while it was open")
 
 
-class Occurrences(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Occurrences:
     """How often chunks hold keywords. Chunks with the same counts may be counted together, as a group."""
 
     counts: Mapping[str, Integers]  # of each keyword, shape (groups,)
-    words: Mapping[str, Integers]  # likewise, but for what is a part of longer words; empty if that does not matter
+    words: Mapping[str, Integers]  # of each keyword outside of longer words, shape (groups,); empty if not counted
     sizes: Integers  # how many chunks each group has, shape (groups,)
-    numbers: Integers  # of the first chunks of each group, all in the order of their ids
-    groups: Integers  # of these chunks, likewise
+    numbers: Integers  # of the first chunks of each group, in the order of the chunks' ids
+    groups: Integers  # the group of each of these chunks
+
+
+@dataclass(slots=True)
+class _Scores:
+    scores: NDArray[Any]  # of each group, shape (groups,)
+    document_frequency: dict[str, int] = field(default_factory=dict)  # for each keyword, how many chunks hold it
+    as_word: dict[str, int] = field(default_factory=dict)  # how many chunks hold it as a word, if it occurs
+    matching: list[NDArray[np.bool_]] = field(default_factory=list)  # the groups that match each keyword that occurs
 
 
 def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRanking:
-    """Rank chunks by coverage if words were counted, else by Score(c, K).
+    """Rank chunks by BM25 if words were counted, else by Score(c, K).
 
-    A keyword adds to the coverage BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length): more
-    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too.
+    BM25's term weight has k1 = 0.5 and b = 0, since chunks have about the same length: a keyword adds more if it is
+    rare, and little more for repetitions. Each keyword's best chunk is then returned, too.
+
+    Args:
+        occurrences: How often chunks hold keywords.
+        top_k: How many chunks to return, apart from the keywords' best chunks.
+        chunks: How many chunks the index has.
+
+    Returns:
+        The best chunks, best first, ties in the order of `occurrences.numbers`.
     """
-    by_keyword, words, sizes, numbers, groups = occurrences
-    scores: NDArray[Any] = np.zeros(len(sizes), np.float64 if words else np.int64)
-    holding: dict[str, int] = {}
-    as_word: dict[str, int] = {}
-    candidates: list[NDArray[np.bool_]] = []  # for each keyword's best chunk
-    for keyword, counts in by_keyword.items():
-        rows = np.flatnonzero(counts)
-        holding[keyword] = int(sizes[rows].sum())
-        if not words:
-            scores += counts * len(collapse_whitespace(keyword))
-        elif len(rows):
-            whole = words[keyword][rows]
-            as_word[keyword] = int(sizes[rows[whole > 0]].sum())
-            used = whole if as_word[keyword] else counts[rows]
-            scores[rows] += np.log1p(chunks / (as_word[keyword] or holding[keyword])) * used / (used + 0.5)
-            has_keyword = np.zeros(len(scores), dtype=np.bool_)
-            has_keyword[rows[used > 0]] = True
-            candidates.append(has_keyword)
-    chunk_scores = scores[groups]
-    best = _best(np.flatnonzero(chunk_scores), chunk_scores, top_k)
-    firsts = [_best(np.flatnonzero(has_keyword[groups]), chunk_scores, 1) for has_keyword in candidates]
-    best = np.unique(np.concatenate([best, *firsts]))
+    scored = _score_by_bm25(occurrences, chunks) if occurrences.words else _score_as_paper(occurrences)
+    chunk_scores = scored.scores[occurrences.groups]
+    chosen = [_best(np.flatnonzero(chunk_scores), chunk_scores, top_k)]
+    for is_matching in scored.matching:
+        matching_rows = np.flatnonzero(is_matching[occurrences.groups])
+        chosen.append(_best(matching_rows, chunk_scores, 1))
+    best = np.unique(np.concatenate(chosen))
     ranked = []
     for row in _best(best, chunk_scores, len(best)).tolist():
-        group = groups[row]
-        present = {keyword: int(counts[group]) for keyword, counts in by_keyword.items() if counts[group]}
-        ranked.append(RankedChunk(int(numbers[row]), chunk_scores[row].item(), present))
-    total = int(sizes[np.any(list(by_keyword.values()), axis=0)].sum())
-    return KeywordRanking(ranked, holding, as_word, total)
+        chunk = RankedChunk(
+            number=int(occurrences.numbers[row]),
+            score=chunk_scores[row].item(),
+            counts=_counts_of_group(occurrences, occurrences.groups[row]),
+        )
+        ranked.append(chunk)
+    has_any = np.any(list(occurrences.counts.values()), axis=0)
+    return KeywordRanking(
+        chunks=ranked,
+        document_frequency=scored.document_frequency,
+        as_word=scored.as_word,
+        total=int(occurrences.sizes[has_any].sum()),
+    )
+
+
+def _score_as_paper(occurrences: Occurrences) -> _Scores:
+    sizes = occurrences.sizes
+    scored = _Scores(np.zeros(len(sizes), np.int64))
+    for keyword, counts in occurrences.counts.items():
+        rows = np.flatnonzero(counts)
+        scored.document_frequency[keyword] = int(sizes[rows].sum())
+        scored.scores += counts * len(collapse_whitespace(keyword))
+    return scored
+
+
+def _score_by_bm25(occurrences: Occurrences, chunks: int) -> _Scores:
+    """Score groups; a keyword that occurs as a word does not count inside longer words."""
+    sizes = occurrences.sizes
+    scored = _Scores(np.zeros(len(sizes), np.float64))
+    for keyword, counts in occurrences.counts.items():
+        rows = np.flatnonzero(counts)
+        document_frequency = int(sizes[rows].sum())
+        scored.document_frequency[keyword] = document_frequency
+        if document_frequency == 0:
+            continue
+        frequencies = counts[rows]
+        word_frequencies = occurrences.words[keyword][rows]
+        as_word = int(sizes[rows[word_frequencies > 0]].sum())
+        scored.as_word[keyword] = as_word
+        if as_word:
+            frequencies = word_frequencies
+            document_frequency = as_word
+        scored.scores[rows] += np.log1p(chunks / document_frequency) * frequencies / (frequencies + _K1)
+        is_matching = np.zeros(len(sizes), dtype=np.bool_)
+        is_matching[rows[frequencies > 0]] = True
+        scored.matching.append(is_matching)
+    return scored
+
+
+def _counts_of_group(occurrences: Occurrences, group: int) -> dict[str, int]:
+    """Return how often the chunks of a group hold each keyword that they have."""
+    present: dict[str, int] = {}
+    for keyword, counts in occurrences.counts.items():
+        if counts[group]:
+            present[keyword] = int(counts[group])
+    return present
+
+
+def is_part_of_words(character: str) -> bool:
+    """Return whether a letter beside a character would make one word with it."""
+    return character.isalnum() and ord(character) < _FIRST_UNSPACED
+
+
+def _word_pattern(keyword: str) -> re.Pattern[bytes] | None:
+    """Return the pattern of a keyword that is not a part of a longer word, or of its plural.
+
+    None if the text around the keyword does not matter.
+    """
+    text = searchable(keyword)
+    is_word_at_start = is_part_of_words(text[0])
+    is_word_at_end = is_part_of_words(text[-1])
+    if not is_word_at_start and not is_word_at_end:
+        return None
+    # The keyword comes before the look-behind: `re` then jumps from one occurrence to the next.
+    # The letters are ASCII's and those of two bytes in UTF-8: Latin, Greek, Cyrillic, Hebrew, Arabic...
+    literal = re.escape(_encode(keyword))
+    before = after = b""
+    if is_word_at_start:
+        before = rb"(?<![0-9a-z]" + literal + rb")(?<![\xc3-\xdf][\x80-\xbf]" + literal + rb")"
+    if is_word_at_end:
+        after = rb"(?:e?s)?(?![0-9a-z\xc3-\xdf])"
+    return re.compile(literal + before + after)
 
 
 def _map(file: Path) -> mmap.mmap:
@@ -211,22 +320,23 @@ def _map(file: Path) -> mmap.mmap:
         return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _read_borders(data: memoryview, chunks: int) -> Integers:
-    """Return 0 and where each text ends, checked: the file may be from somebody else, and other memory is not read."""
-    text_bytes = len(data) - _FOOTER.size - 8 * chunks
+def _read_boundaries(data: memoryview, chunks: int) -> Integers:
+    """Return 0 and the end of each text, checked: somebody else may have written the file to read other memory."""
+    text_bytes = len(data) - _FOOTER.size - _END_BYTES * chunks
     if text_bytes < 0 or _FOOTER.unpack(data[-_FOOTER.size :]) != (_MARK, chunks):
         raise ValueError("it is truncated, or of other chunks")
     ends = np.frombuffer(bytes(data[text_bytes : -_FOOTER.size]), "<i8")
-    borders = np.concatenate([[0], ends]).astype(np.int64)
-    if np.any(borders[1:] <= borders[:-1]) or borders[-1] != text_bytes:  # differences of hostile ones may overflow
+    boundaries = np.concatenate([[0], ends]).astype(np.int64)
+    # Differences would overflow for hostile values; comparisons do not.
+    if np.any(boundaries[1:] <= boundaries[:-1]) or boundaries[-1] != text_bytes:
         raise ValueError("its texts have impossible borders")
-    return borders
+    return boundaries
 
 
 def _best(rows: Integers, scores: NDArray[Any], top_k: int) -> Integers:
     """Return the rows with the highest scores, best first, ties by row."""
     if len(rows) > top_k:
-        # Keep everything that ties with the last place: the rows decide.
+        # Keep all rows that tie with the last one: their order decides.
         threshold = np.partition(scores[rows], -top_k)[-top_k]
         rows = rows[scores[rows] >= threshold]
     return rows[np.lexsort((rows, -scores[rows]))][:top_k]

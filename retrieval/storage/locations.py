@@ -1,4 +1,4 @@
-"""Where an index is: a folder, or the address of a PostgreSQL database."""
+"""The location of an index: a folder, or the address of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -14,25 +14,31 @@ from arag.retrieval.storage.postgres.location import SCHEMES, PostgresLocation
 
 __all__ = ["is_index", "looks_like_address", "parse_location", "store_at", "using_store"]
 
-# What may hold a password, however it is written: a folder's name would be shown, and made. A scheme has two characters
-# or more: C:// is a drive. `Path` makes one slash of two.
+# Texts that may hold a password, however they are written. As a folder's name, the password would be shown, and the
+# folder made. A scheme has two characters or more: C:// is a drive. `Path` makes one slash of two.
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]+\s*:\s*/\s*/"
     r"|^\W*postgres(ql)?\s*(:\s*/|[:/].*@)"
     r"|[^\s/\\:@]:[^/\\@]+@"  # user:password@host
-    r"|(passw\w*|pwd)\s*="  # as libpq and other drivers have it
+    r"|(passw\w*|pwd)\s*="  # for libpq and other drivers
     r"|^\W*(host|hostaddr|port|user|dbname|service|sslmode)\s*=",
     re.IGNORECASE,
 )
 
 
 def looks_like_address(text: str) -> bool:
-    """Return whether a text is a database's address, or meant as one: no message may quote it."""
+    """Return whether a text is a database's address, or meant to be one: no message may quote it."""
     return _ADDRESS.search(text) is not None
 
 
 def parse_location(location: str | Path) -> Path | PostgresLocation:
-    """Return a folder, or an address, which shows no password.
+    """Parse the location of an index.
+
+    Args:
+        location: A folder, or an address.
+
+    Returns:
+        The folder, or the address in a form that shows no password.
 
     Raises:
         InputError: It is an address that is not valid; the message does not quote it.
@@ -49,7 +55,13 @@ def parse_location(location: str | Path) -> Path | PostgresLocation:
 
 
 def store_at(location: str | Path | IndexStore) -> IndexStore:
-    """Return the store of a folder, of the address of a PostgreSQL database, or itself; nothing is opened yet.
+    """Return the store of a location. Nothing is opened yet.
+
+    Args:
+        location: A folder, the address of a PostgreSQL database, or a store, which is returned.
+
+    Returns:
+        The store.
 
     Raises:
         InputError: It is an address that is not valid, or the packages for PostgreSQL are not installed.
@@ -68,7 +80,7 @@ def store_at(location: str | Path | IndexStore) -> IndexStore:
 
 @contextmanager
 def using_store(location: str | Path | IndexStore) -> Iterator[IndexStore]:
-    """Give the store of a location, as `store_at`, and close it in the end unless it was given."""
+    """Yield the store of a location, and close it at the end unless it was given; see `store_at`."""
     store = store_at(location)
     try:
         yield store

@@ -17,12 +17,14 @@ DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"  # as the 
 CHUNK_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, sentences"
 MAX_WORD_CHARACTERS = 100  # of a word that is suggested for a misspelt one
 
+_NO_TABLE = -1  # the place of a header, for a sentence outside of tables
+
 
 @dataclass
 class _Places:
-    sentences: list[tuple[int, int, int, int, int]]
+    sentences: list[tuple[int, int, int, int, int]]  # start, end, whether embedded, place of heading, place of header
     headings: list[str]
-    tables: list[tuple[str]]
+    tables: list[tuple[str]]  # each with its header
 
 
 _PLACES = TypeAdapter(_Places)
@@ -31,21 +33,32 @@ _PLACES = TypeAdapter(_Places)
 def chunk_row(chunk: Chunk) -> tuple[str | int | None, ...]:
     """Return the values of CHUNK_COLUMNS."""
     first_page, last_page = chunk.pages or (None, None)
-    embedded = sum(sentence.embedded for sentence in chunk.sentences)
+    embedded = len(chunk.embedded_positions())
     return chunk.id, chunk.document_id, chunk.ordinal, chunk.tokens, first_page, last_page, embedded
 
 
 def format_places(sentences: Sequence[Sentence]) -> str:
-    """Return sentences as they are stored: JSON, with each heading and each table, a list with its header, once."""
-    headings = {heading: place for place, heading in enumerate(dict.fromkeys(s.heading for s in sentences))}
-    headers = {header: place for place, header in enumerate(dict.fromkeys(s.header for s in sentences if s.header))}
-    places = [[s.start, s.end, int(s.embedded), headings[s.heading], headers.get(s.header, -1)] for s in sentences]
-    value = {"sentences": places, "headings": list(headings), "tables": [[header] for header in headers]}
+    """Return sentences as they are stored: JSON that has each heading and each table's header once."""
+    headings: dict[str, int] = {}
+    headers: dict[str, int] = {}
+    places = []
+    for sentence in sentences:
+        heading = headings.setdefault(sentence.heading, len(headings))
+        table = _NO_TABLE
+        if sentence.header:
+            table = headers.setdefault(sentence.header, len(headers))
+        places.append([sentence.start, sentence.end, int(sentence.embedded), heading, table])
+    tables = [[header] for header in headers]
+    value = {"sentences": places, "headings": list(headings), "tables": tables}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
-    """Read what `format_places` wrote about a chunk's text, which has so many characters.
+    """Read the sentences that `format_places` wrote about a chunk.
+
+    Args:
+        text: The stored JSON.
+        length: The length of the chunk's text, in characters.
 
     Raises:
         ValueError, LookupError: It is something else.
@@ -54,10 +67,10 @@ def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
         stored = _PLACES.validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError("the places of its sentences cannot be read") from error
-    if not all(0 <= start <= end <= length for start, end, *_ in stored.sentences):
-        raise ValueError("sentences lie outside of its text")
-    headings, headers = stored.headings, [header for (header,) in stored.tables]
-    return tuple(
-        Sentence(start, end, bool(embedded), headings[heading], headers[table] if table >= 0 else "")
-        for start, end, embedded, heading, table in stored.sentences
-    )
+    sentences = []
+    for start, end, embedded, heading, table in stored.sentences:
+        if not 0 <= start <= end <= length:
+            raise ValueError("sentences lie outside of its text")
+        header = stored.tables[table][0] if table >= 0 else ""
+        sentences.append(Sentence(start, end, bool(embedded), stored.headings[heading], header))
+    return tuple(sentences)

@@ -1,4 +1,4 @@
-"""Exact search in sentence vectors, for corpora where it is about as fast as a graph."""
+"""Exact search in sentence vectors, for corpora where it is about as fast as a vector index."""
 
 from __future__ import annotations
 
@@ -7,54 +7,76 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.storage.contract import ChunkVectors, SentenceMatch, Vectors
+from arag.retrieval.storage.records import ChunkVectors, SentenceMatch, Vectors
 
 MAX_MATRIX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
-MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4  # of those that a limited view keeps: a server may have hundreds of views
-MAX_PROPOSED = 12_000  # sentences that a graph is asked for: takes a second
+# Bytes of vectors that a limited view keeps: a server may have hundreds of views.
+MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4
+MAX_PROPOSED = 12_000  # sentences that a vector index is asked for: takes a second
 
-_MARGIN = 1e-5  # of similarities in float32, in which candidates are chosen
-_DIGITS = 9  # of similarities: sums in float64 differ less, whatever their order
-_NORMALIZED_AT_ONCE = 4_096
+_MARGIN = 1e-5  # more than the rounding error of a similarity in float32, by which candidates are chosen
+_DIGITS = 9  # of similarities: sums in float64 differ less than this, whatever their order
+_ROWS_PER_STEP = 4_096  # vectors normalized at once: more take more memory, fewer more steps
 
 
 class SentenceMatrix:
-    """Sentence vectors in one matrix, shape (n, dimension), brought to length one in place. Those with NaN never match.
+    """Sentence vectors in one matrix.
 
-    `chunks` and `positions`, shape (n,), are the numbers of the sentences' chunks, and their places in these.
+    Args:
+        chunks: The numbers of the sentences' chunks, shape (n,).
+        positions: The sentences' positions in their chunks, shape (n,).
+        vectors: The vectors, shape (n, dimension). They are normalized in place. Vectors with NaN never match.
     """
 
     def __init__(self, chunks: NDArray[np.int64], positions: NDArray[np.int64], vectors: Vectors) -> None:
         self._chunks = chunks
         self._positions = positions
         self._vectors = vectors
-        # Stored as float16, they are not quite of length one.
-        for start in range(0, len(vectors), _NORMALIZED_AT_ONCE):
-            rows = vectors[start : start + _NORMALIZED_AT_ONCE]
+        # Rounded to float16 in the index, vectors are not exactly of length one.
+        for start in range(0, len(vectors), _ROWS_PER_STEP):
+            rows = vectors[start : start + _ROWS_PER_STEP]
             lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))[:, np.newaxis]
             with np.errstate(invalid="ignore"):  # damaged vectors
                 rows /= np.where(lengths > 0, lengths, 1).astype(np.float32)
 
     @classmethod
     def build(cls, rows: Iterable[ChunkVectors], dimension: int, sentences: int | None = None) -> SentenceMatrix:
-        """Make a matrix from the vectors of chunks. If `sentences` says how many, no more are read, one by one."""
+        """Make a matrix from the vectors of chunks.
+
+        Args:
+            rows: The vectors of each chunk.
+            dimension: The length of the vectors.
+            sentences: How many vectors to take at most. If it is given, the rows are read one by one.
+
+        Returns:
+            The matrix.
+        """
         if sentences is None:
             rows = list(rows)
-            sentences = sum(len(places) for _, places, _ in rows)
-        chunks, positions = np.empty((2, sentences), dtype=np.int64)
+            sentences = sum(len(chunk_positions) for _, chunk_positions, _ in rows)
+        chunks = np.empty(sentences, dtype=np.int64)
+        positions = np.empty(sentences, dtype=np.int64)
         vectors = np.empty((sentences, dimension), dtype=np.float32)
         filled = 0
-        for number, places, some in rows:
-            count = min(len(places), sentences - filled)
+        for number, chunk_positions, chunk_vectors in rows:
+            count = min(len(chunk_positions), sentences - filled)
             chunks[filled : filled + count] = number
-            positions[filled : filled + count] = places[:count]
-            vectors[filled : filled + count] = some[:count]
+            positions[filled : filled + count] = chunk_positions[:count]
+            vectors[filled : filled + count] = chunk_vectors[:count]
             filled += count
         return cls(chunks[:filled], positions[:filled], vectors[:filled])
 
     @classmethod
     def of(cls, places: Sequence[tuple[int, int]], vectors: Vectors) -> SentenceMatrix:
-        """Make a matrix of sentences, given by their chunks' numbers and their positions, and their vectors."""
+        """Make a matrix of single sentences.
+
+        Args:
+            places: The number of each sentence's chunk, and the sentence's position in it.
+            vectors: The sentences' vectors.
+
+        Returns:
+            The matrix.
+        """
         chunks, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
         return cls(chunks, positions, vectors)
 
@@ -64,24 +86,39 @@ class SentenceMatrix:
     def nearest(
         self, vector: NDArray[np.float32], count: int, numbers: NDArray[np.int64] | None = None
     ) -> list[SentenceMatch]:
-        """Return the `count` sentences nearest to a vector of length one, nearest first, ties in the order of the rows.
+        """Return the sentences nearest to a vector.
 
-        Only the chunks with these numbers are searched in, or all. Equal vectors have the same similarity, to the last
-        bit.
+        Equal vectors have the same similarity, to the last bit.
+
+        Args:
+            vector: A vector of length one.
+            count: How many sentences to return at most.
+            numbers: The numbers of the chunks to search in, or None for all.
+
+        Returns:
+            The sentences, nearest first, ties in the order of the rows.
         """
         similarities = self._vectors @ vector
         similarities[np.isnan(similarities)] = -np.inf
         if numbers is not None:
             similarities[~np.isin(self._chunks, numbers)] = -np.inf
-        if count < len(similarities):
-            least = np.partition(similarities, -count)[-count] - _MARGIN if count > 0 else np.inf
-        else:
-            least = -np.inf
+        # Candidates are chosen in float32, and then compared in float64.
+        least = _least_similarity(similarities, count)
         rows = np.flatnonzero((similarities >= least) & (similarities > -np.inf))
         products = self._vectors[rows].astype(np.float64) * vector.astype(np.float64)
         exact = np.round(products.sum(axis=1), _DIGITS)
         order = np.lexsort((rows, -exact))[:count]
-        return [
-            SentenceMatch(int(self._chunks[row]), int(self._positions[row]), similarity)
-            for row, similarity in zip(rows[order].tolist(), exact[order].tolist(), strict=True)
-        ]
+        matches = []
+        for row, similarity in zip(rows[order].tolist(), exact[order].tolist(), strict=True):
+            match = SentenceMatch(int(self._chunks[row]), int(self._positions[row]), similarity)
+            matches.append(match)
+        return matches
+
+
+def _least_similarity(similarities: NDArray[np.float32], count: int) -> float:
+    """Return the least similarity that one of the `count` nearest sentences may have."""
+    if count <= 0:
+        return np.inf
+    if count >= len(similarities):
+        return -np.inf
+    return float(np.partition(similarities, -count)[-count] - _MARGIN)

@@ -10,16 +10,24 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Damage
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaGraph, ReadOnlyError
 from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
 from arag.retrieval.storage.keywords import format_keywords
+from arag.retrieval.storage.records import Damage
 
 
 def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
-    """Look for damage in all files of an index, given what was published last."""
+    """Look for damage in all files of an index.
+
+    Args:
+        view: The last publication.
+        folder: The index's folder.
+
+    Yields:
+        Each fault. Damaged documents are the last: everything else is derived from them.
+    """
     try:
         view.check_documents()
     except IndexFormatError as error:
@@ -37,8 +45,10 @@ def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
         return
     with file.open("rb") as stored:
         pieces = format_keywords(text for _, text in view.chunk_texts())
-        if not all(stored.read(len(piece)) == piece for piece in pieces) or stored.read(1):
-            yield Damage(file.name, "it does not have the texts of the chunks")
+        has_texts = all(stored.read(len(piece)) == piece for piece in pieces)
+        has_more = bool(stored.read(1))
+    if not has_texts or has_more:
+        yield Damage(file.name, "it does not have the texts of the chunks")
 
 
 def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
@@ -46,7 +56,8 @@ def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
         return
     try:
         with closing(ChromaGraph(folder, view.settings.sentences)) as graph:
-            graph.nearest(np.ones(view.settings.dimension, np.float32), 1)
+            any_vector = np.ones(view.settings.dimension, np.float32)
+            graph.nearest(any_vector, 1)
     except ReadOnlyError as error:
         warnings.warn(f"{folder} was not checked: {error}", stacklevel=2)
     except IndexFormatError as error:

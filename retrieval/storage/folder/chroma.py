@@ -1,9 +1,9 @@
 """Chroma: a record for each sentence, with its vector, and with its text and its chunk's id as metadata.
 
-Chroma is native code that does what the files in its folder say: it may crash, or hang for ever. So it runs in a child
-process (`chroma_process`), and opens only folders that this user wrote (`derived`). It overwrites its graph in pieces:
-a process that is killed while it writes damages it, often unnoticed. So a publication's folder is made under another
-name, renamed when it is complete, and never written to again: no file changes when it is opened or searched.
+Chroma is native code that trusts the files in its folder: it may crash, or hang for ever. So it runs in a worker
+process (`chroma_worker`), and opens only folders that this user wrote (`derived`). It overwrites its graph in pieces:
+a process that is killed while it writes damages the graph, often unnoticed. So a publication's folder is made under
+another name, renamed when it is complete, and never written to again: no file changes when it is opened or searched.
 
 Its graph only proposes sentences; their similarities come from the vectors in the index's file.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.storage.contract import batches
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.folder.derived import GRAPH_DATABASE, TRUST_VARIABLE, is_trusted
 from arag.system.files import delete, publish_path, sync_tree
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -30,14 +30,14 @@ from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerP
 SEARCH_SECONDS = 60.0  # the first search reads the graph from the disk
 WRITE_SECONDS = 600.0  # each time most of the graph is written
 MIN_SENTENCES = 2  # Chroma writes no graph after a single change, but makes a new one at each start
-CLOSE_SECONDS = 30.0  # takes a moment, but for the times that it never returned
+CLOSE_SECONDS = 30.0  # normally instant; has hung
 
 _PROCESS = "arag.retrieval.storage.folder.chroma_worker"
-# A read turns ids into SQL variables, whose number is limited.
+# Chroma turns the ids of a read into SQL variables, and SQLite limits their number.
 _SENTENCES_PER_CALL = 500
 _CHANGES_PER_SYNC = 5_000  # after which Chroma writes its graph
-# At each start, Chroma adds a row to the table that it locks its database with. It needs only the lock: without the
-# row, the file stays as it is.
+# At each start, Chroma adds a row to the table that it locks its database with. It needs only the lock. Without the
+# row, the file does not change.
 _KEEP_UNCHANGED = (
     "CREATE TRIGGER IF NOT EXISTS unchanged BEFORE INSERT ON acquire_write BEGIN SELECT RAISE(IGNORE); END"
 )
@@ -55,13 +55,17 @@ class SentenceRecord(NamedTuple):
 class ChromaWriter:
     """Writes a new folder, from scratch or starting with a copy of a previous one that this user has written.
 
-    Until it is complete, it has a working name that no folder has had. Every call may raise a StorageError (the
-    previous folder is damaged, or the new one cannot be written) or a WorkerError (Chroma crashed or hangs).
+    Every call may raise a StorageError (the previous folder is damaged, or the new one cannot be written) or a
+    WorkerError (Chroma crashed or hangs).
+
+    Args:
+        working: The folder's name until it is complete; no other folder has had it.
+        previous: The folder to copy, or None.
     """
 
     def __init__(self, working: Path, previous: Path | None) -> None:
         self._working = working
-        self._has_gaps = previous is None  # in Chroma's database: of its queue of writes, or of what was removed
+        self._has_gaps = previous is None  # whether deleted rows, of its queue or of sentences, leave free pages
         self._process = WorkerProcess(_PROCESS)
         try:
             with self._name_failures():
@@ -92,11 +96,15 @@ class ChromaWriter:
             self._call("remove", batch)
 
     def publish(self, folder: Path, sentences: int, added: Iterable[SentenceRecord]) -> None:
-        """Write everything to disk, check that so many sentences are there and all that were added, and rename it."""
+        """Write everything to disk, check it, and give the folder its name.
+
+        Args:
+            folder: The folder's name from now on.
+            sentences: How many sentences it must have.
+            added: The sentences that were added, to check their vectors.
+        """
         with self._name_failures():
-            # The next to open the folder then writes the graph, so readers find nothing left to write.
-            self._call("write_graph_after", 2)
-            self._process.call("close", seconds=CLOSE_SECONDS)
+            self._write_graph()
             stored = self._call("count")
             self._process.call("close", seconds=CLOSE_SECONDS)
             lost = 0
@@ -106,13 +114,21 @@ class ChromaWriter:
             self._process.close()
             if lost or stored != sentences:  # where a disk fails, Chroma may write half of it without an error
                 raise OSError(f"{lost or abs(sentences - stored):,} sentences are lost; is the disk full?")
-            with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
-                connection.execute(_KEEP_UNCHANGED)
-                if self._has_gaps:  # no removed text stays in what is published
-                    connection.execute("VACUUM")
+            self._finish_database()
             sync_tree(self._working)
             delete(folder)
             publish_path(self._working, folder)
+
+    def _write_graph(self) -> None:
+        """Let Chroma write its graph when it next opens the folder, so that readers find nothing left to write."""
+        self._call("write_graph_after", MIN_SENTENCES)
+        self._process.call("close", seconds=CLOSE_SECONDS)
+
+    def _finish_database(self) -> None:
+        with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
+            connection.execute(_KEEP_UNCHANGED)
+            if self._has_gaps:  # removed texts must not stay in the published file
+                connection.execute("VACUUM")
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with self._name_failures():
@@ -134,7 +150,7 @@ class ChromaGraph:
     """A publication's sentences in Chroma's graph.
 
     Every call may raise an IndexFormatError: the folder must not be opened (a ReadOnlyError if it cannot be written
-    to), has not so many sentences, or cannot be searched; or Chroma crashed or hangs.
+    to), has the wrong number of sentences, or cannot be searched; or Chroma crashed or hangs.
     """
 
     def __init__(self, folder: Path, sentences: int) -> None:
@@ -148,7 +164,8 @@ class ChromaGraph:
             )
         self._folder = folder
         self._process = WorkerProcess(_PROCESS)
-        if (stored := int(self._call("count"))) != sentences:
+        stored = int(self._call("count"))
+        if stored != sentences:
             raise IndexFormatError(f"it has {stored:,} sentences instead of {sentences:,}")
 
     def close(self) -> None:
@@ -157,7 +174,8 @@ class ChromaGraph:
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[tuple[int, int]]:
         """Return the chunks' numbers and the positions of sentences near a vector, the nearest first."""
-        return [(number, position) for number, position in self._call("nearest", vector, count).tolist()]
+        found: NDArray[np.int64] = self._call("nearest", vector, count)
+        return [(number, position) for number, position in found.tolist()]
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
@@ -170,8 +188,12 @@ def copy_folder(previous: Path, working: Path) -> None:
     """Copy Chroma's folder, which another process may be opening."""
     # No hard links: Chroma overwrites each of its files in place.
     shutil.copytree(
-        previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=shutil.copyfile
+        previous,
+        working,
+        ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"),
+        copy_function=shutil.copyfile,
     )
-    # What was deleted is not copied.
-    with closing(sqlite3.connect(f"{(previous / GRAPH_DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
+    # VACUUM does not copy deleted rows.
+    database = (previous / GRAPH_DATABASE).absolute().as_uri()
+    with closing(sqlite3.connect(f"{database}?mode=ro", uri=True)) as source:
         source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from arag.errors import StorageError
-from arag.retrieval.storage.contract import Settings, Vectors, batches
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaWriter, SentenceRecord
 from arag.retrieval.storage.folder.derived import GRAPH_DRAFT, count_removed, graph_folder, is_trusted, write_receipt
 from arag.retrieval.storage.folder.sqlite import Database
+from arag.retrieval.storage.records import Settings, Vectors
 from arag.retrieval.types import Chunk
 from arag.system.worker_process import WorkerError
 
-_MAX_REMOVED = 0.3  # of the sentences: a graph from which more were removed is built again
-_CHUNKS_AT_ONCE = 200
+# A part of the sentences. The graph keeps the points of removed ones, so if more were removed, it is built again.
+_MAX_REMOVED = 0.3
+_CHUNKS_PER_BATCH = 200  # read at once: more take more memory, fewer more queries
 
 EmbeddedChunk = tuple[int, Chunk, Vectors]  # a chunk's number, the chunk, the vectors of its embedded sentences
 
@@ -28,32 +30,39 @@ class NextGraph:
         self._folder = folder
         self._published = published
         self._writer: ChromaWriter | None = None
-        self._before: set[int] = set()  # numbers of the chunks in the folder that this one was made from
-        self._removed = 0  # sentences, since that folder's graph was built
-        self._written: dict[int, list[int]] = {}  # numbers of further chunks, and the positions of their sentences
+        self._before: set[int] = set()  # numbers of the chunks in the copied folder
+        self._removed = 0  # sentences that were removed since the copied folder's graph was built
+        self._written: dict[int, list[int]] = {}  # numbers of the added chunks, and the positions of their sentences
         self._is_from_scratch = False
         self._has_failed = False
 
     def close(self) -> None:
-        """Delete what was not published."""
-        writer, self._writer = self._writer, None
+        """Delete the folder unless it was published."""
+        writer = self._writer
+        self._writer = None
         if writer is not None:
             writer.close()
 
     def add(self, rows: Iterable[EmbeddedChunk]) -> None:
-        """Add new chunks; what cannot be added now is added by `publish`."""
+        """Add new chunks. If that fails, `publish` adds them."""
         if self._has_failed:
             return
         try:
             self._open().add(self._sentences(rows))
-        except (WorkerError, StorageError):  # on a full disk, the index's file needs the room
+        except (WorkerError, StorageError):
             self._has_failed = True
-            self._start_again()
+            self._start_again()  # which frees the room: on a full disk, the index's file needs it
 
     def publish(self, draft: Database, settings: Settings, *, rebuild: bool) -> None:
-        """Write the rest, or all of it from scratch, and let the folder appear.
+        """Write the remaining chunks and give the folder its name. If Chroma crashes or hangs, there is no folder.
 
-        If Chroma crashes or hangs, there is none. A StorageError says that it cannot be written.
+        Args:
+            draft: The documents of the next publication.
+            settings: Its settings.
+            rebuild: Whether to write all chunks from scratch.
+
+        Raises:
+            StorageError: The folder cannot be written.
         """
         try:
             if rebuild:
@@ -77,15 +86,18 @@ class NextGraph:
     def _start_again(self) -> None:
         """Start with an empty folder."""
         self.close()
-        self._before, self._removed, self._written = set(), 0, {}
+        self._before = set()
+        self._removed = 0
+        self._written = {}
         self._is_from_scratch = True
 
     def _open(self) -> ChromaWriter:
         if self._writer is None:
             previous = self._find_previous()
             self._is_from_scratch = previous is None
-            # The process of a run that was killed may still be writing to that run's folder.
-            self._writer = ChromaWriter(self._folder / f"{GRAPH_DRAFT}.{secrets.token_hex(8)}", previous)
+            # The name is random: the process of a killed run may still be writing to that run's folder.
+            working = self._folder / f"{GRAPH_DRAFT}.{secrets.token_hex(8)}"
+            self._writer = ChromaWriter(working, previous)
         return self._writer
 
     def _find_previous(self) -> Path | None:
@@ -101,35 +113,48 @@ class NextGraph:
 
     def _write(self, draft: Database, settings: Settings) -> None:
         self._open()
-        numbers = sorted(draft.numbers_by_id())
-        gone = self._find_gone(set(numbers))
+        numbers = set(draft.numbers_by_id())
+        gone = self._find_gone(numbers)
         if self._removed + len(gone) > _MAX_REMOVED * settings.sentences:
             self._start_again()
             gone = []
-        missing = [number for number in numbers if number not in self._before and number not in self._written]
-        self._open().remove(gone)
-        self._open().add(self._sentences(_read_chunks(draft, missing)))
+        missing = sorted(numbers - self._before - self._written.keys())
+        writer = self._open()
+        writer.remove(gone)
+        writer.add(self._sentences(_read_chunks(draft, missing)))
         folder = graph_folder(self._folder, settings.token)
-        added = sorted(self._written.keys() & set(numbers))
-        self._open().publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
+        added = sorted(numbers & self._written.keys())
+        writer.publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
         write_receipt(folder, self._removed + len(gone))
 
     def _find_gone(self, numbers: set[int]) -> list[str]:
-        """Return the ids of the sentences that the folder has so far, and that are not in some chunks."""
-        gone = [(number, positions) for number, positions in self._written.items() if number not in numbers]
+        """Return the ids of the sentences that the folder has, except those of some chunks."""
+        gone: list[str] = []
+        for number, positions in self._written.items():
+            if number not in numbers:
+                gone += _sentence_ids(number, positions)
         if self._published is not None:
-            before = self._published.vectors(sorted(self._before - numbers))
-            gone += [(number, positions) for number, positions, _ in before]
-        return [f"{number}#{position}" for number, positions in gone for position in positions]
+            removed_chunks = sorted(self._before - numbers)
+            for number, positions, _ in self._published.vectors(removed_chunks):
+                gone += _sentence_ids(number, positions)
+        return gone
 
     def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
+        """Yield the sentences of chunks, and note that they are written."""
         for number, chunk, vectors in rows:
-            positions = self._written[number] = chunk.embedded_positions()
-            for position, vector in zip(positions, vectors, strict=True):
-                yield SentenceRecord(f"{number}#{position}", chunk.id, chunk.sentence_text(position), vector)
+            positions = chunk.embedded_positions()
+            self._written[number] = positions
+            ids = _sentence_ids(number, positions)
+            for sentence_id, position, vector in zip(ids, positions, vectors, strict=True):
+                yield SentenceRecord(sentence_id, chunk.id, chunk.sentence_text(position), vector)
+
+
+def _sentence_ids(number: int, positions: Sequence[int]) -> list[str]:
+    return [f"{number}#{position}" for position in positions]
 
 
 def _read_chunks(draft: Database, numbers: Sequence[int]) -> Iterator[EmbeddedChunk]:
-    for some in batches(numbers, _CHUNKS_AT_ONCE):
-        chunks = draft.numbered(some)
-        yield from ((number, chunks[number], vectors) for number, _, vectors in draft.vectors(some))
+    for batch in batches(numbers, _CHUNKS_PER_BATCH):
+        chunks = draft.numbered(batch)
+        for number, _, vectors in draft.vectors(batch):
+            yield number, chunks[number], vectors

@@ -1,7 +1,7 @@
-"""Chroma's calls, made in a child process: see `arag.retrieval.storage.folder.chroma`.
+"""Chroma's calls, made in a worker process: see `arag.retrieval.storage.folder.chroma`.
 
-They go to Chroma's native part, which its Python package calls, too: that package takes most of a second to import, and
-makes objects of whatever classes a folder names.
+They call Chroma's native part directly. Its Python package takes most of a second to import, and makes objects of the
+classes that a folder names, whatever they are.
 """
 
 from __future__ import annotations
@@ -35,17 +35,25 @@ _SHIFT = 1e-3  # of a vector's length; less is lost in float32's rounding of a c
 
 @cache
 def _open(folder: str) -> tuple[Bindings, str]:
-    """Open a folder; return what calls Chroma, and the id of the sentences' collection, which is made if need be."""
+    """Open a folder; return Chroma and the id of the sentences' collection, which is made if it is missing."""
     database = SqliteDBConfig(
-        hash_type=MigrationHash.MD5, migration_mode=MigrationMode.Apply, url=f"{folder}/{GRAPH_DATABASE}"
+        hash_type=MigrationHash.MD5,
+        migration_mode=MigrationMode.Apply,
+        url=f"{folder}/{GRAPH_DATABASE}",
     )
-    chroma = Bindings(allow_reset=False, sqlite_db_config=database, persist_path=folder, hnsw_cache_size=_OPEN_INDEXES)
-    collection = chroma.create_collection(_COLLECTION, json.dumps({"hnsw": _HNSW}), get_or_create=True)
+    chroma = Bindings(
+        allow_reset=False,
+        sqlite_db_config=database,
+        persist_path=folder,
+        hnsw_cache_size=_OPEN_INDEXES,
+    )
+    configuration = json.dumps({"hnsw": _HNSW})
+    collection = chroma.create_collection(_COLLECTION, configuration, get_or_create=True)
     return chroma, str(collection.id)
 
 
 def close() -> None:
-    """Close what is open. This was seen to hang."""
+    """Close all open folders. This has hung."""
     _open.cache_clear()
 
 
@@ -58,7 +66,7 @@ def write_graph_after(folder: str, changes: int) -> None:
 
 def add(folder: str, ids: Sequence[str], chunk_ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
     """Add sentences."""
-    # Not as documents: Chroma makes a full-text table of these, which is four times as large.
+    # Texts are metadata: Chroma would make a full-text table of documents, which is four times as large.
     metadata = [{"chunk_id": chunk_id, "sentence": text} for chunk_id, text in zip(chunk_ids, texts, strict=True)]
     chroma, collection = _open(folder)
     _write(chroma.add, ids, collection, _shifted(ids, vectors), metadata)
@@ -77,21 +85,24 @@ def count(folder: str) -> int:
 
 
 def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
-    """Count the sentences that have not the vector that they were added with."""
+    """Count the sentences that do not have the vector that they were added with."""
     chroma, collection = _open(folder)
     read = chroma.get(collection, ids=ids, include=["embeddings"])
     stored = dict(zip(read.ids, read.embeddings or (), strict=True))
-    return sum(
-        i not in stored or not np.allclose(stored[i], vector, atol=_SHIFT)  # kept as float16 in the index
-        for i, vector in zip(ids, _shifted(ids, vectors), strict=True)
-    )
+    lost = 0
+    for sentence_id, vector in zip(ids, _shifted(ids, vectors), strict=True):
+        # The index keeps vectors as float16, so they are only close.
+        if sentence_id not in stored or not np.allclose(stored[sentence_id], vector, atol=_SHIFT):
+            lost += 1
+    return lost
 
 
 def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """Return the chunks' numbers and the positions of sentences near a vector, nearest first, shape (count, 2)."""
     chroma, collection = _open(folder)
     result = chroma.query(collection, None, vector[np.newaxis], count, include=[])
-    return np.array([i.split("#") for i in result.ids[0]], dtype=np.int64).reshape(-1, 2)
+    numbers_and_positions = [sentence_id.split("#") for sentence_id in result.ids[0]]
+    return np.array(numbers_and_positions, dtype=np.int64).reshape(-1, 2)
 
 
 SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest)
@@ -121,7 +132,7 @@ def _shifted(ids: Sequence[str], vectors: Vectors) -> Vectors:
     # Two random directions, each rotated by a part of the code: dimension squared shifts, none of them stored.
     dimension = vectors.shape[1]
     first, second = np.random.default_rng(dimension).standard_normal((2, dimension), dtype=np.float32)
-    codes = np.asarray([[zlib.crc32(i.encode())] for i in ids])
-    places = np.arange(dimension)
-    shifts = first[(places + codes) % dimension] + second[(places + codes // dimension) % dimension]
+    codes = np.asarray([[zlib.crc32(sentence_id.encode())] for sentence_id in ids])
+    columns = np.arange(dimension)
+    shifts = first[(columns + codes) % dimension] + second[(columns + codes // dimension) % dimension]
     return np.asarray(vectors + _SHIFT / math.sqrt(2 * dimension) * shifts, dtype=np.float32)

@@ -1,10 +1,10 @@
-"""What is derived from an index's documents: its names, and the receipts for what native code opens.
+"""The files that are derived from an index's documents: their names, and receipts for Chroma's folders.
 
 The files are named after the publication. Chroma's folder may come from somebody else, or have been overwritten with
-files of somebody else. A receipt says that this user has written what is there now: a file in the user's own state
-folder, with the name of Chroma's folder, which is random. It lists each file with its inode, its size, and the times of
-its last changes. The kernel sets one of these times at each change, and programs cannot set it back. Opening and
-searching a published folder changes no file.
+files of somebody else. A receipt says that this user has written its files: the receipt is a file in the user's own
+state folder, with the name of Chroma's folder, which is random. It lists each file with its inode, its size, and the
+times of its last changes. The kernel sets one of these times at each change, and programs cannot set it back. Opening
+and searching a published folder changes no file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ GRAPH_DRAFT = "chroma-draft"
 GRAPH_DATABASE = "chroma.sqlite3"
 
 _DERIVED = re.compile(r"(?:keywords|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
-_KEPT_SECONDS = 90 * 24 * 3600  # since a receipt was last used
+# A receipt of a missing folder is kept for so long after its last use: the folder's disk may only be away.
+_KEPT_SECONDS = 90 * 24 * 3600
 
 
 def keyword_file(folder: Path, token: str) -> Path:
@@ -41,17 +42,19 @@ def graph_folder(folder: Path, token: str) -> Path:
 
 
 def delete_others(folder: Path, token: str) -> None:
-    """Delete what is derived from other publications, and unfinished files of killed processes."""
+    """Delete the files that are derived from other publications, and unfinished files of killed processes."""
     kept = {keyword_file(folder, token), graph_folder(folder, token)}
     for path in list(folder.iterdir()):
-        if path not in kept and _DERIVED.fullmatch(path.name):
-            if _has_receipt(path):  # else the receipt is of the folder that this one was copied from
-                delete(_receipt_file(path))
-            delete(path)
+        if path in kept or not _DERIVED.fullmatch(path.name):
+            continue
+        # The folder may be a copy: then the receipt belongs to the original.
+        if _has_receipt(path):
+            delete(_receipt_file(path))
+        delete(path)
 
 
 def is_trusted(folder: Path) -> bool:
-    """Return whether this user has written what is in Chroma's folder, or trusts all indexes."""
+    """Return whether this user has written the files in Chroma's folder, or trusts all indexes."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     if os.environ.get(TRUST_VARIABLE) == "1":
@@ -59,14 +62,14 @@ def is_trusted(folder: Path) -> bool:
     if not _has_receipt(folder):
         return False
     with suppress(OSError):
-        os.utime(_receipt_file(folder))
+        os.utime(_receipt_file(folder))  # records that it was used
     return True
 
 
 def write_receipt(folder: Path, removed: int) -> None:
     """Record that this user has written Chroma's folder, and how many sentences were removed since it was built."""
     receipt = {"folder": str(folder), "removed": removed, "files": _identify_files(folder)}
-    with suppress(OSError):  # without a place for it, the folder is not opened
+    with suppress(OSError):  # if it cannot be written, the folder is not opened
         file = _receipt_file(folder)
         make_folder(file.parent)
         _delete_unused(file.parent)
@@ -82,24 +85,27 @@ def count_removed(folder: Path) -> int:
 def _has_receipt(folder: Path) -> bool:
     """Return whether all files of a folder, and no others, are those of its receipt."""
     files = _read_receipt(_receipt_file(folder)).get("files")
+    if files is None:
+        return False
     try:
-        return files is not None and files == _identify_files(folder)
-    except OSError:  # it is no folder, or is being deleted
+        return bool(files == _identify_files(folder))
+    except OSError:  # it is not a folder, or is being deleted
         return False
 
 
 def _identify_files(folder: Path) -> dict[str, list[int]]:
-    """Return what tells each file in Chroma's folder, and in the folders in it, from any other.
+    """Return inode, size and times of each file in Chroma's folder, and in the folders in it.
 
-    Nothing is opened, and no link is followed. Chroma's files lie no deeper: a folder there counts as one file more.
+    Nothing is opened, and no link is followed. Chroma has no deeper files: a folder there counts as one more file.
     """
     found = {}
     for path in folder.iterdir():
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
-        for file in path.iterdir() if is_folder else [path]:
+        files = list(path.iterdir()) if is_folder else [path]
+        for file in files:
             status = file.lstat()
-            times = status.st_mtime_ns, status.st_ctime_ns
-            found[str(file.relative_to(folder))] = [status.st_ino, status.st_size, *times]
+            name = str(file.relative_to(folder))
+            found[name] = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     return found
 
 
@@ -111,7 +117,10 @@ def _delete_unused(receipts: Path) -> None:
     for file in receipts.iterdir():
         with suppress(OSError):  # another process has deleted it
             is_unused = file.stat().st_mtime < time.time() - _KEPT_SECONDS
-            if is_unused and not os.path.lexists(_read_receipt(file).get("folder", "")):
+            if not is_unused:
+                continue
+            folder = _read_receipt(file).get("folder", "")
+            if not os.path.lexists(folder):
                 file.unlink()
 
 

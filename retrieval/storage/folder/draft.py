@@ -1,7 +1,7 @@
 """The next publication of an index in a folder, being written.
 
-It is a copy of the index's file, made when the first change comes. A publication is one `os.replace` of the index's
-file by it, after everything derived has been written. A draft that a killed run has left is continued.
+It is a copy of the index's file, made at the first change. To publish it, all derived files are written, and then one
+`os.replace` puts it in the place of the index's file. If a run was killed, the next one continues its draft.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Draft, EmbeddedDocument, Settings
+from arag.retrieval.storage.contract import Draft
 from arag.retrieval.storage.folder.chroma_draft import EmbeddedChunk, NextGraph
 from arag.retrieval.storage.folder.derived import delete_others, keyword_file
 from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
 from arag.retrieval.storage.keywords import write_keywords
+from arag.retrieval.storage.records import EmbeddedDocument, Settings, Vectors
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
+from arag.retrieval.types import Chunk
 from arag.system.files import delete, publish_path, sync_path
 from arag.text.normalise import plain, words
+
+_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")  # of the files that SQLite keeps for a database
+_UNFINISHED_SUFFIX = ".new"
 
 
 class FolderDraft(Database, Draft):
@@ -48,7 +53,7 @@ class FolderDraft(Database, Draft):
             self.settings = published.settings
 
     def close(self) -> None:
-        """Close the files. What was written and not published is kept for the next run."""
+        """Close the files. The draft is kept for the next run unless it was published."""
         self._graph.close()
         if self._is_writing:
             self.connection.close()
@@ -59,36 +64,48 @@ class FolderDraft(Database, Draft):
         self._begin_writing()
         with self._transaction():
             self._delete([document.record.id for document in documents])
-            rows = [row for document in documents for row in self._insert(document)]
-            new_words = _word_rows(chunk.text for _, chunk, _ in rows)
+            embedded_chunks: list[EmbeddedChunk] = []
+            for document in documents:
+                embedded_chunks += self._insert(document)
+            new_words = _word_rows(chunk.text for _, chunk, _ in embedded_chunks)
             self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", new_words)
-        self._graph.add(rows)
+        self._graph.add(embedded_chunks)
 
     def remove(self, document_ids: Collection[str]) -> None:
-        if self.fingerprints(document_ids):
-            self._begin_writing()
-            with self._transaction():
-                self._delete(document_ids)
+        if not self.fingerprints(document_ids):
+            return
+        self._begin_writing()
+        with self._transaction():
+            self._delete(document_ids)
 
     def _update_sources(self, sources: Mapping[str, str]) -> None:
         self._begin_writing()
+        changes = [(source, document_id) for document_id, source in sources.items()]
         with self._transaction():
-            changes = ((source, document_id) for document_id, source in sources.items())
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def unpublished(self) -> set[str]:
-        # Numbers grow: chunks that were stored since have larger ones.
-        last = self._published.query("SELECT coalesce(max(number), 0) FROM chunks")[0][0] if self._published else 0
-        return {name for (name,) in self.query("SELECT DISTINCT document_id FROM chunks WHERE number > ?", last)}
+        last_published = 0
+        if self._published is not None:
+            ((last_published,),) = self._published.query("SELECT coalesce(max(number), 0) FROM chunks")
+        # Numbers grow, so chunks that were stored later have larger ones.
+        rows = self.query("SELECT DISTINCT document_id FROM chunks WHERE number > ?", last_published)
+        return {document_id for (document_id,) in rows}
 
     def publish(self, settings: Settings, *, rebuild: bool = False) -> Settings:
-        """Let readers see what was written; see `Draft.publish`.
+        """Let readers see the changes; see `Draft.publish`.
 
-        With `rebuild`, everything that is derived from the documents is made again, even if nothing has changed.
+        Args:
+            settings: The settings of the publication, without token and counts.
+            rebuild: Whether to make everything again that is derived from the documents, even if nothing has changed.
+
+        Returns:
+            The settings with token and counts.
         """
         token = secrets.token_hex(16)
         new = self.counted(replace(settings, token=token))
-        if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
+        has_changed = self._is_writing or new != replace(self.settings, token=token)
+        if not has_changed and not rebuild:
             return self.settings
         self._begin_writing()
         with self._transaction():
@@ -103,26 +120,27 @@ class FolderDraft(Database, Draft):
         return new
 
     def _open_kept(self) -> sqlite3.Connection | None:
-        """Open the draft of a killed run, if it was made from what is published."""
-        _delete_database(_beside(self._draft, ".new"))
-        delete(_beside(self._draft, "-journal"))  # of the change of the journal's mode only, if it is ours
-        for ending in ("", "-wal", "-shm"):
-            if _beside(self._draft, ending).is_symlink() or not self._draft.is_file():
-                _delete_database(self._draft)
-                return None
-        token = self._published.settings.token if self._published else ""
-        with suppress(IndexFormatError), ExitStack() as stack:
-            connection = stack.enter_context(closing(_open(self._draft)))
-            draft = Database(connection, self._draft)
-            is_sound = draft.query("PRAGMA quick_check(1)") == [("ok",)]
-            if is_sound and draft.query("SELECT previous FROM settings") == [(token,)]:
-                stack.pop_all()
-                return connection
+        """Open the draft of a killed run, if it was made from the last publication; else delete it."""
+        _delete_database(_beside(self._draft, _UNFINISHED_SUFFIX))
+        delete(_beside(self._draft, "-journal"))  # ours would only hold the change of the journal's mode
+        has_links = any(_beside(self._draft, suffix).is_symlink() for suffix in ("", "-wal", "-shm"))
+        if self._draft.is_file() and not has_links:
+            with suppress(IndexFormatError), ExitStack() as stack:
+                connection = stack.enter_context(closing(_open(self._draft)))
+                if self._can_continue(Database(connection, self._draft)):
+                    stack.pop_all()  # it stays open
+                    return connection
         _delete_database(self._draft)
         return None
 
+    def _can_continue(self, draft: Database) -> bool:
+        """Return whether a draft is sound, and was made from the last publication."""
+        token = self._published.settings.token if self._published is not None else ""
+        is_sound = draft.query("PRAGMA quick_check(1)") == [("ok",)]
+        return is_sound and draft.query("SELECT previous FROM settings") == [(token,)]
+
     def _begin_writing(self) -> None:
-        """Copy what is published, unless that is done."""
+        """Copy the last publication, unless there is a copy already."""
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
@@ -150,25 +168,33 @@ class FolderDraft(Database, Draft):
         numbers = self.query(f"SELECT number FROM chunks WHERE {condition}", value)
         for table in ("contents", "vectors", "chunks"):
             self.connection.executemany(f"DELETE FROM {table} WHERE number = ?", numbers)
-        self.connection.executemany("DELETE FROM documents WHERE id = ?", [(i,) for i in document_ids])
+        ids = [(document_id,) for document_id in document_ids]
+        self.connection.executemany("DELETE FROM documents WHERE id = ?", ids)
 
     def _insert(self, document: EmbeddedDocument) -> Iterator[EmbeddedChunk]:
         """Insert a document's rows; yield its chunks with their numbers."""
         self.connection.execute(
-            f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", astuple(document.record)
+            f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+            astuple(document.record),
         )
         for chunk, vectors in zip(document.chunks, document.vectors, strict=True):
-            entry = self.connection.execute(
-                f"INSERT INTO chunks ({CHUNK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", chunk_row(chunk)
-            )
-            number = entry.lastrowid or 0
-            self.connection.execute(
-                "INSERT INTO contents VALUES (?, ?, ?)", (number, chunk.text, format_places(chunk.sentences))
-            )
-            rows = np.full((len(chunk.sentences), self.settings.dimension), np.nan, dtype=np.float16)
-            rows[[sentence.embedded for sentence in chunk.sentences]] = vectors
-            self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, rows.tobytes()))
-            yield number, chunk, vectors
+            yield self._insert_chunk(chunk, vectors), chunk, vectors
+
+    def _insert_chunk(self, chunk: Chunk, vectors: Vectors) -> int:
+        """Insert a chunk's rows, and return its number."""
+        inserted = self.connection.execute(
+            f"INSERT INTO chunks ({CHUNK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            chunk_row(chunk),
+        )
+        number = inserted.lastrowid or 0
+        self.connection.execute(
+            "INSERT INTO contents VALUES (?, ?, ?)",
+            (number, chunk.text, format_places(chunk.sentences)),
+        )
+        rows = np.full((len(chunk.sentences), self.settings.dimension), np.nan, dtype=np.float16)
+        rows[chunk.embedded_positions()] = vectors
+        self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, rows.tobytes()))
+        return number
 
     def _finish_file(self) -> None:
         """Write everything into the draft's file itself, and sync it."""
@@ -182,14 +208,16 @@ class FolderDraft(Database, Draft):
 
 def _word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
     """Return the rows of table `words` for texts, in order: each word and its plain form."""
-    listed = {word for text in texts for word in words(text) if len(word) <= MAX_WORD_CHARACTERS}
-    return [(word, plain(word)) for word in sorted(listed)]
+    distinct: set[str] = set()
+    for text in texts:
+        distinct.update(words(text))
+    return [(word, plain(word)) for word in sorted(distinct) if len(word) <= MAX_WORD_CHARACTERS]
 
 
 @contextmanager
 def _made_whole(file: Path) -> Iterator[Path]:
-    """Give a name to make a database under, which then gets its own."""
-    unfinished = _beside(file, ".new")
+    """Yield a name for a database to be written under. When it is complete, it gets the name of the file."""
+    unfinished = _beside(file, _UNFINISHED_SUFFIX)
     try:
         yield unfinished
         sync_path(unfinished)
@@ -212,14 +240,14 @@ def _open(file: Path) -> sqlite3.Connection:
     connection = connect(file, writing=True)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA secure_delete = ON")  # no removed text stays in what is published
+    connection.execute("PRAGMA secure_delete = ON")  # removed texts must not stay in the published file
     return connection
 
 
 def _delete_database(file: Path) -> None:
-    for ending in ("", "-wal", "-shm", "-journal"):
-        delete(_beside(file, ending))
+    for suffix in _DATABASE_SUFFIXES:
+        delete(_beside(file, suffix))
 
 
-def _beside(file: Path, ending: str) -> Path:
-    return file.with_name(f"{file.name}{ending}")
+def _beside(file: Path, suffix: str) -> Path:
+    return file.with_name(f"{file.name}{suffix}")

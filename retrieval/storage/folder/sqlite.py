@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import ARAGError, IndexFormatError, StorageError
-from arag.retrieval.storage.contract import UNSTORABLE, ChunkVectors, Settings, TableReader, batches, storable
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.records import ChunkVectors, Settings
+from arag.retrieval.storage.sql import TableReader, replace_unstorable, storable
 from arag.text.normalise import lower
 
 INDEX_FILE = "index.sqlite3"
 DRAFT_FILE = "draft.sqlite3"  # the next publication, being written
 
-# Short fields are in `chunks`, which is scanned often; the texts are apart from it. A number is never used again, so
-# that it names one version of a chunk. `vectors` has a row of float16 for each sentence of the chunk, NaN where the
+# Short fields are in `chunks`, which is scanned often; texts are in another table. A number is never used again, so it
+# names one version of a chunk. `vectors` has a row of float16 for each sentence of the chunk, and NaN where the
 # sentence has no vector: so a position is an offset. Words of removed chunks stay in `words`.
 SCHEMA = """
 CREATE TABLE settings (
@@ -55,23 +57,37 @@ CREATE INDEX words_by_plain ON words (plain);
 """
 
 _NAMES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-_CHUNKS_PER_QUERY = 500
-# Errors that mean that the file does not hold what was written: the SQL is our own. Python's own have no code.
+_CHUNKS_PER_QUERY = 500  # larger batches take more memory, smaller ones more queries
+# Errors that mean that the file is damaged, since the SQL is our own. Errors that Python raises itself have no code.
 _DAMAGE_CODES = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA}
 
 
 def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
     """Open an index's file.
 
-    For reading, no other file is looked at and nothing is locked: what is published never changes, and a journal that
-    somebody has put beside it is ignored.
+    A reader opens no other file and locks nothing: a published file never changes. A journal that somebody has put
+    beside it is ignored.
+
+    Args:
+        file: The file.
+        writing: Whether it is opened for writing.
+
+    Returns:
+        The connection, which several threads may use by turns.
+
+    Raises:
+        IndexFormatError: The file is missing, or is not an index's.
+        StorageError: It cannot be opened.
     """
     mode = "mode=rw" if writing else "mode=ro&immutable=1"
     if not file.is_file():  # opening a pipe would block
         raise make_damage(file, "it is missing, or not a file")
     with _name_failures(file):
         connection = sqlite3.connect(
-            f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
+            f"{file.absolute().as_uri()}?{mode}",
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
         )
         try:
             connection.create_function("lower", 1, lower, deterministic=True)  # SQLite's own knows ASCII only
@@ -94,9 +110,9 @@ def _make_schema() -> list[tuple[str, ...]]:
 
 
 class Database(TableReader):
-    """The documents and chunks in an index's file. Whoever shares the connection shares its lock and takes turns."""
+    """The documents and chunks in an index's file. Readers that share the connection share its lock."""
 
-    LOWER = "lower({})"  # of `connect`
+    LOWER = "lower({})"  # the function that `connect` defines
     HOLDS = "instr({}, ?) > 0"
 
     def __init__(self, connection: sqlite3.Connection, file: Path, lock: threading.RLock | None = None) -> None:
@@ -106,38 +122,45 @@ class Database(TableReader):
         self.settings = self._read_settings()
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        storable_values = [UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
+        values_to_bind = replace_unstorable(values, "\ufffd")
         with self._lock, _name_failures(self._file):
-            return self.connection.execute(sql, storable_values).fetchall()
+            return self.connection.execute(sql, values_to_bind).fetchall()
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(storable(values), default=int)
+        # One JSON array for all values: SQLite limits the number of variables.
+        listed = json.dumps(storable(values), default=int)  # `int` converts NumPy's integers
+        return f"{column} IN (SELECT value FROM json_each(?))", listed
 
     def damage(self, what: str) -> IndexFormatError:
         return make_damage(self._file, what)
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
-        for some in batches(numbers, _CHUNKS_PER_QUERY):
-            select = f"SELECT number, sentences, vectors FROM {self.chunks_table} LEFT JOIN vectors USING (number)"
-            stored = {number: rest for number, *rest in self.query_among(select, "chunks.number", some)}
-            for number in filter(stored.__contains__, some):
+        select = f"SELECT number, sentences, vectors FROM {self.chunks_table} LEFT JOIN vectors USING (number)"
+        for batch in batches(numbers, _CHUNKS_PER_QUERY):
+            rows = self.query_among(select, "chunks.number", batch)
+            stored = {number: (embedded, blob) for number, embedded, blob in rows}
+            for number in batch:
+                if number not in stored:
+                    continue
                 embedded, blob = stored[number]
                 vectors = self._parse_vectors(number, blob or b"")
-                positions = np.flatnonzero(vectors[:, 0] == vectors[:, 0])  # NaN is not equal to itself
+                is_embedded = ~np.isnan(vectors[:, 0])
+                positions = np.flatnonzero(is_embedded)
                 if len(positions) != embedded:
                     raise self.damage(f"chunk {number} has {len(positions)} vectors instead of {embedded}")
                 yield number, positions.tolist(), vectors[positions].astype(np.float32)
 
     def check_documents(self) -> None:
-        if faults := [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]:
+        faults = [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]
+        if faults:
             raise self.damage("; ".join(faults))
         super().check_documents()
 
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk, in the order of the chunks' ids."""
-        for some in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):
-            texts = dict(self.query_among("SELECT number, text FROM contents", "number", some))
-            for number in some:
+        for batch in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):
+            texts = dict(self.query_among("SELECT number, text FROM contents", "number", batch))
+            for number in batch:
                 if number not in texts:
                     raise self.damage(f"chunk {number} has no text")
                 yield number, texts[number]
@@ -170,7 +193,8 @@ def _name_failures(file: Path) -> Iterator[None]:
         raise make_damage(file, str(error)) from error
     except sqlite3.Error as error:
         is_of_file = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
-        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without its extension
+        if is_of_file and code in _DAMAGE_CODES:
             raise make_damage(file, str(error)) from error
         raise StorageError(f"{file} cannot be opened or read: {error}") from error
 
@@ -181,7 +205,7 @@ def name_write_failures(folder: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        if isinstance(error, ARAGError | TimeoutError):  # OSErrors, too: a missing index, the lock
+        if isinstance(error, ARAGError | TimeoutError):  # a missing index or the lock, which are OSErrors, too
             raise
         raise StorageError(
             f"the index in {folder} cannot be written to ({error}): what was written is kept, and the next run goes on "

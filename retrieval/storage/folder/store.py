@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
-from arag.retrieval.storage.contract import Damage, Settings
 from arag.retrieval.storage.folder.derived import delete_others
 from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
+from arag.retrieval.storage.records import Damage, Settings
 from arag.system.files import make_folder
 
 if TYPE_CHECKING:
     from arag.retrieval.storage.folder.draft import FolderDraft
 
 _LOCK_FILE = "write.lock"
-_LOCK_SECONDS = 1.0  # a child process that a killed writer was just starting holds its lock for a moment
+_LOCK_SECONDS = 1.0  # if a writer is killed, a worker process that it was starting keeps the lock for a moment
 
 
 class FolderStore:
-    """An index in a folder. Modules that only writers need are imported when writing, so searching starts sooner."""
+    """An index in a folder. Writers import the modules that only they need, so that searches start sooner."""
 
     def __init__(self, folder: Path) -> None:
         self.location = folder  # for messages
@@ -44,21 +44,25 @@ class FolderStore:
         try:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
-            hint = f": make one with `arag ingest PATH... --index {self.location}`"
             if (self._folder / DRAFT_FILE).exists():
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
+            else:
+                hint = f": make one with `arag ingest PATH... --index {self.location}`"
             raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
         except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"{self.location} cannot be read: {reason}") from error
+            raise InputError(f"{self.location} cannot be read: {_reason(error)}") from error
         return FolderView(self._folder)
 
     def close(self) -> None:
-        """Close what all views share: nothing."""
+        """Do nothing: views share no resources."""
 
     def size(self) -> int:
+        size = 0
         # Not rglob, which raises an error for a folder that a writer has just deleted.
-        return sum(_size(Path(parent, name)) for parent, _, names in os.walk(self._folder) for name in names)
+        for parent, _, names in os.walk(self._folder):
+            for name in names:
+                size += _size(Path(parent, name))
+        return size
 
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[FolderDraft]:
@@ -67,12 +71,18 @@ class FolderStore:
 
         # Path.exists raises an error for a name that is too long.
         is_begun = any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
-        begun = None if is_begun else begin()  # before there is a folder
+        begun: Settings | None = None
+        if not is_begun:
+            begun = begin()  # if it fails, no folder is made
         self._make()
         with self._lock():
             with name_write_failures(self._folder):
-                published = FolderView(self._folder) if os.path.lexists(self._folder / INDEX_FILE) else None
-                delete_others(self._folder, published.settings.token if published else "")
+                published: FolderView | None = None
+                token = ""
+                if os.path.lexists(self._folder / INDEX_FILE):
+                    published = FolderView(self._folder)
+                    token = published.settings.token
+                delete_others(self._folder, token)
                 draft = FolderDraft(self._folder, published, lambda: begun or begin())
             with closing(draft):
                 yield draft
@@ -102,8 +112,9 @@ class FolderStore:
             str(folder).encode()  # Chroma takes no other names
             make_folder(folder)
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise InputError(f"the folder {str(self.location)!r} cannot be created or read: {reason}") from error
+            raise InputError(
+                f"the folder {str(self.location)!r} cannot be created or read: {_reason(error)}"
+            ) from error
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -127,6 +138,11 @@ class FolderStore:
 def is_index(folder: Path) -> bool:
     """Return whether a folder is an index."""
     return os.path.isfile(folder / INDEX_FILE)  # noqa: PTH113 - also of a folder that may not be looked into
+
+
+def _reason(error: OSError | ValueError) -> str | None:
+    """Return an error's text without a path."""
+    return error.strerror if isinstance(error, OSError) else str(error)
 
 
 def _size(path: Path) -> int:

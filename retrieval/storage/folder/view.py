@@ -13,24 +13,28 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
-from itertools import accumulate, compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.storage import vectors as exact
-from arag.retrieval.storage.contract import KeywordRanking, Ranking, SentenceMatch, View, batches
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.folder.chroma import ChromaGraph, ReadOnlyError
 from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE, Database, connect
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
+from arag.retrieval.storage.records import KeywordRanking, Ranking, SentenceMatch
+from arag.retrieval.storage.sql import DOCUMENT_NAME
 from arag.retrieval.storage.vectors import SentenceMatrix
 
-_MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
-_CHUNKS_COMPARED_AT_ONCE = 2_000
+_MARGIN = 1.2  # the graph is asked for so many times the sentences that are wanted: it is not exact
+_MORE = 4  # if too few are in a limited view, the graph is asked again for so many times as many
+_CHUNKS_COMPARED_AT_ONCE = 2_000  # more take more memory, fewer more queries
+_FLOAT16_BYTES = np.dtype(np.float16).itemsize
 
 
 class FolderView(Database, View):
@@ -47,19 +51,21 @@ class FolderView(Database, View):
         else:
             super().__init__(whole.connection, file, whole._lock)  # noqa: SLF001 - of the same kind
         self._folder = folder
+        # Each kind of search has its own lock: keywords do not wait for vectors to load.
         self._keywords_lock = threading.Lock()
         self._keywords: KeywordTexts | None = None
         self._sentences_lock = threading.Lock()
         self._sentences: SentenceMatrix | ChromaGraph | None = None
-        self._allowed: NDArray[np.int64] | None = None  # the numbers of the chunks that are left, if not all are
-        self._asked_for_one = _MARGIN  # sentences that the graph is asked for, for each that is wanted
-        self._parts = 0  # limited views so far: each has a number
-        self._unused: list[int] = []  # the numbers of those that are gone, and whose tables are not
+        self._allowed: NDArray[np.int64] | None = None  # in a limited view, the numbers of its chunks
+        self._asked_for_each = _MARGIN  # sentences that the graph is asked for, for each one that is wanted
+        self._last_part = 0  # the number of the limited view that was made last
+        self._unused: list[int] = []  # the numbers of limited views that are gone, but whose tables are not
 
     def close(self) -> None:
         if isinstance(self._sentences, ChromaGraph):
             self._sentences.close()
-        self._sentences = self._keywords = None
+        self._sentences = None
+        self._keywords = None
         self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
@@ -68,8 +74,8 @@ class FolderView(Database, View):
                 part = self._unused.pop()
                 self.query(f"DROP TABLE IF EXISTS temp.documents_{part}")
                 self.query(f"DROP TABLE IF EXISTS temp.chunks_{part}")
-            self._parts += 1
-            return LimitedView(self, self._folder, self._parts, document_ids)
+            self._last_part += 1
+            return LimitedView(self, self._folder, self._last_part, document_ids)
 
     # --- keywords ---
 
@@ -83,7 +89,7 @@ class FolderView(Database, View):
         return [self.keyword_texts().holding_all(texts, limit) for texts in groups]
 
     def words_present(self, words: Collection[str]) -> set[str]:
-        return set(filter(self.keyword_texts().holds_word, words))
+        return {word for word in words if self.keyword_texts().holds_word(word)}
 
     def keyword_texts(self) -> KeywordTexts:
         """Open the texts that keywords are searched in."""
@@ -97,31 +103,41 @@ class FolderView(Database, View):
         numbers = self.numbers_by_id()
         with suppress(OSError, ValueError):
             return KeywordTexts(file, numbers)
-        self.check_is_published()  # else its file was deleted; another one is lost
-        return KeywordTexts(b"".join(format_keywords(text for _, text in self.chunk_texts())), numbers)
+        # The file is missing or damaged. If a writer deleted it, the whole publication is gone.
+        self.check_is_published()
+        pieces = format_keywords(text for _, text in self.chunk_texts())
+        return KeywordTexts(b"".join(pieces), numbers)
 
     # --- names and words ---
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         if not any(words):
             return super().named(words, limit)
-        first, *others = sorted(words, key=len, reverse=True)
-        ids, starts, names = self._names
+        longest, *others = sorted(words, key=len, reverse=True)
+        names = self._names
         found: list[str] = []
-        at = 0
-        while len(found) < limit and (at := names.find(first, at)) >= 0:
-            row = bisect_right(starts, at) - 1
-            start, at = starts[row], starts[row + 1]
-            if all(names.find(word, start, at) >= 0 for word in others):
-                found.append(ids[row])
+        position = 0
+        while len(found) < limit:
+            position = names.text.find(longest, position)
+            if position < 0:
+                break
+            row = bisect_right(names.starts, position) - 1
+            start, end = names.starts[row], names.starts[row + 1]
+            if all(names.text.find(word, start, end) >= 0 for word in others):
+                found.append(names.ids[row])
+            position = end
         return found
 
     @cached_property
-    def _names(self) -> tuple[list[str], list[int], str]:
-        """The ids of all documents, where their names begin, and all names: a scan for each keyword would be slow."""
-        rows = self.query("SELECT id, lower(id || ' ' || title) || char(0) FROM documents ORDER BY id")
-        starts = [0, *accumulate(len(name) for _, name in rows)]
-        return [document_id for document_id, _ in rows], starts, "".join(name for _, name in rows)
+    def _names(self) -> _Names:
+        """The names of all documents: a scan of the table for each keyword would be slow."""
+        rows = self.query(f"SELECT id, lower({DOCUMENT_NAME}) || char(0) FROM documents ORDER BY id")
+        ids: list[str] = []
+        starts = [0]
+        for document_id, name in rows:
+            ids.append(document_id)
+            starts.append(starts[-1] + len(name))
+        return _Names(ids, starts, "".join(name for _, name in rows))
 
     # --- sentences by their vectors ---
 
@@ -130,20 +146,26 @@ class FolderView(Database, View):
         if isinstance(sentences, SentenceMatrix):
             return sentences.nearest(vector, count, self._allowed)
         count = min(count, self.settings.sentences)
-        wanted = math.ceil(count * self._asked_for_one)
-        while 0 < wanted <= max(2 * count, exact.MAX_PROPOSED):
+        asked = math.ceil(count * self._asked_for_each)
+        while 0 < asked <= max(2 * count, exact.MAX_PROPOSED):
             try:
-                places = sentences.nearest(vector, wanted)
+                places = sentences.nearest(vector, asked)
             except IndexFormatError as error:
                 self._give_up(sentences, error)
                 return self.nearest(vector, count)
-            if self._allowed is not None:
-                is_inside = np.isin([number for number, _ in places], self._allowed)
-                places = list(compress(places, is_inside))
+            places = self._keep_allowed(places)
             if len(places) >= count:
                 return self._read_places(places).nearest(vector, count)
-            wanted *= 4
-        return self._compare_all(vector, count)  # what is nearest lies outside
+            asked *= _MORE
+        # Most of the nearest sentences are in chunks outside of this view.
+        return self._compare_all(vector, count)
+
+    def _keep_allowed(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the places (a chunk's number and a sentence's position) in the chunks of this view."""
+        if self._allowed is None:
+            return places
+        is_allowed = np.isin([number for number, _ in places], self._allowed)
+        return [place for place, is_kept in zip(places, is_allowed, strict=True) if is_kept]
 
     def sentences(self) -> SentenceMatrix | ChromaGraph:
         """Open the vectors: as one matrix if they are few, or if there is no graph that can be trusted."""
@@ -153,11 +175,14 @@ class FolderView(Database, View):
             return self._sentences
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
-        graph = None if self.settings.vector_bytes <= exact.MAX_MATRIX_BYTES else self._open_graph()
-        return graph or self._make_matrix()
+        if self.settings.vector_bytes > exact.MAX_MATRIX_BYTES:
+            graph = self._open_graph()
+            if graph is not None:
+                return graph
+        return self._make_matrix()
 
     def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
-        """Compare with every vector from now on, if a graph fails."""
+        """After a failure of the graph, compare with every vector from now on."""
         with self._sentences_lock:
             if self._sentences is graph:
                 self._warn_of_graph(error)
@@ -169,9 +194,9 @@ class FolderView(Database, View):
         return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.dimension, settings.sentences)
 
     def _read_places(self, places: Sequence[tuple[int, int]]) -> SentenceMatrix:
-        """Read the vectors of sentences, given by their chunks' numbers and their positions, by chunk id."""
+        """Read the vectors of sentences (their chunks' numbers and their positions), in the order of chunk ids."""
         dimension = self.settings.dimension
-        size = dimension * np.dtype(np.float16).itemsize
+        size = dimension * _FLOAT16_BYTES
         rows = self.query(
             "SELECT id, number, position, substr(vectors, 1 + position * ?, ?) FROM "
             "(SELECT json_extract(value, '$[0]') AS number, json_extract(value, '$[1]') AS position FROM json_each(?)) "
@@ -180,15 +205,21 @@ class FolderView(Database, View):
             size,
             json.dumps(places),
         )
-        rows = sorted(row for row in rows if len(row[3]) == size)
-        vectors = np.frombuffer(b"".join(row[3] for row in rows), np.float16).reshape(-1, dimension)
-        return SentenceMatrix.of([row[1:3] for row in rows], vectors.astype(np.float32))
+        found: list[tuple[int, int]] = []
+        blobs: list[bytes] = []
+        for _, number, position, blob in sorted(rows):
+            if len(blob) == size:
+                found.append((number, position))
+                blobs.append(blob)
+        vectors = np.frombuffer(b"".join(blobs), np.float16).reshape(-1, dimension)
+        return SentenceMatrix.of(found, vectors.astype(np.float32))
 
     def _compare_all(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Compare a vector with all sentences, those of some chunks at a time."""
+        """Compare a vector with all sentences, batch by batch."""
         best: list[SentenceMatch] = []
         for numbers in batches(self.numbers_by_id(), _CHUNKS_COMPARED_AT_ONCE):
-            best += SentenceMatrix.build(self.vectors(numbers), self.settings.dimension).nearest(vector, count)
+            matrix = SentenceMatrix.build(self.vectors(numbers), self.settings.dimension)
+            best += matrix.nearest(vector, count)
             best = heapq.nlargest(count, best, key=lambda match: match.similarity)  # keeps the order of ties
         return best
 
@@ -201,17 +232,17 @@ class FolderView(Database, View):
             return None
 
     def _warn_of_graph(self, error: IndexFormatError) -> None:
-        advice = f". To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`"
-        warnings.warn(
-            f"semantic search is slow, because the graph of the index in {self._folder} is not used: {error}"
-            f"{'' if isinstance(error, ReadOnlyError) else advice}",
-            stacklevel=2,
-        )
+        message = f"semantic search is slow, because the graph of the index in {self._folder} is not used: {error}"
+        if not isinstance(error, ReadOnlyError):
+            command = f"arag verify --index {shlex.quote(str(self._folder))} --repair"
+            message += f". To make it again, run `{command}`"
+        warnings.warn(message, stacklevel=2)
 
     def _check_size(self) -> None:
-        """Refuse settings that count more vectors than the file has room for: memory is reserved for so many."""
+        """Refuse settings that count more vectors than the file has room for: that much memory would be reserved."""
         ((size,),) = self.query("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-        if self.settings.sentences * self.settings.dimension * np.dtype(np.float16).itemsize > size:
+        vector_bytes = self.settings.sentences * self.settings.dimension * _FLOAT16_BYTES
+        if vector_bytes > size:
             raise self.damage("its settings count more sentences than it has room for")
 
     def check_is_published(self) -> None:
@@ -222,10 +253,24 @@ class FolderView(Database, View):
             raise StorageError(f"the index in {self._folder} has been replaced by a newer one: open it again")
 
 
-class LimitedView(FolderView):
-    """A part of a publication: two temporary tables say which, on the connection of the whole.
+class _Names(NamedTuple):
+    """The names of all documents, one after another."""
 
-    Use `FolderView.limited_to` to get one. Its `part` is a number that no other view of the publication has.
+    ids: list[str]  # of the documents
+    starts: list[int]  # where each name starts in the text, and then the text's length
+    text: str
+
+
+class LimitedView(FolderView):
+    """A part of a publication. Two temporary tables on the connection of the whole list its documents and chunks.
+
+    Use `FolderView.limited_to` to get one.
+
+    Args:
+        whole: The view of the whole publication.
+        folder: The index's folder.
+        part: A number that no other limited view of the publication has.
+        document_ids: The documents that it is limited to.
     """
 
     _allowed: NDArray[np.int64]
@@ -233,7 +278,7 @@ class LimitedView(FolderView):
     def __init__(self, whole: FolderView, folder: Path, part: int, document_ids: Collection[str]) -> None:
         super().__init__(folder, whole)
         self._whole = whole
-        # The next view drops the tables: this may be called by the garbage collector while a query runs.
+        # The next limited view drops the tables: the garbage collector may call this while a query runs.
         self._close = weakref.finalize(self, whole._unused.append, part)  # noqa: SLF001 - of the same kind
         documents, chunks = f"temp.documents_{part}", f"temp.chunks_{part}"
         condition, value = self.among("id", document_ids)
@@ -248,18 +293,20 @@ class LimitedView(FolderView):
         self.chunks_table = f"(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM {chunks})) AS chunks"
         self.settings = self.counted(whole.settings)
         self._allowed = np.array(self.numbers_by_id(), dtype=np.int64)
-        self._asked_for_one = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
+        # The graph has the sentences of the whole: enough of them must be in this part.
+        self._asked_for_each = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
 
     def close(self) -> None:
-        """Release what is this view's own."""
-        self._sentences = self._keywords = None
+        """Release this view's own memory; the files belong to the whole."""
+        self._sentences = None
+        self._keywords = None
         self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
         return self._whole.limited_to(self.fingerprints(document_ids))
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
-        """Search the tables: views of many scopes, each with all names in memory, would take much of it."""
+        """Search the tables: if views of many scopes each had all names in memory, they would take much of it."""
         return View.named(self, words, limit)
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
@@ -271,10 +318,12 @@ class LimitedView(FolderView):
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
         sentences = self._whole.sentences()
-        few = self.settings.vector_bytes <= exact.MAX_LIMITED_BYTES
-        return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences
+        is_small = self.settings.vector_bytes <= exact.MAX_LIMITED_BYTES
+        if is_small and isinstance(sentences, ChromaGraph):
+            return self._make_matrix()
+        return sentences
 
     def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
         self._whole._give_up(graph, error)  # noqa: SLF001 - of the same kind
         with self._sentences_lock:
-            self._sentences = None  # and is opened again
+            self._sentences = None  # the next search opens them again

@@ -1,21 +1,29 @@
-"""Finds damage in an index in PostgreSQL, and makes again what is derived from the documents."""
+"""Finds damage in an index in PostgreSQL, and makes everything again that is derived from the documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Damage, batches
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.draft import columns, word_rows
 from arag.retrieval.storage.postgres.schema import Tables, lock, make_indexes, missing_indexes, read_published
+from arag.retrieval.storage.records import Damage
 from arag.text.normalise import searchable
 
-_CHUNKS_AT_ONCE = 500
+_CHUNKS_PER_QUERY = 500  # more take more memory, fewer more queries
 
 
 def find_damage(session: Session) -> Iterator[Damage]:
-    """Look for damage in all tables, in a transaction that sees them as they are at one moment."""
+    """Look for damage in all tables.
+
+    Args:
+        session: A session in a transaction that sees all tables as they are at one moment.
+
+    Yields:
+        Each fault. Damaged documents are the last: everything else is derived from them.
+    """
     state = read_published(session)
     reader = Tables(session, state, state.visible())
     try:
@@ -23,24 +31,34 @@ def find_damage(session: Session) -> Iterator[Damage]:
     except IndexFormatError as error:
         yield Damage("tables", str(error), repairable=False)
         return
-    wrong, missing = 0, set[str]()
-    for some in batches(reader.numbers_by_id(), _CHUNKS_AT_ONCE):
+    wrong_texts = 0
+    missing_words: set[str] = set()
+    for numbers in batches(reader.numbers_by_id(), _CHUNKS_PER_QUERY):
         texts = session.query(
-            "SELECT text, lowered FROM contents LEFT JOIN lowered USING (number) WHERE number = ANY (?)", some
+            "SELECT text, lowered FROM contents LEFT JOIN lowered USING (number) WHERE number = ANY (?)",
+            numbers,
         )
-        wrong += sum(lowered != searchable(text) for text, lowered in texts)
-        words = columns(word_rows(text for text, _ in texts), 2)
-        asked = "SELECT * FROM unnest(?::text[], ?::text[]) AS asked (word, plain) EXCEPT SELECT word, plain FROM words"
-        missing.update(word for word, _ in session.query(asked, *words))
+        wrong_texts += sum(lowered != searchable(text) for text, lowered in texts)
+        missing_words |= _find_missing_words(session, (text for text, _ in texts))
     counted = reader.counted(state.settings)
     if counted != state.settings:
         yield Damage("table state", "it lists more or less than there is")
-    if wrong:
-        yield Damage("table lowered", f"the texts of {wrong:,} chunks are missing or wrong")
-    if missing:
-        yield Damage("table words", f"{len(missing):,} words are missing")
-    if indexes := missing_indexes(session, counted):
+    if wrong_texts:
+        yield Damage("table lowered", f"the texts of {wrong_texts:,} chunks are missing or wrong")
+    if missing_words:
+        yield Damage("table words", f"{len(missing_words):,} words are missing")
+    indexes = missing_indexes(session, counted)
+    if indexes:
         yield Damage("indexes", f"these are missing: {', '.join(indexes)}")
+
+
+def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
+    """Return the words of texts that table `words` lacks."""
+    rows = session.query(
+        "SELECT * FROM unnest(?::text[], ?::text[]) AS asked (word, plain) EXCEPT SELECT word, plain FROM words",
+        *columns(word_rows(texts), 2),
+    )
+    return {word for word, _ in rows}
 
 
 def repair(session: Session) -> None:
@@ -54,9 +72,10 @@ def repair(session: Session) -> None:
         session.execute("DELETE FROM lowered; DELETE FROM words")
         words: set[tuple[str, str]] = set()
         numbers = [number for (number,) in session.query("SELECT number FROM contents")]
-        for some in batches(numbers, _CHUNKS_AT_ONCE):
-            texts = session.query("SELECT number, text FROM contents WHERE number = ANY (?)", some)
-            session.copy("lowered (number, lowered)", ["int8", "text"], ((n, searchable(text)) for n, text in texts))
+        for batch in batches(numbers, _CHUNKS_PER_QUERY):
+            texts = session.query("SELECT number, text FROM contents WHERE number = ANY (?)", batch)
+            lowered = [(number, searchable(text)) for number, text in texts]
+            session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
             words.update(word_rows(text for _, text in texts))
         session.copy("words (word, plain)", ["text", "text"], sorted(words))
         session.execute("UPDATE state SET settings = ?", settings.to_json())

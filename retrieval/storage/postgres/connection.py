@@ -1,4 +1,4 @@
-"""Connections to the PostgreSQL server of an index, and what its errors mean."""
+"""Connections to the PostgreSQL server of an index, and the errors that its answers become."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from psycopg import errors, sql
 from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
-from arag.retrieval.storage.contract import UNSTORABLE
 from arag.retrieval.storage.postgres.location import PostgresLocation
+from arag.retrieval.storage.sql import replace_unstorable
+from arag.text.normalise import collapse_whitespace
 
 _DEFAULTS = {
     "connect_timeout": "10",  # seconds
@@ -29,7 +30,7 @@ _DEFAULTS = {
 _SETTINGS = {
     "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
-    "default_transaction_isolation": "read committed",  # after waiting for a lock, what is new is seen
+    "default_transaction_isolation": "read committed",  # after a wait for a lock, new rows are seen
     "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
     "jit": "off",  # it compiles longer than these queries run
     "enable_parallel_append": "off",  # starts processes for many small parts of a query
@@ -46,7 +47,8 @@ _LIMIT_READING = (
     "pg_catalog.set_config('statement_timeout', "
     "coalesce(nullif(pg_catalog.current_setting('statement_timeout'), '0'), '5min'), false)"
 )
-_MAX_CONNECTIONS = 8  # of readers in a process: as many searches at once
+_MAX_CONNECTIONS = 8  # of readers in a process, and so of searches at the same time
+_MAX_TRIES = 3  # of a read: a connection may be lost
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
 _NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
 
@@ -68,12 +70,22 @@ class Session:
     def query_before(
         self, statement: str, *values: Any, then: str, settings: Mapping[str, str] | None = None
     ) -> tuple[list[tuple[Any, ...]], Any]:
-        """Return the rows of a statement, run with these settings, and the value of one after it, in one round trip."""
+        """Run a statement and then another one, in one round trip.
+
+        Args:
+            statement: The first statement.
+            values: Its values.
+            then: The second statement, which has one row with one value.
+            settings: The server's settings for the first statement.
+
+        Returns:
+            The rows of the first statement, and the value of the second one.
+        """
         with self._connection.pipeline():
             with self._connection.transaction() if settings else nullcontext():
                 if settings:
                     changes = ", ".join(["set_config(?, ?, true)"] * len(settings))
-                    self._start(f"SELECT {changes}", list(chain.from_iterable(settings.items())))
+                    self._start(f"SELECT {changes}", _flatten(settings))
                 first = self._start(statement, values)
             second = self._start(then, ())
             rows = first.fetchall()
@@ -82,8 +94,8 @@ class Session:
 
     def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
         text = statement.replace("%", "%%").replace("?", "%s").encode()
-        storable = [UNSTORABLE.sub("\uffff", value) if isinstance(value, str) else value for value in values]
-        return self._connection.execute(text, storable, binary=True)
+        values_to_bind = replace_unstorable(values, "\uffff")
+        return self._connection.execute(text, values_to_bind, binary=True)
 
     def execute(self, statement: str, *values: Any) -> None:
         """Run a statement, or several without values."""
@@ -91,7 +103,13 @@ class Session:
         self._connection.execute(text.encode(), values or None)
 
     def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert rows in bulk. What has the type `bytea` is sent as it is, in the format that the column's type has."""
+        """Insert rows in bulk.
+
+        Args:
+            table: The table with its columns.
+            types: The columns' types. Values of type `bytea` are sent unchanged: they have the column's binary format.
+            rows: The rows.
+        """
         statement = f"COPY {table} FROM STDIN (FORMAT binary)".encode()
         with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types(types)
@@ -99,15 +117,24 @@ class Session:
                 copy.write_row(row)
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Run everything inside as one transaction, or as a part of one that can fail alone."""
+        """Run the statements inside as one transaction, or as a part of one that can fail alone."""
         return self._connection.transaction()
 
 
 @contextmanager
 def open_session(location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Iterator[Session]:
-    """Connect to the server of an index, with these settings beside the usual ones; in the end it releases all locks.
+    """Connect to the server of an index. All locks are released at the end.
 
-    What psycopg raises inside becomes one of the project's errors.
+    Args:
+        location: The index.
+        settings: The server's settings for this session, in addition to the usual ones.
+
+    Yields:
+        The session. Errors of psycopg become the project's own.
+
+    Raises:
+        IndexFormatError: The server has no such tables.
+        StorageError: The server cannot be reached, or refuses a statement.
     """
     with translate_errors(location), closing(psycopg.connect(**_connect_arguments(location))) as connection:
         _configure(connection, location, settings)
@@ -115,7 +142,7 @@ def open_session(location: PostgresLocation, settings: Mapping[str, str] = _WRIT
 
 
 class Pool:
-    """Connections for reading, opened when needed, for several threads at once, also in a process that was forked."""
+    """Connections for reading, opened when needed. Several threads may use it at once, also in a forked process."""
 
     def __init__(self, location: PostgresLocation) -> None:
         self.location = location
@@ -124,18 +151,27 @@ class Pool:
         self._process = os.getpid()
 
     def run(self, work: Callable[[Session], _Result]) -> _Result:
-        """Return what a function reads with a connection. If the connection is lost, it is called again, twice."""
+        """Call a function with a connection, and return its result.
+
+        Args:
+            work: The function. If its connection is lost, it is called again.
+
+        Returns:
+            The result.
+        """
         with translate_errors(self.location):
-            for left in (2, 1, 0):
+            tries = 0
+            while True:
+                tries += 1
                 connection = None
                 try:
                     with self._open().connection() as connection:  # which ends the transaction, too
                         return work(Session(self.location, connection))
                 except psycopg.OperationalError:
-                    if not left or connection is None or not connection.broken:
+                    is_lost = connection is not None and connection.broken
+                    if not is_lost or tries == _MAX_TRIES:
                         raise
-                self._open().check()  # a server that was started again has lost all of them
-        raise AssertionError
+                self._open().check()  # a server that was started again has lost all connections
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, in which `?` stands for a value."""
@@ -150,17 +186,18 @@ class Pool:
 
     def _open(self) -> ConnectionPool[Connection]:
         with self._lock:
-            if self._process != os.getpid():  # the connections are the other process's
-                self._pool, self._process = None, os.getpid()
+            if self._process != os.getpid():  # after a fork, the connections belong to the parent process
+                self._pool = None
+                self._process = os.getpid()
             if self._pool is None:
                 with open_session(self.location):
-                    pass  # else the pool would only say that it took too long
+                    pass  # this raises a clear error; the pool would only say that it took too long
                 self._pool = ConnectionPool(
                     kwargs=_connect_arguments(self.location),
                     min_size=0,
                     max_size=_MAX_CONNECTIONS,
                     timeout=_POOL_TIMEOUT,
-                    reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
+                    reconnect_timeout=_POOL_TIMEOUT,  # with a longer one, attempts become rare and searches wait
                     configure=lambda connection: _configure(connection, self.location, {}),
                     open=True,
                 )
@@ -169,7 +206,7 @@ class Pool:
 
 @contextmanager
 def translate_errors(location: PostgresLocation) -> Iterator[None]:
-    """Turn the server's errors into one of the project's, with what the server said."""
+    """Turn the server's errors into the project's own, with the server's message."""
     try:
         yield
     except _NOT_OURS as error:
@@ -193,10 +230,18 @@ def _configure(connection: Connection, location: PostgresLocation, settings: Map
     if connection.info.parameter_status("server_encoding") != "UTF8":
         raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
     path = sql.SQL("{}, pg_temp").format(sql.Identifier(location.index)).as_string(connection)
-    values = {"search_path": path} | _SETTINGS | dict(settings)
-    changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values) + ([] if settings else [_LIMIT_READING])
-    connection.execute(f"SELECT {', '.join(changes)}".encode(), list(chain.from_iterable(values.items())))
+    values = {"search_path": path, **_SETTINGS, **settings}
+    changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values)
+    if not settings:
+        changes.append(_LIMIT_READING)
+    connection.execute(f"SELECT {', '.join(changes)}".encode(), _flatten(values))
+
+
+def _flatten(settings: Mapping[str, str]) -> list[str]:
+    """Return each name followed by its value."""
+    return list(chain.from_iterable(settings.items()))
 
 
 def _first_line(error: psycopg.Error) -> str:
-    return " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+    first_line = str(error).split("\n")[0]
+    return collapse_whitespace(first_line) or type(error).__name__

@@ -1,7 +1,7 @@
 """The next publication of an index in PostgreSQL, which any number of processes write to at once.
 
-A document is stored in one transaction with its chunks and vectors, for the next publication, whoever publishes it. So
-a writer that was killed leaves whole documents or nothing, and what it stored is published by the next one.
+A document is stored in one transaction with its chunks and vectors, for the next publication, whichever process
+publishes it. So a writer that was killed leaves whole documents or nothing, and the next one publishes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from psycopg import errors
 
 from arag.errors import InputError
-from arag.retrieval.storage.contract import Draft, EmbeddedDocument, Settings
+from arag.retrieval.storage.contract import Draft
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.schema import (
     FOR_EVER,
@@ -29,17 +29,19 @@ from arag.retrieval.storage.postgres.schema import (
     pack,
     read_state,
 )
+from arag.retrieval.storage.records import EmbeddedDocument, Settings, Vectors
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
+from arag.retrieval.types import Chunk
 from arag.text.normalise import plain, searchable, words
 
-_MAX_ID_BYTES = 2_000  # an entry of an index on a server has at most 2,704
+_MAX_ID_BYTES = 2_000  # of a chunk's or a document's id: an entry of a server's index has at most 2,704
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
 
 class PostgresDraft(Tables, Draft):
     """The next publication of an index in PostgreSQL.
 
-    It has a session of its own: the server frees what it has claimed when that ends, however it happens.
+    It has a session of its own. The server frees its claims when the session ends, for whatever reason.
     """
 
     def __init__(self, session: Session) -> None:
@@ -50,7 +52,8 @@ class PostgresDraft(Tables, Draft):
     def claim(self, document_ids: Collection[str]) -> set[str]:
         asked = sorted(set(document_ids) - self._claimed)
         rows = self.query(
-            f"SELECT id FROM unnest(?::text[]) AS asked (id) WHERE pg_try_advisory_lock({document_key('id')})", asked
+            f"SELECT id FROM unnest(?::text[]) AS asked (id) WHERE pg_try_advisory_lock({document_key('id')})",
+            asked,
         )
         self._claimed |= {document_id for (document_id,) in rows}
         return self._claimed & set(document_ids)
@@ -62,17 +65,17 @@ class PostgresDraft(Tables, Draft):
             return super().put(documents)
 
     def _store(self, documents: Sequence[EmbeddedDocument]) -> None:
-        for record_id in (i for d in documents for i in (d.record.id, *(chunk.id for chunk in d.chunks))):
-            if len(record_id.encode()) > _MAX_ID_BYTES:
-                raise InputError(f"the id {record_id[:100]!r}... has more than {_MAX_ID_BYTES:,} bytes")
+        for document in documents:
+            _check_ids(document)
         document_ids = [document.record.id for document in documents]
+        document_rows = [astuple(document.record) for document in documents]
         new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
         with self._session.transaction():
-            chunks = self._insert_texts(documents)  # takes long: nobody waits for it
+            chunk_rows = self._insert_texts(documents)  # takes long, so it is done before other writers must wait
             with self._next_generation() as generation:
                 self._mark_removed(document_ids, generation)
-                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in documents], generation)
-                self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunks, generation)
+                self._insert("documents", DOCUMENT_COLUMNS, document_rows, generation)
+                self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunk_rows, generation)
                 self._session.execute(
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
                     *columns(new_words, 2),
@@ -93,7 +96,7 @@ class PostgresDraft(Tables, Draft):
         self._free(document_ids)
 
     def publish(self, settings: Settings) -> Settings:
-        """Let readers see what was written, by all writers; see `Draft.publish`."""
+        """Let readers see the changes of all writers; see `Draft.publish`."""
         make_indexes(self._session, self.counted(settings))
         with self._session.transaction(), self._next_generation() as generation:
             self.settings = read_state(self._session).settings
@@ -115,36 +118,46 @@ class PostgresDraft(Tables, Draft):
 
     @contextmanager
     def _next_generation(self) -> Iterator[int]:
-        """In a transaction: keep other writers from changing what is there until it ends; yield the next generation."""
+        """Yield the next generation. Other writers change nothing until the transaction around this ends."""
         lock(self._session, "publication")
         ((generation,),) = self.query(GENERATION)
         yield generation + 1
 
     def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> list[tuple[Any, ...]]:
         """Insert the wide rows of documents' chunks; return the narrow ones."""
-        chunks = [chunk for document in documents for chunk in document.chunks]
-        vectors = [some for document in documents for some in document.vectors]
-        serial = "nextval(pg_get_serial_sequence('chunks', 'number'))"
-        numbers = [number for (number,) in self.query(f"SELECT {serial} FROM generate_series(1, ?)", len(chunks))]
-        contents = [(n, chunk.text, format_places(chunk.sentences)) for n, chunk in zip(numbers, chunks, strict=True)]
-        sentences = (
-            (number, position, vector)
-            for number, chunk, some in zip(numbers, chunks, vectors, strict=True)
-            for position, vector in zip(chunk.embedded_positions(), pack(some), strict=True)
-        )
-        lowered = ((number, searchable(text)) for number, text, _ in contents)
+        chunks: list[Chunk] = []
+        vectors: list[Vectors] = []
+        for document in documents:
+            chunks += document.chunks
+            vectors += document.vectors
+        next_number = "nextval(pg_get_serial_sequence('chunks', 'number'))"
+        numbered = self.query(f"SELECT {next_number} FROM generate_series(1, ?)", len(chunks))
+        contents: list[tuple[int, str, str]] = []
+        lowered: list[tuple[int, str]] = []
+        sentences: list[tuple[int, int, bytes]] = []
+        rows: list[tuple[Any, ...]] = []
+        for (number,), chunk, chunk_vectors in zip(numbered, chunks, vectors, strict=True):
+            contents.append((number, chunk.text, format_places(chunk.sentences)))
+            lowered.append((number, searchable(chunk.text)))
+            for position, vector in zip(chunk.embedded_positions(), pack(chunk_vectors), strict=True):
+                sentences.append((number, position, vector))
+            rows.append((number, *chunk_row(chunk)))
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
         self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
-        return [(number, *chunk_row(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
+        return rows
 
     def _insert(self, table: str, names: str, rows: Sequence[Sequence[Any]], generation: int) -> None:
-        """Insert rows in one statement: a writer that hangs in the middle of one keeps no other waiting."""
-        types = [f"?::{'text' if name.strip() in _TEXT_COLUMNS else 'bigint'}[]" for name in names.split(",")]
+        """Insert rows in one statement, so that a writer that hangs in between keeps no other writer waiting."""
+        arrays: list[str] = []
+        for name in names.split(", "):
+            column_type = "text" if name in _TEXT_COLUMNS else "bigint"
+            arrays.append(f"?::{column_type}[]")
         self._session.execute(
-            f"INSERT INTO {table} ({names}, added) OVERRIDING SYSTEM VALUE SELECT *, ? FROM unnest({', '.join(types)})",
+            f"INSERT INTO {table} ({names}, added) "
+            f"OVERRIDING SYSTEM VALUE SELECT *, ? FROM unnest({', '.join(arrays)})",
             generation,
-            *columns(rows, len(types)),
+            *columns(rows, len(arrays)),
         )
 
     def _mark_removed(self, document_ids: Collection[str], generation: int) -> None:
@@ -156,18 +169,19 @@ class PostgresDraft(Tables, Draft):
             )
 
     def _delete_gone(self) -> None:
-        """Delete rows that the last publication lacks, and the one before it."""
+        """Delete rows that neither the last publication nor the one before it has."""
         ((generation,),) = self.query(GENERATION)
         self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
         with self._session.transaction():
-            # What another writer is deleting is left to it.
+            # Rows that another writer is deleting are skipped.
             gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
             rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
+            numbers = [number for (number,) in rows]
             for table in ("contents", "lowered", "sentences"):
-                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", [number for (number,) in rows])
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", numbers)
 
     def _free(self, document_ids: Iterable[str]) -> None:
-        """Give up what was claimed: the server has it now."""
+        """Give up claims of documents that the server has now."""
         freed = sorted(self._claimed.intersection(document_ids))
         self._claimed.difference_update(freed)
         self.query(f"SELECT pg_advisory_unlock({document_key('id')}) FROM unnest(?::text[]) AS freed (id)", freed)
@@ -178,12 +192,27 @@ def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
 
     The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.
     """
-    new = {word for text in texts for word in words(text)}
-    long = {word for word in new if len(word) > MAX_WORD_CHARACTERS}
-    runs = {run for word in long for run in RUN.findall(word) if len(run) <= MAX_WORD_CHARACTERS}
-    return sorted({(word, plain(word)) for word in new - long} | {(run, "") for run in runs})
+    distinct: set[str] = set()
+    for text in texts:
+        distinct.update(words(text))
+    rows: set[tuple[str, str]] = set()
+    for word in distinct:
+        if len(word) <= MAX_WORD_CHARACTERS:
+            rows.add((word, plain(word)))
+            continue
+        for run in RUN.findall(word):
+            if len(run) <= MAX_WORD_CHARACTERS:
+                rows.add((run, ""))
+    return sorted(rows)
 
 
 def columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
-    """Return the columns of rows, so many."""
-    return [[row[place] for row in rows] for place in range(count)]
+    """Transpose rows to `count` columns, which may be empty."""
+    return [[row[column] for row in rows] for column in range(count)]
+
+
+def _check_ids(document: EmbeddedDocument) -> None:
+    """Refuse ids that are too long for the server's indexes."""
+    for record_id in (document.record.id, *(chunk.id for chunk in document.chunks)):
+        if len(record_id.encode()) > _MAX_ID_BYTES:
+            raise InputError(f"the id {record_id[:100]!r}... has more than {_MAX_ID_BYTES:,} bytes")

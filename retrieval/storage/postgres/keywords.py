@@ -8,44 +8,79 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from arag.retrieval.storage.contract import KeywordRanking, Ranking, View, batches
-from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Occurrences, rank_chunks
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, is_part_of_words, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
+from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.text.normalise import searchable
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
-_MAX_RUNS = 100
+_MAX_RUNS = 100  # of a keyword: if more words hold it, trigrams propose its chunks
 _LETTER = "0-9a-z\u00c0-\u07ff"  # ASCII, and the scripts of UTF-8's two bytes
-_CONDITIONS_AT_ONCE = 100  # in a statement
+_CONDITIONS_PER_QUERY = 100  # more make a longer statement to plan, fewer more queries
 _TEXTS_READ = 50  # for a word, at first
+_MORE = 100  # so many times as many texts are read for a word that the first ones do not have
 
-# Run by run: for all at once, the planner would split all texts, which takes longer than it expects. A condition has it
-# once: beside another index, the server would look for each number in the array from the start.
+# Run by run: for all at once, the planner would split all texts, which takes longer than it expects. Use it once in a
+# condition: beside another index, the server would look for each number in the array from the start.
 _WITH_RUNS = (
     "lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
     f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held))"
 )
 
-Condition = tuple[str, list[Any]]  # SQL on table `lowered`, and its values
+# The columns n0, n1... count each keyword, h0, h1... the chunks that hold it, and w0, w1... count it as a word.
+_COUNT = """
+WITH
+hits AS MATERIALIZED (
+    SELECT chunks.id, chunks.number, {counts}
+    FROM lowered JOIN {chunks_table} ON chunks.number = lowered.number
+    WHERE {condition}
+),
+
+held AS (SELECT {document_frequencies} FROM hits),
+
+checked AS (SELECT id, number, {columns} FROM hits CROSS JOIN held)
+
+SELECT {names}, count(*), (array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?]
+FROM checked GROUP BY {names}
+"""
+_COUNT_IN_TEXT = "(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {needle_bytes} AS n{place}"
+_DOCUMENT_FREQUENCY = "count(*) FILTER (WHERE n{place} > 0) AS h{place}"
+# A keyword in many chunks is counted inside longer words, too, as in a folder.
+_COUNT_AS_WORD = (
+    f"CASE WHEN n{{place}} = 0 OR h{{place}} > {MAX_CHECKED_CHUNKS} THEN n{{place}} ELSE "
+    "(SELECT regexp_count(lowered, ?) FROM lowered WHERE lowered.number = hits.number) END AS w{place}"
+)
 
 
-class Needle(NamedTuple):
-    """What is looked for, in lower case; and runs of which all texts with it have one, if they are known."""
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on table `lowered`: SQL, and its values."""
+
+    sql: str
+    values: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """A text to look for, in lower case."""
 
     text: str
-    runs: Collection[str] | None
+    runs: Collection[str] | None  # each text with the needle has one of these runs; None if they are not known
 
 
 class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
-        return rank_chunks(self._count(keywords, top_k, checked=ranking == "bm25"), top_k, self.settings.chunks)
+        occurrences = self._count(keywords, top_k, as_words=ranking == "bm25")
+        return rank_chunks(occurrences, top_k, self.settings.chunks)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         conditions = [_holding_any([needle]) for needle in self._find_runs(texts)]
@@ -53,134 +88,188 @@ class KeywordTables(Tables, View):
         return [count for (count,) in counts]
 
     def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        every = list(chain.from_iterable(groups))
-        needles = dict(zip(every, self._find_runs(every), strict=True))
+        texts = [text for group in groups for text in group]
+        needles = dict(zip(texts, self._find_runs(texts), strict=True))
         conditions: list[Condition] = []
-        for texts in groups:
-            condition, values = _holding_all([needles[text] for text in texts])
-            # From an array the planner expects few numbers, and looks each up; it would read the texts by chunk id.
-            conditions.append((f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {condition}))", values))
+        for group in groups:
+            holding = _holding_all([needles[text] for text in group])
+            # The planner expects few numbers in an array, and looks each up; else it would read texts by chunk id.
+            sql = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {holding.sql}))"
+            conditions.append(Condition(sql, holding.values))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
 
     def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
-        # The runs of a whole word are whole runs of the text.
-        conditions = [_holding_any([Needle(word, sorted(RUN.findall(word), key=len)[-1:] or None)]) for word in words]
-        source = f"lowered FROM lowered JOIN {self.chunks_table} USING (number)"
-        present, unsure = set[str](), set[str]()
-        for word, texts in zip(words, self._query_each(source, conditions, f"LIMIT {limit}"), strict=True):
-            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-            if any(map(whole.search, texts)):
+        conditions = [_holding_any([_needle_of_word(word)]) for word in words]
+        select = f"lowered FROM lowered JOIN {self.chunks_table} USING (number)"
+        texts_by_word = self._query_each(select, conditions, f"LIMIT {limit}")
+        present: set[str] = set()
+        unsure: set[str] = set()
+        for word, texts in zip(words, texts_by_word, strict=True):
+            whole_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+            if any(whole_word.search(text) for text in texts):
                 present.add(word)
             elif len(texts) == limit:
                 unsure.add(word)
-        return present | self.words_present(unsure, 100 * limit) if unsure else present
+        if unsure:
+            present |= self.words_present(unsure, _MORE * limit)
+        return present
 
     def _query_each(self, select: str, conditions: Iterable[Condition], end: str = "") -> list[list[Any]]:
-        """Return, for each of some conditions, the values that a query yields with it."""
-        each: list[list[Any]] = []
-        for some in batches(conditions, _CONDITIONS_AT_ONCE):
-            yielded: list[list[Any]] = [[] for _ in some]
-            union = " UNION ALL ".join(
-                f"(SELECT {place}, {select} WHERE {condition} {end})" for place, (condition, _) in enumerate(some)
-            )
-            for place, value in self.query(union, *(value for _, values in some for value in values)):
-                yielded[place].append(value)
-            each += yielded
-        return each
+        """Return, for each condition, the values that a query yields with it; several share a statement."""
+        results: list[list[Any]] = []
+        for batch in batches(conditions, _CONDITIONS_PER_QUERY):
+            queries: list[str] = []
+            values: list[Any] = []
+            for place, condition in enumerate(batch):
+                queries.append(f"(SELECT {place}, {select} WHERE {condition.sql} {end})")
+                values += condition.values
+            found: list[list[Any]] = [[] for _ in batch]
+            for place, value in self.query(" UNION ALL ".join(queries), *values):
+                found[place].append(value)
+            results += found
+        return results
 
     def _find_runs(self, texts: Sequence[str]) -> list[Needle]:
-        """Return texts as they are looked for.
+        """Return texts as needles.
 
         A run of ASCII's letters and digits lies within one word of a text. If few words of the corpus hold a needle's
         longest run, only chunks with the runs of these words are read. Else trigrams propose chunks, or all are read.
         """
-        needles = list(map(searchable, texts))
-        longest = {needle: max(RUN.findall(needle), key=len, default="") for needle in needles}
-        asked = sorted({run for run in longest.values() if len(run) >= _MIN_RUN})
-        known: dict[str, set[str]] = {}
-        if asked:
-            words = f"ARRAY(SELECT DISTINCT word FROM words WHERE word LIKE ? LIMIT {_MAX_RUNS + 1})"
-            (row,) = self.query(f"SELECT {', '.join([words] * len(asked))}", *(f"%{run}%" for run in asked))
-            known = {
-                run: {each for word in found for each in RUN.findall(word) if run in each}
-                for run, found in zip(asked, row, strict=True)
-                if len(found) <= _MAX_RUNS
-            }
-        return [Needle(needle, known.get(longest[needle])) for needle in needles]
+        needles = [searchable(text) for text in texts]
+        longest_runs = [max(RUN.findall(needle), key=len, default="") for needle in needles]
+        asked = sorted({run for run in longest_runs if len(run) >= _MIN_RUN})
+        known = self._find_runs_with(asked)
+        return [Needle(needle, known.get(run)) for needle, run in zip(needles, longest_runs, strict=True)]
 
-    def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> Occurrences:
-        """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
-        sought = self._find_runs(keywords)
-        needles = [needle.text for needle in sought]
-        condition, values = _holding_any(sought)
-        counts = [f"n{place}" for place in range(len(needles))]
-        sizes = [len(needle.encode(errors="replace")) for needle in needles]
-        counted = ", ".join(
-            f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {size} AS {name}"
-            for name, size in zip(counts, sizes, strict=True)
+    def _find_runs_with(self, parts: Sequence[str]) -> dict[str, set[str]]:
+        """Return the corpus's runs that hold each of some parts of runs, unless too many words do."""
+        if not parts:
+            return {}
+        select_words = f"ARRAY(SELECT DISTINCT word FROM words WHERE word LIKE ? LIMIT {_MAX_RUNS + 1})"
+        columns = ", ".join([select_words] * len(parts))
+        (words_by_part,) = self.query(f"SELECT {columns}", *(f"%{part}%" for part in parts))
+        found: dict[str, set[str]] = {}
+        for part, words in zip(parts, words_by_part, strict=True):
+            if len(words) <= _MAX_RUNS:
+                runs = [run for word in words for run in RUN.findall(word)]
+                found[part] = {run for run in runs if part in run}
+        return found
+
+    def _count(self, keywords: Sequence[str], top_k: int, *, as_words: bool) -> Occurrences:
+        """Let the server count keywords.
+
+        Args:
+            keywords: The keywords.
+            top_k: How many chunks of each group are returned, the first by id.
+            as_words: Whether to count them outside of longer words, too.
+
+        Returns:
+            The counts. Chunks with the same counts are a group.
+        """
+        needles = self._find_runs(keywords)
+        condition = _holding_any(needles)
+        counts: list[str] = []
+        document_frequencies: list[str] = []
+        names: list[str] = []
+        columns: list[str] = []
+        patterns: list[str] = []
+        for n, needle in enumerate(needles):
+            counts.append(_COUNT_IN_TEXT.format(place=n, needle_bytes=_size(needle)))
+            document_frequencies.append(_DOCUMENT_FREQUENCY.format(place=n))
+            names.append(f"n{n}")
+            columns.append(f"n{n}")
+            pattern = _word_pattern(needle.text) if as_words else ""
+            if pattern:
+                names.append(f"w{n}")
+                columns.append(_COUNT_AS_WORD.format(place=n))
+                patterns.append(pattern)
+        statement = _COUNT.format(
+            counts=", ".join(counts),
+            chunks_table=self.chunks_table,
+            condition=condition.sql,
+            document_frequencies=", ".join(document_frequencies),
+            columns=", ".join(columns),
+            names=", ".join(names),
         )
-        patterns = {
-            f"w{n}": pattern for n, needle in enumerate(needles) if checked and (pattern := _word_pattern(needle))
-        }
-        words = [
-            f"CASE WHEN n{name[1:]} = 0 OR h{name[1:]} > {MAX_CHECKED_CHUNKS} THEN n{name[1:]} ELSE "
-            f"(SELECT regexp_count(lowered, ?) FROM lowered WHERE lowered.number = hits.number) END AS {name}"
-            for name in patterns
-        ]
-        names = [*counts, *patterns]
-        rows = self.query(
-            f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
-            f"JOIN {self.chunks_table} ON chunks.number = lowered.number "
-            f"WHERE {condition}), "
-            f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
-            f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "
-            f"SELECT {', '.join(names)}, count(*), "
-            "(array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?] "
-            f"FROM checked GROUP BY {', '.join(names)}",
-            *needles,
-            *values,
-            *patterns.values(),
-            top_k,
-            top_k,
-        )
-        columns = np.array([row[:-2] for row in rows], dtype=np.int64).reshape(len(rows), len(names) + 1).T
-        by_name = dict(zip(names, columns, strict=False))
-        occurrences = {keyword: by_name[f"n{n}"] for n, keyword in enumerate(keywords)}
-        as_words = {k: by_name.get(f"w{n}", occurrences[k]) for n, k in enumerate(keywords)} if checked else {}
-        first = sorted((*pair, group) for group, row in enumerate(rows) for pair in zip(*row[-2:], strict=True))
-        numbers, groups = (np.array([entry[place] for entry in first], dtype=np.int64) for place in (1, 2))
-        return Occurrences(occurrences, as_words, columns[-1], numbers, groups)
+        texts = [needle.text for needle in needles]
+        rows = self.query(statement, *texts, *condition.values, *patterns, top_k, top_k)
+        return _decode(rows, names, keywords, as_words=as_words)
+
+
+def _decode(
+    rows: Sequence[Sequence[Any]], names: Sequence[str], keywords: Sequence[str], *, as_words: bool
+) -> Occurrences:
+    """Read the rows of `_COUNT`: the named columns, the group's size, and the ids and numbers of its first chunks."""
+    columns: dict[str, Integers] = {}
+    for column, name in enumerate([*names, "size"]):
+        columns[name] = np.array([row[column] for row in rows], dtype=np.int64)
+    counts = {keyword: columns[f"n{n}"] for n, keyword in enumerate(keywords)}
+    words: dict[str, Integers] = {}
+    if as_words:
+        for n, keyword in enumerate(keywords):
+            words[keyword] = columns.get(f"w{n}", counts[keyword])
+    chunks: list[tuple[str, int, int]] = []
+    for group, (*_, ids, numbers) in enumerate(rows):
+        for chunk_id, number in zip(ids, numbers, strict=True):
+            chunks.append((chunk_id, number, group))
+    chunks.sort()
+    return Occurrences(
+        counts=counts,
+        words=words,
+        sizes=columns["size"],
+        numbers=np.array([number for _, number, _ in chunks], dtype=np.int64),
+        groups=np.array([group for _, _, group in chunks], dtype=np.int64),
+    )
+
+
+def _needle_of_word(word: str) -> Needle:
+    """Return the needle of a whole word: its longest run is a whole run of the text."""
+    longest_run = max(RUN.findall(word), key=len, default="")
+    return Needle(word, [longest_run] if longest_run else None)
 
 
 def _holding_any(needles: Sequence[Needle]) -> Condition:
     """Return the condition that texts with one of some needles meet."""
     texts = [needle.text for needle in needles]
-    if any(needle.runs is None for needle in needles):
-        return f"({' OR '.join(['lowered LIKE ?'] * len(texts))})", list(map(_pattern, texts))
-    runs = {run for needle in needles for run in needle.runs or ()}
+    runs: set[str] = set()
+    for needle in needles:
+        if needle.runs is None:
+            holding = " OR ".join(["lowered LIKE ?"] * len(texts))
+            return Condition(f"({holding})", [_like_pattern(text) for text in texts])
+        runs.update(needle.runs)
     holding = " OR ".join(["strpos(lowered, ?) > 0"] * len(texts))
-    return f"({_WITH_RUNS} AND ({holding}))", [[*runs, LONG_RUN], *texts]
+    return Condition(f"({_WITH_RUNS} AND ({holding}))", [[*runs, LONG_RUN], *texts])
 
 
 def _holding_all(needles: Sequence[Needle]) -> Condition:
     """Return the condition that texts with all of some needles meet; the runs of the longest one propose texts."""
     first, *others = sorted(needles, key=lambda needle: (needle.runs is None, -len(needle.text)))
-    condition, values = _holding_any([first])
-    return " AND ".join([condition, *["lowered LIKE ?"] * len(others)]), values + [_pattern(n.text) for n in others]
+    condition = _holding_any([first])
+    sql = " AND ".join([condition.sql, *["lowered LIKE ?"] * len(others)])
+    values = condition.values + [_like_pattern(needle.text) for needle in others]
+    return Condition(sql, values)
+
+
+def _size(needle: Needle) -> int:
+    """Return a needle's length on the server, in bytes."""
+    return len(needle.text.encode(errors="replace"))
 
 
 def _word_pattern(needle: str) -> str:
-    """Return the server's regular expression for a needle that is not a part of a longer word, or its plural.
+    """Return the server's regular expression for a needle that is not a part of a longer word, or of its plural.
 
-    Empty if what is around the needle does not matter.
+    Empty if the text around the needle does not matter.
     """
-    starts, ends = (c.isalnum() and ord(c) < SPACED_SCRIPTS for c in (needle[0], needle[-1]))
-    before = f"(?<![{_LETTER}])" if starts else ""
-    after = f"(?:e?s)?(?![{_LETTER}])" if ends else ""
-    return f"{before}{re.escape(needle)}{after}" if starts or ends else ""
+    is_word_at_start = is_part_of_words(needle[0])
+    is_word_at_end = is_part_of_words(needle[-1])
+    if not is_word_at_start and not is_word_at_end:
+        return ""
+    before = f"(?<![{_LETTER}])" if is_word_at_start else ""
+    after = f"(?:e?s)?(?![{_LETTER}])" if is_word_at_end else ""
+    return f"{before}{re.escape(needle)}{after}"
 
 
-def _pattern(text: str) -> str:
-    """Return the pattern of SQL's LIKE for what has a text in it."""
+def _like_pattern(text: str) -> str:
+    """Return the pattern of SQL's LIKE for texts that hold a text."""
     escaped = re.sub(r"([\\%_])", r"\\\1", text)
     return f"%{escaped}%"

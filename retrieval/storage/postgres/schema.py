@@ -1,8 +1,8 @@
 """The tables of an index in PostgreSQL, in a schema of their own.
 
-`documents` and `chunks` are narrow: they are joined, and updated. Their rows are there for the publications from
-`added` until before `removed`. The other tables are wide and never updated. `lowered` (the texts as keywords
-are matched in them) and `words` are derived from `contents`. Text is compared byte by byte, as in Python.
+`documents` and `chunks` are narrow: they are joined, and updated. Their rows belong to the publications from `added`
+until before `removed`. The other tables are wide and never updated. `lowered` (the texts in which keywords are
+matched) and `words` are derived from `contents`. Text is compared byte by byte, as in Python.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import numpy as np
 from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
-from arag.retrieval.storage.contract import NAME, ChunkVectors, Settings, TableReader, Vectors, batches, storable
+from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Pool, Session
+from arag.retrieval.storage.records import ChunkVectors, Settings, Vectors
 from arag.retrieval.storage.rows import MAX_WORD_CHARACTERS
+from arag.retrieval.storage.sql import DOCUMENT_NAME, TableReader, storable
 from arag.retrieval.storage.vectors import MAX_MATRIX_BYTES
 
 GENERATION = "SELECT generation FROM state"
@@ -27,7 +29,7 @@ FOR_EVER = 1 << 62  # a generation that never comes
 TABLES = ("state", "documents", "chunks", "contents", "lowered", "sentences", "words")
 
 RUN = re.compile("[a-z0-9]+")
-# Runs of ASCII's letters and digits in a text, which an index finds. One run stands for all that are too long for it.
+# Runs of ASCII's letters and digits in a text, which an index finds. This one replaces all that are too long for it.
 LONG_RUN = "x" * (MAX_WORD_CHARACTERS + 1)
 RUNS = "runs(lowered)"
 # In PL/pgSQL, and with a cost: else the planner would split all texts again for each run that is looked for.
@@ -40,8 +42,8 @@ BEGIN
 END $$
 """
 
-# Texts in `lowered` stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner
-# does not see how long that takes, and would not use several processes by itself.
+# Texts in `lowered` stay in their rows, uncompressed, so that a common keyword is counted at the speed of memory. The
+# planner does not know how long that takes, and would not use several processes by itself.
 _SCHEMA = f"""
 CREATE TABLE state (
     one_row boolean PRIMARY KEY DEFAULT TRUE CHECK (one_row),
@@ -95,9 +97,11 @@ CREATE INDEX words_by_plain ON words (plain);
 _GRAPH = "sentences_by_vector"
 _RUN_INDEX = "texts_by_runs"
 _HEAD_BYTES = 4  # of a halfvec in binary: its dimension and an unused number, before its elements
-_CHUNKS_PER_QUERY = 1_000
-_MAX_INDEXED_DIMENSION = 4_000  # pgvector's; the vectors of a larger embedder are compared one by one
-_NEIGHBOURS, _CONSTRUCTION = 32, 100
+_CHUNKS_PER_QUERY = 1_000  # larger batches take more memory, smaller ones more queries
+_MAX_INDEXED_DIMENSION = 4_000  # pgvector's limit; the vectors of a larger embedder are compared one by one
+# As for Chroma, whose worker has the measurements. More find more of the nearest sentences, and take longer to build.
+_NEIGHBOURS = 32
+_CONSTRUCTION = 100
 _SHIFT = 1e-3  # of the length of a vector, which is one
 _BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector
 _MAX_BUILD_BYTES = 2 << 30  # a graph that needs more takes longer; a server may be set to more
@@ -109,20 +113,20 @@ Statements = Session | Pool
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What was published last."""
+    """The last publication."""
 
     generation: int
     settings: Settings
-    vector: str  # the schema that pgvector is in, as SQL
+    vector: str  # the schema that has pgvector, as SQL
     has_graph: bool  # whether there is an index of the vectors
 
     def visible(self) -> str:
-        """Return the SQL that tells whether a row is there."""
+        """Return the SQL for whether a row belongs to this publication."""
         return f"added <= {self.generation} AND removed > {self.generation}"
 
 
 class Tables(TableReader):
-    """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
+    """Documents, chunks and vectors in the tables of an index, limited to rows that meet a condition in SQL."""
 
     LOWER = 'lower(({}) COLLATE "default")'  # by the rules of the database: "C" knows ASCII only
     HOLDS = r"{} LIKE '%' || regexp_replace(?, '([\\%_])', '\\\1', 'g') || '%'"
@@ -147,19 +151,24 @@ class Tables(TableReader):
         )
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
-        for some in batches(numbers, _CHUNKS_PER_QUERY):
+        for batch in batches(numbers, _CHUNKS_PER_QUERY):
             rows = self.query(
                 "SELECT chunks.number, array_agg(position ORDER BY position) FILTER (WHERE position IS NOT NULL), "
                 f"string_agg({self._state.vector}.halfvec_send(embedding), ''::bytea ORDER BY position) "
                 f"FROM {self.chunks_table} LEFT JOIN sentences ON sentences.number = chunks.number "
                 "WHERE chunks.number = ANY (?) GROUP BY chunks.number",
-                some,
+                batch,
             )
+            stored: dict[int, tuple[list[int], Vectors]] = {}
             try:
-                stored = {n: (positions or [], unpack(blob or b"", self.settings)) for n, positions, blob in rows}
+                for number, positions, blob in rows:
+                    stored[number] = (positions or [], unpack(blob or b"", self.settings))
             except ValueError as error:
                 raise self.damage(f"its vectors: {error}") from error
-            yield from ((number, *stored[number]) for number in some if number in stored)
+            for number in batch:
+                if number in stored:
+                    positions, vectors = stored[number]
+                    yield number, positions, vectors
 
 
 def pack(vectors: Vectors) -> list[bytes]:
@@ -170,8 +179,10 @@ def pack(vectors: Vectors) -> list[bytes]:
 
 def unpack(values: bytes, settings: Settings) -> Vectors:
     """Return the vectors in values of a halfvec column, one after another, shape (values, dimension)."""
-    rows = np.frombuffer(values, np.uint8).reshape(-1, _HEAD_BYTES + 2 * settings.dimension)[:, _HEAD_BYTES:]
-    return np.ascontiguousarray(rows).view(">f2").astype(np.float32)
+    value_bytes = _HEAD_BYTES + 2 * settings.dimension
+    rows = np.frombuffer(values, np.uint8).reshape(-1, value_bytes)
+    elements = np.ascontiguousarray(rows[:, _HEAD_BYTES:])
+    return elements.view(">f2").astype(np.float32)
 
 
 def has_tables(source: Statements) -> bool:
@@ -181,7 +192,7 @@ def has_tables(source: Statements) -> bool:
 
 
 def read_published(source: Statements) -> State:
-    """Read what was published last."""
+    """Read the last publication."""
     state = read_state(source)
     if not state.settings.token:
         raise IndexNotFoundError(
@@ -191,7 +202,7 @@ def read_published(source: Statements) -> State:
 
 
 def read_state(source: Statements) -> State:
-    """Read what was published last, or begun: then the token is empty."""
+    """Read the last publication, or the first one, which is not published yet: then the token is empty."""
     read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
     rows = source.query(read) if has_tables(source) else []
     if not rows:
@@ -202,7 +213,7 @@ def read_state(source: Statements) -> State:
 
 
 def find_extension(source: Statements, name: str) -> str:
-    """Return the schema that an extension is in, as SQL (hosted servers have one of their own), or nothing."""
+    """Return the schema that has an extension, as SQL (hosted servers have one of their own), or an empty string."""
     rows = source.query(
         "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
         "WHERE extname = ?",
@@ -212,7 +223,7 @@ def find_extension(source: Statements, name: str) -> str:
 
 
 def make_tables(session: Session) -> None:
-    """Create the schema, its tables and the extensions that they need, as far as they are missing."""
+    """Create the schema, its tables and their extensions, if they are missing."""
     index = session.location.index
     with session.transaction():
         # Only one process at a time; there is no table yet to lock.
@@ -225,15 +236,8 @@ def make_tables(session: Session) -> None:
                 f"the schema of {session.location} holds other tables ({tables[0][0]}): name another one with "
                 "?index=NAME"
             )
-        for extension in ("vector", "pg_trgm"):
-            session.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
-        ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-        if tuple(map(int, version.split(".")[:2])) < _PGVECTOR:
-            raise StorageError(
-                f"{session.location} needs pgvector {'.'.join(map(str, _PGVECTOR))} or later, and has {version}: an "
-                "administrator runs `ALTER EXTENSION vector UPDATE` in its database"
-            )
-        # One that is there needs no right to create others.
+        _make_extensions(session)
+        # A role that may use the schema need not have the right to create schemas.
         if not session.query("SELECT FROM pg_namespace WHERE nspname = ?", index):
             ((name,),) = session.query("SELECT quote_ident(?)", index)
             session.execute(f"CREATE SCHEMA {name}")
@@ -241,22 +245,35 @@ def make_tables(session: Session) -> None:
         session.execute(_RUNS_FUNCTION)
 
 
+def _make_extensions(session: Session) -> None:
+    for extension in ("vector", "pg_trgm"):
+        session.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+    ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    major, minor, *_ = version.split(".")
+    if (int(major), int(minor)) < _PGVECTOR:
+        needed = ".".join(str(number) for number in _PGVECTOR)
+        raise StorageError(
+            f"{session.location} needs pgvector {needed} or later, and has {version}: an administrator runs "
+            "`ALTER EXTENSION vector UPDATE` in its database"
+        )
+
+
 def lock(session: Session, what: str) -> None:
-    """Wait until no other transaction holds this index's lock of that name, and hold it until this one ends."""
+    """Wait for this index's lock of a name, and hold it until the transaction ends."""
     session.query(f"SELECT pg_advisory_xact_lock(hashtextextended(?, {_THIS_INDEX}))", what)
 
 
 def document_key(column: str) -> str:
-    """Return the SQL for the key of the lock of a document, whose id is in a column."""
+    """Return the SQL for the key of a document's lock; a column has the document's id."""
     return f"hashtextextended('document ' || {column}, {_THIS_INDEX})"
 
 
 def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
-    """Return the derived indexes, which are made once all rows are there: their names, and the SQL that makes them."""
+    """Return the derived indexes: their names, and the SQL that makes them when all rows are stored."""
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
-        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(NAME)} {trigrams})",
+        "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(DOCUMENT_NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
         _RUN_INDEX: f"ON lowered USING gin ({RUNS})",
@@ -294,7 +311,10 @@ def make_indexes(session: Session, settings: Settings) -> None:
 
 
 def shifted(vector: str, dimension: int) -> str:
-    """Return the SQL for a sentence's vector as the graph has it: shifted a little, by its place (see `shifts_of`)."""
+    """Return the SQL for a sentence's vector in the graph: shifted a little, by its place.
+
+    Thousands of equal vectors would link only to each other; see `_shifted` in `folder.chroma_worker`.
+    """
     return f"(shifted(embedding, number, position)::{vector}.halfvec({dimension}))"
 
 
@@ -318,14 +338,17 @@ def _make_graph(session: Session, dimension: int, statement: str) -> None:
 def _shift_function(vector: str, dimension: int) -> str:
     """Return the SQL that makes function `shifted`; it adds two random directions, rotated by the place's code."""
     random = np.random.default_rng(dimension)
-    turned = []
-    for bits in (0, 24):
-        direction = np.tile(_SHIFT / math.sqrt(2 * dimension) * random.standard_normal(dimension), 2)
+    rotated: list[str] = []
+    for bits in (0, 24):  # each direction has its own part of the code
+        direction = _SHIFT / math.sqrt(2 * dimension) * random.standard_normal(dimension)
+        twice = np.tile(direction, 2)  # so each rotation is a part of it
         code = f"1 + (hashint8extended(number, place) >> {bits} & {(1 << 24) - 1})::integer % {dimension}"
-        written = ",".join(f"{value:.3g}" for value in direction)
-        turned.append(f"{vector}.subvector('[{written}]'::{vector}.halfvec, {code}, {dimension})")
+        elements = ",".join(f"{value:.3g}" for value in twice)
+        rotated.append(f"{vector}.subvector('[{elements}]'::{vector}.halfvec, {code}, {dimension})")
+    plus = f"OPERATOR({vector}.+)"
+    first, second = rotated
     return (
         f"CREATE OR REPLACE FUNCTION shifted(embedding {vector}.halfvec, number bigint, place integer) "
         f"RETURNS {vector}.halfvec LANGUAGE sql IMMUTABLE PARALLEL SAFE "
-        f"RETURN embedding OPERATOR({vector}.+) ({f' OPERATOR({vector}.+) '.join(turned)})"
+        f"RETURN embedding {plus} ({first} {plus} {second})"
     )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.contract import Damage, Settings
 from arag.retrieval.storage.postgres import check
 from arag.retrieval.storage.postgres.connection import Pool, open_session
 from arag.retrieval.storage.postgres.draft import PostgresDraft
 from arag.retrieval.storage.postgres.location import PostgresLocation
 from arag.retrieval.storage.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.storage.postgres.view import PostgresView
+from arag.retrieval.storage.records import Damage, Settings
 
 _ONE_SNAPSHOT = {
     "default_transaction_isolation": "repeatable read",
@@ -25,18 +25,20 @@ _ONE_SNAPSHOT = {
 class PostgresStore:
     """An index in PostgreSQL; see `IndexStore`."""
 
-    def __init__(self, place: PostgresLocation) -> None:
-        self.location = str(place)
-        self._place = place
-        self._pool = Pool(place)
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = str(location)
+        self._location = location
+        self._pool = Pool(location)
 
     def settings(self) -> Settings:
         return read_published(self._pool).settings
 
     def stamp(self) -> str:
-        with suppress(IndexFormatError):  # there are no tables
-            return "".join(token for (token,) in self._pool.query("SELECT token FROM state"))
-        return ""
+        try:
+            rows = self._pool.query("SELECT token FROM state")
+        except IndexFormatError:  # there are no tables
+            return ""
+        return "".join(token for (token,) in rows)  # there may be no row
 
     def open(self) -> PostgresView:
         return PostgresView(self._pool, read_published(self._pool))
@@ -48,26 +50,30 @@ class PostgresStore:
         ((size,),) = self._pool.query(
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
             "WHERE relnamespace = to_regnamespace(quote_ident(?)) AND relkind IN ('r', 'p')",
-            self._place.index,
+            self._location.index,
         )
         return int(size)
 
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[PostgresDraft]:
         """Open the next publication for writing, and make the index if there is none; others may write to it, too."""
-        with open_session(self._place) as session:
+        with open_session(self._location) as session:
             if not has_tables(session) or not session.query("SELECT FROM state"):
                 make_tables(session)
-                begun = "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING"
-                session.execute(begun, replace(begin(), token="").to_json())  # unless another process has begun it
+                settings = replace(begin(), token="")
+                # If another process has begun the index meanwhile, its settings remain.
+                session.execute(
+                    "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING",
+                    settings.to_json(),
+                )
             yield PostgresDraft(session)
 
     def find_damage(self) -> list[Damage]:
         """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
-        with open_session(self._place, _ONE_SNAPSHOT) as session, session.transaction():
+        with open_session(self._location, _ONE_SNAPSHOT) as session, session.transaction():
             return list(check.find_damage(session))
 
     def repair(self) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
-        with open_session(self._place) as session:
+        with open_session(self._location) as session:
             check.repair(session)

@@ -1,7 +1,7 @@
 """One publication of an index in PostgreSQL, whole or limited to some documents.
 
-A few vectors are compared in one matrix, as in a folder. Of many, pgvector proposes sentences, by its graph or, where
-that does not pay, by comparing; how similar these are is computed here from the vectors as they are stored.
+A few vectors are compared in one matrix, as in a folder. If there are many, pgvector proposes sentences: by its graph,
+or by comparing all vectors where the graph does not pay. Their similarities are computed here from the stored vectors.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import StorageError
-from arag.retrieval.storage.contract import SentenceMatch
 from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.postgres.keywords import KeywordTables
 from arag.retrieval.storage.postgres.schema import GENERATION, State, shifted, unpack
+from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
 
-_MAX_LISTED = 1_000  # numbers: more are sent as a mask
-_BITS_PER_NUMBER = 32  # of a mask that is no longer than the list
+_MAX_LISTED = 1_000  # numbers in a condition: more are sent as a mask
+_BITS_PER_NUMBER = 32  # a mask with so many bits for each number is about as long as the list
 
-_MARGIN = 1.2  # of sentences asked for: the shift, and rounding, move the ranks of those that are about as near
+# The server is asked for more sentences than are wanted, since the shift and rounding change the ranks of those that
+# are about equally near: for so many times as many, and for some more.
+_MARGIN = 1.2
 _MORE = 10
-_SEARCH, _MAX_SEARCH = 200, 1_000  # of `hnsw.ef_search`
-# Without sorting, only the graph remains; and a few rows are looked up, where tables would be read for a hash join.
+_SEARCH = 200  # `hnsw.ef_search`: more find more of the nearest sentences, and take longer
+_MAX_SEARCH = 1_000  # pgvector's limit for it
+# Without sorting, the planner can only use the graph; without hash joins, it looks up a few rows and reads no table.
 _GRAPH_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.max_scan_tuples": "100000",  # takes 0.2 s
@@ -40,19 +43,19 @@ _GRAPH_SETTINGS = {
 class PostgresView(KeywordTables):
     """One publication of an index in PostgreSQL; see `View`.
 
-    Rows live one publication longer than they are seen. So a view stays complete until there are two newer ones.
+    Rows are kept for one publication after their last one. So a view stays complete until there are two newer ones.
     """
 
     def __init__(self, pool: Pool, state: State) -> None:
         super().__init__(pool, state, state.visible())
         self._pool = pool
         self._whole: PostgresView | None = None
-        self._numbers: NDArray[np.int64] | None = None  # of the chunks, in a limited view
+        self._numbers: NDArray[np.int64] | None = None  # in a limited view, the numbers of its chunks
         self._matrix: SentenceMatrix | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Release the vectors; the connections are the store's."""
+        """Release the vectors; the connections belong to the store."""
         self._matrix = None
 
     def limited_to(self, document_ids: Collection[str]) -> PostgresView:
@@ -72,8 +75,9 @@ class PostgresView(KeywordTables):
         return rows
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
-        whole = self._whole
-        return super().words_of_length(shortest, longest) if whole is None else whole.words_of_length(shortest, longest)
+        if self._whole is not None:
+            return self._whole.words_of_length(shortest, longest)
+        return super().words_of_length(shortest, longest)
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self
@@ -83,56 +87,73 @@ class PostgresView(KeywordTables):
             return self.load_matrix().nearest(vector, count)
         proposed, generation = self._pool.run(lambda session: self._propose(session, vector, count))
         self._check_age(generation)
-        proposed.sort()  # ties come in the order of the chunks' ids
-        vectors = unpack(b"".join(row[3] for row in proposed), self.settings)
-        return SentenceMatrix.of([row[1:3] for row in proposed], vectors).nearest(vector, count)
+        proposed.sort()  # so that ties are in the order of the chunks' ids
+        places = [(number, position) for _, number, position, _ in proposed]
+        vectors = unpack(b"".join(value for *_, value in proposed), self.settings)
+        return SentenceMatrix.of(places, vectors).nearest(vector, count)
 
     def load_matrix(self) -> SentenceMatrix:
         """Return all vectors in one matrix, read at the first use."""
         with self._lock:
             if self._matrix is None:
-                rows, settings = self.vectors(self.numbers_by_id()), self.settings
-                self._matrix = SentenceMatrix.build(rows, settings.dimension, settings.sentences)
-                if len(self._matrix) < settings.sentences:
+                rows = self.vectors(self.numbers_by_id())
+                sentences = self.settings.sentences
+                self._matrix = SentenceMatrix.build(rows, self.settings.dimension, sentences)
+                if len(self._matrix) < sentences:
                     raise self.damage("vectors are missing")
             return self._matrix
 
     def _propose(
         self, session: Session, vector: NDArray[np.float32], count: int
     ) -> tuple[list[tuple[str, int, int, bytes]], int]:
-        """Return sentences near to a vector (chunk's id and number, position, vector), and the generation after it."""
-        schema, visible = self._state.vector, self.settings.sentences
+        """Propose sentences near to a vector.
+
+        Returns:
+            The sentences (chunk's id and number, position, vector), and the generation that was read after them.
+        """
+        schema = self._state.vector
+        visible = self.settings.sentences
         select = (
             f"SELECT seen.id, number, position, {schema}.halfvec_send(embedding) FROM sentences "
             f"JOIN (SELECT id, number FROM {self.chunks_table}) AS seen USING (number) ORDER BY"
         )
         limit = f"?::{schema}.halfvec LIMIT {math.ceil(count * _MARGIN) + _MORE}"
-        written = f"[{','.join(map(str, vector.tolist()))}]"
-        # So many of all must be proposed for enough of them to be visible.
-        wanted = math.ceil(count * self._state.settings.sentences / max(visible, 1) * _MARGIN) + _MORE
-        if self._state.has_graph and wanted <= min(visible, MAX_PROPOSED):
-            settings = {**_GRAPH_SETTINGS, "hnsw.ef_search": str(min(max(_SEARCH, 2 * wanted), _MAX_SEARCH))}
-            order = f"{shifted(schema, self.settings.dimension)} OPERATOR({schema}.<->)"
-            statement = f"{select} {order} {limit}"
-            proposed, generation = session.query_before(statement, written, then=GENERATION, settings=settings)
+        elements = ",".join(str(element) for element in vector.tolist())
+        value = f"[{elements}]"
+        # The graph has all sentences: so many must be proposed for enough of them to be visible.
+        asked = math.ceil(count * self._state.settings.sentences / max(visible, 1) * _MARGIN) + _MORE
+        if self._state.has_graph and asked <= min(visible, MAX_PROPOSED):
+            search = min(max(_SEARCH, 2 * asked), _MAX_SEARCH)
+            proposed, generation = session.query_before(
+                f"{select} {shifted(schema, self.settings.dimension)} OPERATOR({schema}.<->) {limit}",
+                value,
+                then=GENERATION,
+                settings={**_GRAPH_SETTINGS, "hnsw.ef_search": str(search)},
+            )
             if len(proposed) >= min(count, visible):
                 return proposed, generation
-        return session.query_before(f"{select} embedding OPERATOR({schema}.<#>) {limit}", written, then=GENERATION)
+        return session.query_before(
+            f"{select} embedding OPERATOR({schema}.<#>) {limit}",
+            value,
+            then=GENERATION,
+        )
 
     def _check_age(self, generation: int) -> None:
-        """Refuse what may lack rows, given the generation that was read after them."""
+        """Refuse rows that may be incomplete, given the generation that was read after them."""
         if generation > self._state.generation + 1:
             raise StorageError(f"the index {self._pool.location} was replaced by newer publications during a search")
 
 
 def _number_condition(rows: Sequence[tuple[int]]) -> str:
-    """Return the SQL that tells whether `number` is one of some numbers: a list, or a mask with a bit for each."""
+    """Return the SQL for whether `number` is one of some numbers: a list, or a mask with a bit for each."""
     numbers = np.array([number for (number,) in rows], dtype=np.int64)
-    first, last = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    first = int(numbers.min()) if len(numbers) else 0
+    last = int(numbers.max()) if len(numbers) else 0
     if len(numbers) <= max(_MAX_LISTED, (last - first) // _BITS_PER_NUMBER):
-        return f"number = ANY ('{{{','.join(map(str, numbers.tolist()))}}}'::bigint[])"
+        listed = ",".join(str(number) for number in numbers.tolist())
+        return f"number = ANY ('{{{listed}}}'::bigint[])"
     bits = np.zeros(last - first + 1, dtype=np.uint8)
     bits[numbers - first] = 1
     mask = np.packbits(bits, bitorder="little").tobytes().hex()
-    # The planner takes one bit in three for set; of `= 1`, it would expect few, and look up each.
+    # With `> 0`, the planner expects every third bit to be set. With `= 1`, it would expect few, and look up each.
     return f"number BETWEEN {first} AND {last} AND get_bit('\\x{mask}'::bytea, number - {first}) > 0"

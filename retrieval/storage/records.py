@@ -1,0 +1,132 @@
+"""What an index stores, and what searches in it find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError
+
+from arag.errors import IndexFormatError
+from arag.retrieval.types import Chunk
+
+Vectors = NDArray[np.float32]
+ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's number, positions of its sentences, their vectors
+Ranking = Literal["paper", "bm25"]
+
+FORMAT_VERSION = 6
+MAX_COUNT = 1 << 53  # floats, and so many readers of JSON, hold integers exactly up to here
+MAX_DIMENSION = 1 << 20
+
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Name = Annotated[str, Field(max_length=5_000)]  # far longer than any: messages repeat it
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of an index, and counts of its contents."""
+
+    embedder: _Name  # name of the embedder, as given to `load_embedder`
+    dimension: Annotated[int, Field(ge=1, le=MAX_DIMENSION)]  # length of its vectors
+    chunk_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)]  # size of a chunk, in tokens
+    tokenizer: _Name  # counted the tokens; several names if documents were counted differently
+    token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
+    documents: _Count = 0
+    chunks: _Count = 0
+    sentences: _Count = 0  # with a vector
+    tokens: _Count = 0  # tokens of all chunks
+    version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)] = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        """Return the settings as they are stored."""
+        return _SETTINGS.dump_json(self).decode()
+
+    @staticmethod
+    def from_json(text: str, location: object) -> Settings:
+        """Read the settings of the index in a location.
+
+        Args:
+            text: The settings as they are stored.
+            location: The index's name, for a message.
+
+        Raises:
+            IndexFormatError: The text holds something else.
+        """
+        try:
+            return _SETTINGS.validate_json(text)
+        except ValidationError as error:
+            raise IndexFormatError(
+                f"the settings of the index in {location} are damaged or of another format: ingest the documents again"
+            ) from error
+
+    @property
+    def vector_bytes(self) -> int:
+        """The memory that all vectors take up in float32."""
+        return 4 * self.sentences * self.dimension
+
+
+_SETTINGS = TypeAdapter(Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document's entry; its text is in its chunks."""
+
+    id: str
+    title: str  # its title, or an empty string
+    source: str  # where it was read from
+    metadata: str  # further fields, as a JSON object
+    fingerprint: str  # changes when the document changes, or a setting that its chunks depend on
+    chunks: int  # how many chunks it has
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedDocument:
+    """A document with its chunks and vectors, ready to be stored."""
+
+    record: DocumentRecord
+    chunks: Sequence[Chunk]
+    vectors: Sequence[Vectors]  # of each chunk's embedded sentences: of length one, shape (sentences, dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    """A chunk and its score."""
+
+    number: int
+    score: float  # Score(c, K), or the BM25 score
+    counts: dict[str, int]  # how often the chunk holds each keyword that it has
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordRanking:
+    """Chunks ranked by keywords."""
+
+    chunks: list[RankedChunk]  # the best chunks, best first
+    document_frequency: dict[str, int]  # for each keyword, how many chunks hold it
+    as_word: dict[str, int]  # for each keyword, how many chunks hold it as a word of its own; only for `bm25`
+    total: int  # how many chunks hold any keyword
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMatch:
+    """A sentence found by its vector."""
+
+    chunk: int  # its chunk's number
+    position: int  # its position among the chunk's sentences
+    similarity: float  # cosine similarity to the query, -1 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A fault of an index."""
+
+    part: str  # the file, folder or table
+    what: str  # the fault
+    repairable: bool = True  # whether it is derived from the documents, so that `verify --repair` makes it again
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.what}"

@@ -1,0 +1,322 @@
+"""Reads documents, chunks and vectors with SQL that SQLite and PostgreSQL have in common.
+
+Both have the tables `documents`, `chunks` (short fields, which are scanned often), `contents` (texts) and `words` (with
+their plain forms). A chunk has a number as well as an id: the number names one version of the chunk, and is never used
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic_core import to_json
+
+from arag.errors import IndexFormatError
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.records import MAX_COUNT, ChunkVectors, DocumentRecord, Settings
+from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
+from arag.retrieval.types import Chunk
+from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin, shorten
+
+DOCUMENT_NAME = "id || ' ' || title"  # SQL for the name that a document is found by
+FILE_NAME = "replace(source, rtrim(source, replace(source, '/', '')), '')"  # SQL for `source` after its last slash
+_UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # characters that no table holds; a model may send half a surrogate pair
+
+_CHUNK = (
+    "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
+    "chunks.sentences, documents.title, documents.chunks, contents.text, contents.places"
+)
+# Larger batches take more memory, and smaller ones more queries.
+_DOCUMENTS_PER_QUERY = 2_000
+_CHUNKS_PER_QUERY = 200
+_MAX_LISTED = 10  # documents in a message
+_MAX_SHOWN = 100  # characters of an id in a message
+
+
+class TableReader(ABC):
+    """Reads documents, chunks and vectors. The SQL has a `?` for each value.
+
+    Every method may raise an IndexFormatError (the stored data is damaged) or a StorageError (it cannot be read).
+    """
+
+    LOWER: ClassVar[str]  # SQL for a text, `{}`, in lower case
+    HOLDS: ClassVar[str]  # SQL for whether a text in lower case, `{}`, holds another one, `?`
+
+    settings: Settings  # with the counts of the rows that this reader sees
+    chunks_table = "chunks"  # FROM clause of the visible rows: the table, or a subquery with its name
+    documents_table = "documents"  # FROM clause of the visible rows
+
+    @abstractmethod
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. A text that no table can hold matches no row."""
+
+    @abstractmethod
+    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        """Return the SQL for whether a column has one of some values, with one `?`, and the value for it."""
+
+    @abstractmethod
+    def damage(self, what: str) -> IndexFormatError:
+        """Return the error that reports damage."""
+
+    @abstractmethod
+    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+        """Yield the vectors of chunks' embedded sentences."""
+
+    def query_among(self, select: str, column: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows whose column has one of some values, for a query without its WHERE clause."""
+        wanted = list(values)
+        if not wanted:
+            return []
+        condition, value = self.among(column, wanted)
+        return self.query(f"{select} WHERE {condition}", value)
+
+    # --- chunks; by id, with the names of LangChain's key-value stores ---
+
+    def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
+        """Return the chunks with these ids, or None where an id is unknown."""
+        chunks = {chunk.id: chunk for chunk in self._chunks_among("chunks.id", keys).values()}
+        return [chunks.get(key) for key in keys]
+
+    def yield_keys(self) -> Iterator[str]:
+        """Yield the ids of all chunks, in the order of ingestion."""
+        for (chunk_id,) in self.query(f"SELECT id FROM {self.chunks_table} ORDER BY number"):
+            yield chunk_id
+
+    def numbers(self, chunk_ids: Collection[str]) -> dict[str, int]:
+        """Return the numbers of the chunks with these ids, in this order; unknown ids are left out."""
+        numbers = dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
+        return {chunk_id: numbers[chunk_id] for chunk_id in chunk_ids if chunk_id in numbers}
+
+    def numbers_by_id(self) -> list[int]:
+        """Return the numbers of all chunks, in the order of their ids."""
+        return [number for (number,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
+
+    def ids(self, numbers: Collection[int]) -> dict[int, str]:
+        """Return the ids of the chunks with these numbers; unknown numbers are left out."""
+        return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", numbers))
+
+    def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
+        """Return the chunks with these numbers, which exist, in this order."""
+        chunks = self._chunks_among("chunks.number", numbers)
+        for number in numbers:
+            if number not in chunks:
+                raise self.damage(f"chunk {number} has no text or no document")
+        return {number: chunks[number] for number in numbers}
+
+    def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
+        """Return a chunk and those up to `reach` before and after it in its document, in order."""
+        rows = self.query(
+            f"{self._select_chunks()} "
+            "WHERE chunks.document_id = ? AND chunks.ordinal BETWEEN ? AND ? ORDER BY chunks.ordinal",
+            chunk.document_id,
+            chunk.ordinal - reach,
+            chunk.ordinal + reach,
+        )
+        return [self._make_chunk(row) for row in rows]
+
+    def chunks_of(self, document_ids: Collection[str]) -> list[Chunk]:
+        """Return the chunks of documents, in the order of documents' ids and of the text."""
+        chunks = self._chunks_among("chunks.document_id", document_ids).values()
+        return sorted(chunks, key=lambda chunk: (chunk.document_id, chunk.ordinal))
+
+    def nearby_ids(self, chunk_id: str, limit: int) -> list[str]:
+        """Return the ids that come next after an unknown one in the alphabet, or else the first ones."""
+        select = f"SELECT id FROM {self.chunks_table}"
+        end = "ORDER BY id LIMIT ?"
+        rows = self.query(f"{select} WHERE id >= ? {end}", chunk_id, limit)
+        if not rows:
+            rows = self.query(f"{select} {end}", limit)
+        return [near_id for (near_id,) in rows]
+
+    # --- documents ---
+
+    def document(self, document_id: str) -> DocumentRecord | None:
+        """Return a document's entry, or None."""
+        return self.entries([document_id]).get(document_id)
+
+    def entries(self, document_ids: Collection[str]) -> dict[str, DocumentRecord]:
+        """Return the entries of those documents that exist, by id, in this order."""
+        rows = self.query_among(f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table}", "id", document_ids)
+        entries = {row[0]: self._make_record(row) for row in rows}
+        return {document_id: entries[document_id] for document_id in document_ids if document_id in entries}
+
+    def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
+        """Yield all documents' entries, by id, beginning after an id."""
+        select = f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            for row in rows:
+                yield self._make_record(row)
+            after = rows[-1][0]
+
+    def metadata(self, record: DocumentRecord) -> dict[str, Any]:
+        """Return the further fields of a document."""
+        try:
+            fields = json.loads(record.metadata)
+            to_json(fields)  # refuses values that no ingestion lets through: too deep, or half a surrogate pair
+        except (ValueError, RecursionError) as error:
+            raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
+        if not isinstance(fields, dict):
+            raise self.damage(f"the metadata of {_shown(record.id)} is not an object")
+        return fields
+
+    def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
+        """Return the fingerprints of those documents that exist, by id."""
+        return dict(self.query_among(f"SELECT id, fingerprint FROM {self.documents_table}", "id", document_ids))
+
+    def count_other_scripts(self) -> int:
+        """Return how many documents begin in another script than Latin."""
+        select = (
+            f"SELECT chunks.number, substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} JOIN contents "
+            "ON contents.number = chunks.number WHERE ordinal = 0 AND chunks.number > ? ORDER BY chunks.number LIMIT ?"
+        )
+        others = 0
+        after = 0
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            for _, text in rows:
+                if not is_latin(text):
+                    others += 1
+            after = rows[-1][0]
+        return others
+
+    def counted(self, settings: Settings) -> Settings:
+        """Return settings with the counts of the rows that this reader sees."""
+        ((documents,),) = self.query(f"SELECT count(*) FROM {self.documents_table}")
+        ((chunks, sentences, tokens),) = self.query(
+            f"SELECT count(*), coalesce(sum(sentences), 0), coalesce(sum(tokens), 0) FROM {self.chunks_table}"
+        )
+        return replace(
+            settings,
+            documents=documents,
+            chunks=chunks,
+            sentences=int(sentences),
+            tokens=int(tokens),
+        )
+
+    def check_documents(self) -> None:
+        """Read all documents, chunks and vectors, which everything else is derived from.
+
+        Raises:
+            IndexFormatError: Some are damaged, or documents lack a part.
+        """
+        lost = self._find_incomplete_documents()
+        lost |= self._find_documents_without_vectors()
+        if lost:
+            first = sorted(lost)[:_MAX_LISTED]
+            listed = ", ".join(_shown(document_id) for document_id in first)
+            raise self.damage(f"{count(len(lost), 'document')} lost a part: {listed}")
+
+    def _find_incomplete_documents(self) -> set[str]:
+        """Return the ids of documents that lack chunks or metadata, and of chunks that lack their document."""
+        select = f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"
+        chunk_counts = dict(self.query(select))
+        incomplete: set[str] = set()
+        for record in self.documents():
+            chunks = chunk_counts.pop(record.id, 0)
+            if chunks != record.chunks or not self._has_metadata(record):
+                incomplete.add(record.id)
+        without_document = chunk_counts.keys()
+        return incomplete | without_document
+
+    def _find_documents_without_vectors(self) -> set[str]:
+        """Return the ids of documents whose sentences do not all have a finite vector."""
+        document_ids = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
+        found: set[str] = set()
+        for numbers in batches(document_ids, _CHUNKS_PER_QUERY):
+            for number in self._find_damaged_chunks(numbers):
+                found.add(document_ids[number])
+        return found
+
+    def _find_damaged_chunks(self, numbers: Sequence[int]) -> list[int]:
+        """Return the numbers of chunks that cannot be read, or whose sentences do not all have a finite vector."""
+        stored: dict[int, list[int]] = {}
+        try:
+            chunks = self.numbered(numbers)
+            for number, positions, vectors in self.vectors(numbers):
+                if np.isfinite(vectors).all():
+                    stored[number] = positions
+        except IndexFormatError:
+            if len(numbers) == 1:
+                return list(numbers)
+            damaged: list[int] = []
+            for number in numbers:
+                damaged += self._find_damaged_chunks([number])
+            return damaged
+        return [number for number in numbers if chunks[number].embedded_positions() != stored.get(number)]
+
+    def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
+        rows = self.query_among(self._select_chunks(), column, values)
+        return {row[0]: self._make_chunk(row) for row in rows}
+
+    def _select_chunks(self) -> str:
+        return (
+            f"SELECT {_CHUNK} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
+            f"JOIN {self.documents_table} ON documents.id = chunks.document_id"
+        )
+
+    def _make_chunk(self, row: Sequence[Any]) -> Chunk:
+        _, chunk_id, document_id, ordinal, tokens, first, last, embedded, title, chunks, text, places = row
+        try:
+            sentences = parse_places(places, len(text))
+        except (ValueError, LookupError) as error:
+            raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
+        fault = ""
+        if not all(0 <= number <= MAX_COUNT for number in (ordinal, tokens, chunks)):
+            fault = "its numbers are not possible"
+        elif _UNSTORABLE.search(chunk_id):
+            fault = "no id has such characters"
+        elif (first is None) != (last is None):
+            fault = "it has a first page or a last one, and not both"
+        elif sum(sentence.embedded for sentence in sentences) != embedded:
+            fault = "it has more or fewer sentences than were embedded"
+        if fault:
+            raise self.damage(f"the chunk {_shown(chunk_id)}: {fault}")
+        return Chunk(
+            id=chunk_id,
+            document_id=document_id,
+            ordinal=ordinal,
+            title=title,
+            text=text,
+            sentences=sentences,
+            tokens=tokens,
+            parts=chunks,
+            pages=None if first is None else (first, last),
+        )
+
+    def _make_record(self, row: Sequence[Any]) -> DocumentRecord:
+        record = DocumentRecord(*row)
+        if not 0 <= record.chunks <= MAX_COUNT or _UNSTORABLE.search(record.id):
+            raise self.damage(f"the document {_shown(record.id)} has an impossible id, or number of chunks")
+        return record
+
+    def _has_metadata(self, record: DocumentRecord) -> bool:
+        try:
+            self.metadata(record)
+        except IndexFormatError:
+            return False
+        return True
+
+
+def replace_unstorable(values: Iterable[Any], substitute: str) -> list[Any]:
+    """Return values with a substitute for each character that no table holds: such texts match no row."""
+    return [_UNSTORABLE.sub(substitute, value) if isinstance(value, str) else value for value in values]
+
+
+def storable(values: Iterable[Any]) -> list[Any]:
+    """Return values without the texts that no table holds."""
+    kept = []
+    for value in values:
+        is_unstorable = isinstance(value, str) and _UNSTORABLE.search(value)
+        if not is_unstorable:
+            kept.append(value)
+    return kept
+
+
+def _shown(name: str) -> str:
+    """Return an id shortened for a message: the id of a foreign index may be very long."""
+    return shorten(name, _MAX_SHOWN)

@@ -17,8 +17,9 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError
+from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
-from arag.ingest.formats.tables import read_sheets, table_lines
+from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
 _TEXTS = (".docx", ".docm")

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_mark
+from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_byte_order_mark
 from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters
@@ -37,7 +37,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
 def read_code(path: Path, encoding: str = "") -> Content:
     """Read a file that should be text, such as a program, or one whose name has no ending."""
     data = path.read_bytes()
-    if b"\0" in data and not has_mark(data):
+    if b"\0" in data and not has_byte_order_mark(data):
         raise FormatError("a binary file: it has no text")
     return Content("", decode_text(data, encoding))
 

@@ -12,8 +12,8 @@ from arag.ingest.formats.encoding import guess_encoding
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
-MAX_CHARACTERS = 50_000_000  # of a file's text: the text and its copies must fit into the child process's memory
-MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, for the same reason
+MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memory at once
+MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
 _ESCAPE = b"\x1b"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -32,7 +32,7 @@ _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _READERS = {".xlsx": read_sheets, ".xlsm": read_sheets, ".pptx": read_slides, ".pptm": read_slides}
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and a file of Office before 2007
-_MAX_TABLE_CELLS = 5_000_000  # more need more memory than the child process has
+_MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
 _PROPERTIES = {"docProps/core.xml", "meta.xml"}  # of Office, or of LibreOffice
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
@@ -105,7 +105,7 @@ def _read_tree(data: bytes, extension: str) -> Content:
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
-    nodes = _nodes_with_notes_last(document)
+    nodes = _nodes_with_notes_last(document.document)
     blocks = [_block(node, extension) for node in nodes]
     text = "\n\n".join(block for block in blocks if block)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
@@ -134,17 +134,17 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
         raise FormatError(f"damaged, or in another format: {error}") from error
 
 
-def _nodes_with_notes_last(document: Any) -> list[_Node]:
+def _nodes_with_notes_last(tree: Any) -> list[_Node]:
     text: list[_Node] = []
     notes: list[_Node] = []
-    for node in document.document.nodes:
+    for node in tree.nodes:
         is_note = str(node.content_layer) == "footnote"
         layer = notes if is_note else text
         layer.append(json.loads(str(node.content)))
     return text + notes
 
 
-def _with_title_and_authors(text: str, document: Any) -> Content:
+def _with_title_and_authors(text: str, document: ExtractedDocument) -> Content:
     about = document.metadata
     metadata: dict[str, JSON] = {}
     if about.authors:

@@ -66,5 +66,4 @@ def _columns(cell: etree._Element) -> int:
     span = cell.find("{*}tcPr/{*}gridSpan")
     if span is None:
         return 1
-    (columns,) = span.values()
-    return int(columns)
+    return int(*span.values())  # of its only attribute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | Non
 MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memory at once
 MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
+_GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -40,6 +41,21 @@ class Content:
     page_starts: tuple[int, ...] = ()
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+
+
+def join_blocks(blocks: Iterable[str]) -> str:
+    """Return the blocks that have text, with a blank line between them."""
+    return _GAP.join(block for block in blocks if block)
+
+
+def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of pages with a blank line between them, and the offset at which each page starts."""
+    starts: list[int] = []
+    start = 0
+    for page in pages:
+        starts.append(start)
+        start += len(page) + len(_GAP)
+    return _GAP.join(pages), tuple(starts)
 
 
 def reason(error: Exception) -> str:

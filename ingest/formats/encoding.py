@@ -65,8 +65,6 @@ def _is_japanese(text: str) -> bool:
 
 def _has_rival(best: CharsetMatch, matches: CharsetMatches) -> bool:
     """Return whether another encoding gives another text that is about as good."""
-    for match in matches:
-        is_as_good = match.chaos < best.chaos + _MIN_CHAOS_OF_OTHERS
-        if is_as_good and str(match) != str(best):
-            return True
-    return False
+    limit = best.chaos + _MIN_CHAOS_OF_OTHERS
+    good_texts = {str(match) for match in matches if match.chaos < limit}
+    return good_texts != {str(best)}

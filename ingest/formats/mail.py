@@ -12,7 +12,7 @@ from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 
-from arag.ingest.formats.content import JSON, Content, FormatError
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
 from arag.ingest.formats.html import decode_html, html_content
 from arag.text.normalise import collapse_whitespace
 
@@ -34,10 +34,10 @@ def read_mail(path: Path) -> Content:
     """
     mail = _open(path)
     left_out: list[str] = []
-    texts = [text for text in _mail_texts(mail, left_out) if text]
+    text = join_blocks(_mail_texts(mail, left_out))
     return Content(
         title=_header(mail, "Subject"),
-        text="\n\n".join(texts),
+        text=text,
         metadata=_metadata(mail),
         left_out=tuple(left_out),
     )
@@ -56,7 +56,7 @@ def _metadata(mail: Message) -> dict[str, JSON]:
     """Return the addresses of sender and recipients, and the date in the sender's time zone."""
     fields: dict[str, JSON] = {}
     for name in _ADDRESSES:
-        headers = [str(header) for header in mail.get_all(name, [])]
+        headers = map(str, mail.get_all(name, []))
         addresses: list[JSON] = [address for _, address in getaddresses(headers) if address]
         if addresses:
             fields[name.lower()] = addresses
@@ -121,7 +121,7 @@ def _is_picture_in_text(part: Message) -> bool:
 
 
 def _file_name(part: Message) -> str:
-    return _decode_words(part.get_filename() or "")
+    return _decode_words(part.get_filename(""))
 
 
 def _attachment_line(part: Message) -> str:

@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from arag.ingest.formats.content import JSON, Content, FormatError
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
@@ -74,11 +74,11 @@ def _properties(data: bytes) -> dict[str, JSON]:
     except (BadZipFile, ValueError, etree.XMLSyntaxError):
         return {}
     found: dict[str, JSON] = {}
-    author = collapse_whitespace(properties.findtext(".//{*}creator") or "")
+    author = collapse_whitespace(properties.findtext(".//{*}creator", ""))
     if author:
         found["author"] = author
     for name in ("modified", "created", "date"):
-        time = properties.findtext(f".//{{*}}{name}") or ""
+        time = properties.findtext(f".//{{*}}{name}", "")
         if _DATE.match(time):
             found["date"] = time[: len("2024-12-31")]
             break
@@ -107,8 +107,7 @@ def _read_tree(data: bytes, extension: str) -> Content:
         return Content(title="", text=document.content)
     nodes = _nodes_with_notes_last(document.document)
     blocks = [_block(node, extension) for node in nodes]
-    text = "\n\n".join(block for block in blocks if block)
-    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
+    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension in {".epub", ".msg"}:
         return _with_title_and_authors(text, document)
     return Content(title=_first_heading(nodes), text=text)
@@ -135,13 +134,12 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
 
 
 def _nodes_with_notes_last(tree: Any) -> list[_Node]:
-    text: list[_Node] = []
-    notes: list[_Node] = []
-    for node in tree.nodes:
-        is_note = str(node.content_layer) == "footnote"
-        layer = notes if is_note else text
-        layer.append(json.loads(str(node.content)))
-    return text + notes
+    in_order = sorted(tree.nodes, key=_is_note)
+    return [json.loads(str(node.content)) for node in in_order]
+
+
+def _is_note(node: Any) -> bool:
+    return str(node.content_layer) == "footnote"
 
 
 def _with_title_and_authors(text: str, document: ExtractedDocument) -> Content:
@@ -187,7 +185,7 @@ def _block(node: _Node, extension: str) -> str:
 
 
 def _lines_with_text(text: str) -> str:
-    lines = [collapse_whitespace(line) for line in text.split("\n")]
+    lines = map(collapse_whitespace, text.split("\n"))
     return "\n".join(line for line in lines if line)
 
 

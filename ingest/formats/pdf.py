@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import JSON, Content, FormatError
+from arag.ingest.formats.content import JSON, Content, FormatError, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.repeats import find_keepers
 from arag.text.normalise import collapse_whitespace
 
-_PAGE_GAP = "\n\n"
 _EDGE_LINES = 2  # at the top and at the bottom of a page: more would also take repeated lines of text for headers
 _PAGE_NUMBER = re.compile(
     r"(?=.{1,40}$)\W*(?:page|p|seite|第)?\W*(\d{1,5})\W*页?(?:(?:of|von|/)?\W*\d+)?\W*", re.IGNORECASE
@@ -42,10 +40,11 @@ def read_pdf(path: Path) -> Content:
         fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
         raise FormatError(f"the PDF has no text; {fault}")
     pages = list(mark_headings(_without_running_lines(lines)))
+    text, page_starts = join_pages(pages)
     return Content(
         title=_title(document),
-        text=_PAGE_GAP.join(pages),
-        page_starts=_starts(pages),
+        text=text,
+        page_starts=page_starts,
         metadata=_metadata(document),
         left_out=tuple(left_out),
     )
@@ -77,11 +76,6 @@ def _has_text(pages: Sequence[Sequence[Line]]) -> bool:
     return any(line.text for page in pages for line in page)
 
 
-def _starts(pages: Sequence[str]) -> tuple[int, ...]:
-    lengths = [len(page) + len(_PAGE_GAP) for page in pages]
-    return tuple(accumulate(lengths[:-1], initial=0))
-
-
 def _title(document: pypdfium2.PdfDocument) -> str:
     title = collapse_whitespace(document.get_metadata_value("Title"))
     return "" if _NO_TITLE.search(title) else title
@@ -103,16 +97,22 @@ def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     edges = [_edges(page, number) for number, page in enumerate(pages)]
     most_pages = max(len(pages) // 2, 2) + 1
     keepers = find_keepers({number: edge.values() for number, edge in enumerate(edges)}, most_pages)
-    kept: list[list[Line]] = []
-    for number, page in enumerate(pages):
-        lines: list[Line] = []
-        for position, line in enumerate(page):
-            edge_text = edges[number].get(position, "")
-            keeper = keepers.get(edge_text, number)
-            if keeper == number:
-                lines.append(line)
-        kept.append(lines)
-    return kept
+    return [_kept_lines(page, number, edges[number], keepers) for number, page in enumerate(pages)]
+
+
+def _kept_lines(
+    page: Sequence[Line],
+    page_number: int,
+    edges: Mapping[int, str],
+    keepers: Mapping[str, int],
+) -> list[Line]:
+    lines: list[Line] = []
+    for position, line in enumerate(page):
+        edge_text = edges.get(position, "")
+        keeper = keepers.get(edge_text, page_number)
+        if keeper == page_number:
+            lines.append(line)
+    return lines
 
 
 def _edges(page: Sequence[Line], page_number: int) -> dict[int, str]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lxml import etree
 
-from arag.ingest.formats.content import Content
+from arag.ingest.formats.content import Content, join_blocks, join_pages
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
 _TITLES = ("title", "ctrTitle")
 _ON_EVERY_SLIDE = ("dt", "ftr", "sldNum")  # date, footer and number
 _PARAGRAPH = "{http://schemas.openxmlformats.org/drawingml/2006/main}p"
-_GAP = "\n\n"
 
 _VALUES = ("{*}val//{*}pt", "{*}yVal//{*}pt")
 _LABELS = ("{*}cat//{*}pt", "{*}xVal//{*}pt")
@@ -34,18 +32,8 @@ def read_slides(path: Path) -> Content:
         heading = " ".join(_placeholder_texts(slide, _TITLES))
         title = title or heading
         pages.append(_slide_text(slide, heading or f"Slide {number}"))
-    return Content(
-        title=title,
-        text=_GAP.join(pages),
-        page_starts=_starts(pages),
-    )
-
-
-def _starts(pages: Sequence[str]) -> tuple[int, ...]:
-    if not pages:
-        return ()
-    lengths = [len(page) + len(_GAP) for page in pages]
-    return tuple(accumulate(lengths[:-1], initial=0))
+    text, page_starts = join_pages(pages)
+    return Content(title=title, text=text, page_starts=page_starts)
 
 
 def _slide_text(slide: Any, heading: str) -> str:
@@ -54,7 +42,7 @@ def _slide_text(slide: Any, heading: str) -> str:
         notes = "\n".join(_placeholder_texts(slide.notes_slide, ("body",)))
         if notes:
             blocks.append(f"Notes: {notes}")
-    return _GAP.join(block for block in blocks if block)
+    return join_blocks(blocks)
 
 
 def _placeholder_texts(slide: Any, placeholders: tuple[str, ...]) -> Iterator[str]:
@@ -92,7 +80,7 @@ def _text_of_shape(shape: Any) -> str:
     texts = list(_paragraphs(shape))
     if placeholder == "body" and len(texts) > 1:
         return _list(texts)
-    return _GAP.join(texts)
+    return join_blocks(texts)
 
 
 def _list(texts: Sequence[str]) -> str:
@@ -155,7 +143,7 @@ def _texts_by_number(series: Any, paths: Sequence[str]) -> Mapping[str, str]:
     for path in paths:
         for point in series.iterfind(path):
             number = point.get("idx", "")
-            texts[number] = point.findtext("{*}v") or ""
+            texts[number] = point.findtext("{*}v", "")
     return texts
 
 

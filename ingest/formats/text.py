@@ -10,7 +10,15 @@ from typing import Any
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_byte_order_mark
+from arag.ingest.formats.content import (
+    JSON,
+    Content,
+    FormatError,
+    decode,
+    decode_text,
+    has_byte_order_mark,
+    join_blocks,
+)
 from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -138,7 +146,7 @@ def read_notebook(path: Path) -> Content:
         raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
     return Content(
         title=first_heading("\n\n".join(markdown)),
-        text="\n\n".join(block for block in blocks if block),
+        text=join_blocks(blocks),
     )
 
 

@@ -11,7 +11,14 @@ from pathlib import Path, PurePath
 from typing import Self, TypeAlias
 
 from arag.errors import InputError
-from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, reason
+from arag.ingest.formats.content import (
+    MAX_CHARACTERS,
+    MAX_FILE_BYTES,
+    Content,
+    FormatError,
+    clean_text,
+    reason,
+)
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -139,7 +146,14 @@ class Readers:
         limit = _processor_seconds(path)
         start = time.monotonic()
         try:
-            fields = self._child.call("read", reader, str(path.absolute()), limit, *options, seconds=_HANG_SECONDS)
+            fields = self._child.call(
+                "read",
+                reader,
+                str(path.absolute()),
+                limit,
+                *options,
+                seconds=_HANG_SECONDS,
+            )
         except RaisedInWorkerError as error:
             raise FormatError(str(error)) from error
         except WorkerError as error:

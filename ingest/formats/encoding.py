@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,14 +40,8 @@ def guess_encoding(data: bytes) -> str:
 
 def _sample(data: bytes) -> bytes:
     """Return the first lines that tell anything about the encoding."""
-    lines: list[bytes] = []
-    for line in BytesIO(data):
-        if line.isascii() or len(line) >= _MAX_LINE_BYTES:
-            continue
-        lines.append(line)
-        if len(lines) == _SAMPLE_LINES:
-            break
-    return b"".join(lines)
+    lines = (line for line in BytesIO(data) if not line.isascii() and len(line) < _MAX_LINE_BYTES)
+    return b"".join(islice(lines, _SAMPLE_LINES))
 
 
 def _reads_well(match: CharsetMatch) -> bool:

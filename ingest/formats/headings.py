@@ -17,7 +17,7 @@ _MAX_TITLE_LINES = 3
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
 _MAX_LEVEL = 6  # of a heading in Markdown
 
-_NUMBER = re.compile(r"(?:\d{1,2}|[A-Z](?=\.\d))((?:\.\d{1,2})*)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
+_NUMBER = re.compile(r"\A(?:\d{1,2}|[A-Z](?=\.\d))((?:\.\d{1,2})*)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
 
@@ -90,10 +90,10 @@ def _most_common(counts: Counter[_Key]) -> _Key:
 
 def _join_titles(page: Sequence[Line], larger: float) -> list[Line]:
     """Join lines in the same larger type, unless they have numbers of their own."""
-    blocks: list[Line] = []
-    for line in page:
-        last = blocks[-1] if blocks else None
-        if last and _is_same_type(line, last) and line.size >= larger and not _NUMBER.match(line.text):
+    blocks = list(page[:1])
+    for line in page[1:]:
+        last = blocks[-1]
+        if _is_same_type(line, last) and line.size >= larger and not _NUMBER.match(line.text):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}")
         else:
             blocks.append(line)
@@ -154,8 +154,7 @@ def _is_title(text: str) -> bool:
         return False
     if CELL_BOUNDARY in text or _NO_TITLE_END.search(text):
         return False
-    number = _NUMBER.match(text)
-    title = text[number.end() :] if number else text
+    title = _NUMBER.sub("", text)
     if len(title) < 2 or not title[0].isalpha() or title[0].islower():
         return False
     letters = sum(map(str.isalpha, title))

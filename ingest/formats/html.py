@@ -79,7 +79,12 @@ def html_content(html: str) -> Content:
 
 
 def _parse(html: str) -> etree._Element:
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    parser = etree.HTMLParser(
+        encoding="utf-8",
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
     page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
     fatal_errors = parser.error_log.filter_from_fatals()
     if fatal_errors:  # such as tags that are nested too deeply: the rest of the page would be lost

@@ -123,11 +123,18 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
         use_cache=False,
         enable_quality_processing=False,
         max_archive_depth=0,  # of attachments
-        content_filter=xberg.ContentFilterConfig(include_footnotes=True, strip_repeating_text=False),
+        content_filter=xberg.ContentFilterConfig(
+            include_footnotes=True,
+            strip_repeating_text=False,
+        ),
         security_limits=xberg.SecurityLimits(max_table_cells=_MAX_TABLE_CELLS),
     )
     try:
-        source = xberg.ExtractInput(kind="bytes", bytes=data, filename=f"file{extension}")
+        source = xberg.ExtractInput(
+            kind="bytes",
+            bytes=data,
+            filename=f"file{extension}",
+        )
         return asyncio.run(xberg.extract(source, config)).results[0]
     except RuntimeError as error:
         raise FormatError(f"damaged, or in another format: {error}") from error
@@ -147,7 +154,11 @@ def _with_title_and_authors(text: str, document: ExtractedDocument) -> Content:
     metadata: dict[str, JSON] = {}
     if about.authors:
         metadata["author"] = ", ".join(about.authors)
-    return Content(title=about.title or about.subject or "", text=text, metadata=metadata)
+    return Content(
+        title=about.title or about.subject or "",
+        text=text,
+        metadata=metadata,
+    )
 
 
 def _first_heading(nodes: Sequence[_Node]) -> str:

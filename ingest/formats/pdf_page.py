@@ -53,7 +53,11 @@ def _split_lines(text: str, rows: Iterable[Span]) -> list[Span]:
 
 def _lines_between(text: str, start: int, end: int) -> Iterator[Span]:
     for match in _LINE.finditer(text, start, end):
-        yield Span(start=match.start(), end=match.end(), text=match[0])
+        yield Span(
+            start=match.start(),
+            end=match.end(),
+            text=match[0],
+        )
 
 
 def _make_line(page: raw.FPDF_TEXTPAGE, span: Span, indexes: Sequence[int]) -> Line:

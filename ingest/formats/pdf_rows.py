@@ -98,14 +98,11 @@ def find_rows(text: str, pieces: Iterable[Piece]) -> Iterator[Span]:
         text: The text of the page.
         pieces: Its pieces, in the order of the text.
     """
-    row: _Row | None = None
+    rows: list[_Row] = []
     for piece in pieces:
-        if row is not None and row.add(piece):
-            continue
-        if row is not None:
-            yield from _table_row(text, row)
-        row = _Row(cells=[[piece]])
-    if row is not None:
+        if not rows or not rows[-1].add(piece):
+            rows.append(_Row(cells=[[piece]]))
+    for row in rows:
         yield from _table_row(text, row)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +14,8 @@ from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
 _TITLES = ("title", "ctrTitle")
-_ON_EVERY_SLIDE = ("dt", "ftr", "sldNum")  # date, footer and number
+# The title is the heading of its slide already; date, footer and number are on every slide.
+_LEFT_OUT = (*_TITLES, "dt", "ftr", "sldNum")
 _PARAGRAPH = "{http://schemas.openxmlformats.org/drawingml/2006/main}p"
 
 _VALUES = ("{*}val//{*}pt", "{*}yVal//{*}pt")
@@ -33,7 +34,11 @@ def read_slides(path: Path) -> Content:
         title = title or heading
         pages.append(_slide_text(slide, heading or f"Slide {number}"))
     text, page_starts = join_pages(pages)
-    return Content(title=title, text=text, page_starts=page_starts)
+    return Content(
+        title=title,
+        text=text,
+        page_starts=page_starts,
+    )
 
 
 def _slide_text(slide: Any, heading: str) -> str:
@@ -75,16 +80,16 @@ def _shape_texts(shapes: Any, part: Any) -> Iterator[str]:
 def _text_of_shape(shape: Any) -> str:
     """Return a shape's text, as a list if the layout shows one there."""
     placeholder = _placeholder(shape)
-    if placeholder in _TITLES or placeholder in _ON_EVERY_SLIDE:
-        return ""  # the title is the slide's heading
+    if placeholder in _LEFT_OUT:
+        return ""
     texts = list(_paragraphs(shape))
     if placeholder == "body" and len(texts) > 1:
         return _list(texts)
     return join_blocks(texts)
 
 
-def _list(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
+def _list(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts if text)
 
 
 def _frame_texts(frame: Any, part: Any) -> Iterator[str]:
@@ -111,8 +116,7 @@ def _drawing_texts(root: Any) -> Iterator[str]:
     """Yield the title of a chart, the points of a diagram, and the values of a chart; some may be empty."""
     for title in root.iterfind("{*}chart/{*}title"):
         yield _text_on_one_line(title)
-    points = [_text_on_one_line(point) for point in root.iter("{*}pt")]
-    yield _list([point for point in points if point])
+    yield _list(map(_text_on_one_line, root.iter("{*}pt")))
     series = [_read_series(element, number) for number, element in enumerate(root.iter("{*}ser"), 1)]
     if series:
         yield "\n".join(table_lines(_chart_rows(series), header=True))

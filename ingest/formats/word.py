@@ -51,14 +51,10 @@ def _repeat_in_table(table: etree._Element) -> None:
             if merge is not None and "restart" not in merge.values() and column in above:
                 merge.getparent().remove(merge)
                 properties = cell[0]
-                cell[:] = [properties, *_copy_content(above[column])]
+                _, *content = deepcopy(above[column])
+                cell[:] = [properties, *content]
             above[column] = cell
             column += _columns(cell)
-
-
-def _copy_content(cell: etree._Element) -> list[etree._Element]:
-    """Return copies of a cell's content, without its properties, which come first."""
-    return [deepcopy(element) for element in cell[1:]]
 
 
 def _columns(cell: etree._Element) -> int:

@@ -17,7 +17,7 @@ _MAX_TITLE_LINES = 3
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
 _MAX_LEVEL = 6  # of a heading in Markdown
 
-_NUMBER = re.compile(r"\A(?:\d{1,2}|[A-Z](?=\.\d))((?:\.\d{1,2})*)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
+_NUMBER = re.compile(r"(?:\d{1,2}|[A-Z](?=\.\d))((?:\.\d{1,2})*)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
 
@@ -152,10 +152,11 @@ def _is_title(text: str) -> bool:
     """Return whether a text looks like a title: short, mostly letters, and no sentence or row of a table."""
     if len(text) > _MAX_TITLE or text.count("\n") >= _MAX_TITLE_LINES:
         return False
-    if CELL_BOUNDARY in text or _NO_TITLE_END.search(text):
-        return False
-    title = _NUMBER.sub("", text)
+    number = _NUMBER.match(text)
+    title = text[number.end() :] if number else text
     if len(title) < 2 or not title[0].isalpha() or title[0].islower():
         return False
     letters = sum(map(str.isalpha, title))
-    return 2 * letters >= len(title)
+    if 2 * letters < len(title) or CELL_BOUNDARY in text:
+        return False
+    return not _NO_TITLE_END.search(text)

@@ -32,15 +32,10 @@ class Piece(NamedTuple):
     bottom: float
     top: float
 
-    @property
-    def height(self) -> float:
-        """The height of its type, which is also how wide a gap between cells is at least."""
-        return self.top - self.bottom
-
     def overlaps(self, other: Piece) -> bool:
         """Return whether another piece is beside it, at least in part."""
         common = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return common > self.height * _MIN_OVERLAP
+        return common > (self.top - self.bottom) * _MIN_OVERLAP
 
     def is_in_column_of(self, other: Piece) -> bool:
         """Return whether another piece is above or below it, at least in part."""
@@ -107,9 +102,9 @@ def find_rows(text: str, pieces: Iterable[Piece]) -> Iterator[Span]:
 
 
 def _is_right_of(cell: _Cell, piece: Piece) -> bool:
-    """Return whether a wide gap is between a cell and a piece."""
+    """Return whether a gap is between a cell and a piece that is wider than the type is high."""
     right = max(line.right for line in cell)
-    return piece.left - right > piece.height
+    return piece.left - right > piece.top - piece.bottom
 
 
 def _is_beside_any(cells: Iterable[_Cell], piece: Piece) -> bool:

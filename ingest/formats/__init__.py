@@ -102,7 +102,7 @@ class Readers:
         return path.suffix.lower() in self._readers
 
     def read(self, path: Path) -> Content:
-        """Return what a file holds, with clean characters and line ends.
+        """Return the content of a file, with clean characters and line ends.
 
         Raises:
             FormatError: It cannot be read; the message says why, without its name.

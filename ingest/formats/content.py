@@ -1,4 +1,4 @@
-"""What a reader makes of a file, and the characters of texts."""
+"""The content of a file, as its reader returns it, and the decoding and cleaning of texts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
         title: The title that the file gives, or an empty string.
         text: The whole text, with headings and lists as in Markdown.
         page_starts: The offset in the text at which each page starts; empty if there are no pages.
         metadata: Further fields.
-        left_out: What a person sees in the file and the text does not have: `page 3: damaged`.
+        left_out: Parts that a person sees in the file and that are missing in the text: `page 3: damaged`.
     """
 
     title: str

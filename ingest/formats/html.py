@@ -66,7 +66,7 @@ def _declared_encoding(data: bytes) -> str:
 
 
 def html_content(html: str) -> Content:
-    """Return what a browser shows of a page; see `read_html`.
+    """Return the content of a page as a browser shows it; see `read_html`.
 
     Raises:
         FormatError: The parser gave up in the middle of the page.

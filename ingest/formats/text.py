@@ -165,7 +165,7 @@ def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
 def _output_text(output: dict[str, Any]) -> str:
     if output["output_type"] == "error":
         return f"{output['ename']}: {output['evalue']}"
-    lines = output.get("text")  # of what the code prints
+    lines = output.get("text")  # that the code prints
     if not lines:
         lines = output.get("data", {}).get("text/plain", "")  # of its result
     return "".join(lines)

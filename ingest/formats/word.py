@@ -34,7 +34,7 @@ def _repeat_merged_cells(document: bytes) -> bytes:
         return document
     try:
         root = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
-    except etree.XMLSyntaxError:  # xberg reads it, or says what is wrong
+    except etree.XMLSyntaxError:  # xberg reads it, or names the fault
         return document
     for table in root.iter("{*}tbl"):
         _repeat_in_table(table)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 # The sample: enough lines to tell languages apart, few and short enough to take a fraction of a second.
 _SAMPLE_LINES = 500
 _MAX_LINE_BYTES = 10_000
-# charset-normalizer's measures of a text, from 0 to 1. Chaos: the share of characters that are seldom next to each other.
-# Coherence: how far the letters are as frequent as in a known language. Stricter values leave more files unread, looser
+# charset-normalizer's measures of a text, from 0 to 1. Chaos: the share of characters that are seldom neighbours.
+# Coherence: how far the letters are as frequent as in a known language. Stricter values leave more files unread; looser
 # ones read more files as gibberish.
 _MAX_CHAOS = 0.1
 _MIN_COHERENCE = 0.2

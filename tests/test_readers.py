@@ -249,6 +249,9 @@ class TestHtml:
         meta = f"<meta charset='{declared}'>" if declared else ""
         assert read("a.html", f"{meta}<p>Größe – “x”".encode(encoding)).text == "Größe – “x”"
 
+    def test_a_declared_encoding_that_cannot_be_decoded_is_passed_over(self, read):
+        assert read("a.html", "<meta charset=x-user-defined><p>\x1bText").text.endswith("Text")
+
     @pytest.mark.parametrize("html", [b"<meta charset=utf-8><p>Gr\xf6\xdfe", b"<p>\x81\x8d"])
     def test_bytes_in_no_encoding_are_refused(self, reason, html):
         assert reason("a.html", html).startswith("not valid ")

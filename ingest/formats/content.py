@@ -1,28 +1,23 @@
-"""What a reader makes of a file, and the characters of texts."""
+"""The content of a file, as its reader returns it, and the decoding and cleaning of texts."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
-from itertools import islice
 from typing import TypeAlias
+
+from arag.ingest.formats.encoding import guess_encoding
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
-MAX_CHARACTERS = 50_000_000  # of a file's text
-MAX_FILE_BYTES = 200_000_000  # of a file that is read whole
+MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memory at once
+MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
-_SAMPLE_LINES, _MAX_LINE_BYTES = 500, 10_000
-# Of charset-normalizer's measures, in shares: characters that seldom stand together, and letters as often as in a known
-# language. It knows no such letters of Japanese.
-_MAX_MESS, _MORE_MESS, _MIN_COHERENCE, _MIN_KANA = 0.1, 0.05, 0.2, 0.3
-_KANA = re.compile("[\u3041-\u30fa]")
-_HALF_WIDTH = re.compile("[\uff61-\uff9f]")  # rare in texts, and what Cyrillic looks like in Shift-JIS
+_GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class FormatError(ValueError):
@@ -31,14 +26,14 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
         title: The title that the file gives, or an empty string.
         text: The whole text, with headings and lists as in Markdown.
         page_starts: The offset in the text at which each page starts; empty if there are no pages.
         metadata: Further fields.
-        left_out: What a person sees in the file and the text does not have: `page 3: damaged`.
+        left_out: Parts that a person sees in the file and that are missing in the text: `page 3: damaged`.
     """
 
     title: str
@@ -48,67 +43,108 @@ class Content:
     left_out: tuple[str, ...] = ()
 
 
+def join_blocks(blocks: Iterable[str]) -> str:
+    """Return the blocks that have text, with a blank line between them."""
+    return _GAP.join(block for block in blocks if block)
+
+
+def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of pages with a blank line between them, and the offset at which each page starts."""
+    starts: list[int] = []
+    start = 0
+    for page in pages:
+        starts.append(start)
+        start += len(page) + len(_GAP)
+    return _GAP.join(pages), tuple(starts)
+
+
 def reason(error: Exception) -> str:
     """Return why a file cannot be read: it can be damaged in more ways than its reader foresees."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return str(error) if isinstance(error, ValueError) else f"cannot be read: {type(error).__name__}: {error}"
+    if isinstance(error, ValueError):
+        return str(error)
+    return f"cannot be read: {type(error).__name__}: {error}"
 
 
 def clean_characters(text: str) -> str:
     """Return the text without NUL characters and with U+FFFD for lone surrogates."""
-    return re.sub("[\ud800-\udfff]", "\ufffd", text).replace("\0", "")
+    return _LONE_SURROGATE.sub("\ufffd", text).replace("\0", "")
 
 
 def clean_text(text: str) -> str:
     r"""Return the text with clean characters, and with `\n` as the only line end."""
-    text = clean_characters(text).replace("\r\r\n", "\n")  # as csv files have it that were written twice as text
+    text = clean_characters(text)
+    text = text.replace("\r\r\n", "\n")  # a csv file has these if it was written as text twice
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def has_mark(data: bytes) -> bool:
+def has_byte_order_mark(data: bytes) -> bool:
     """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
-    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
+    return _marked_encoding(data) != "utf-8"
+
+
+def _marked_encoding(data: bytes) -> str:
+    # UTF-32 comes first: its mark begins with the one of UTF-16.
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8"
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 or UTF-32 with a byte order mark, with clean line ends."""
-    is_long = data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
-    codec = "utf-32" if is_long else "utf-16" if has_mark(data) else "utf-8"
+    """Decode UTF-8, or UTF-16 or UTF-32 with a byte order mark, with clean line ends.
+
+    Raises:
+        FormatError: The data are not valid in that encoding.
+    """
+    encoding = _marked_encoding(data)
     try:
-        return clean_text(data.decode(codec).removeprefix("\ufeff"))
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        place = f"byte 0x{data[error.start]:02x} at offset {error.start}"
-        raise FormatError(f"not valid {codec.upper()} ({place})") from error
+        byte = f"byte 0x{data[error.start]:02x} at offset {error.start}"
+        raise FormatError(f"not valid {encoding.upper()} ({byte})") from error
+    return clean_text(text.removeprefix("\ufeff"))
 
 
 def decode_text(data: bytes, encoding: str = "", fallback: str = "") -> str:
-    """Decode UTF-8 or UTF-16, else `encoding`, else what the data certainly are, else `fallback`; clean line ends."""
+    """Decode a text whose encoding may be unknown, with clean line ends.
+
+    Unicode is tried first, then `encoding`; without one, the encoding that the data certainly have, then `fallback`.
+
+    Args:
+        data: The bytes of the text.
+        encoding: Of a text that is not Unicode, or an empty string.
+        fallback: Of a text whose encoding is not named and cannot be guessed, or an empty string.
+
+    Raises:
+        FormatError: None of them decodes the data.
+    """
+    if encoding and _may_be_in_seven_bits(data):
+        text = _try_decode(data, encoding)
+        if text is not None:
+            return text
     try:
-        if encoding and data.isascii() and _ESCAPE in data:  # such as ISO-2022-JP, which passes for UTF-8
-            with suppress(UnicodeError):
-                return clean_text(data.decode(encoding))
         return decode(data)
     except FormatError as error:
-        name = encoding or _guess_encoding(data) or fallback
-        with suppress(LookupError, UnicodeError):
-            if name:
-                return clean_text(data.decode(name))
-        hint = f"nor valid {encoding}" if encoding else "name its encoding, as in --encoding windows-1252"
+        text = _try_decode(data, encoding or guess_encoding(data) or fallback)
+        if text is not None:
+            return text
+        hint = "name its encoding, as in --encoding windows-1252"
+        if encoding:
+            hint = f"nor valid {encoding}"
         raise FormatError(f"{error}; {hint}") from error
 
 
-def _guess_encoding(data: bytes) -> str:
-    """Return the encoding that gives a text in a known language if each other one gives a worse text; else nothing."""
-    from charset_normalizer import from_bytes
+def _may_be_in_seven_bits(data: bytes) -> bool:
+    """Return whether the data may be in an encoding such as ISO-2022-JP, which also passes for UTF-8."""
+    return data.isascii() and _ESCAPE in data
 
-    lines = (line for line in BytesIO(data) if not line.isascii() and len(line) < _MAX_LINE_BYTES)
-    matches = from_bytes(b"".join(islice(lines, _SAMPLE_LINES)))
-    best = matches.best()
-    if best is None or best.chaos > _MAX_MESS or _HALF_WIDTH.search(text := str(best)):
-        return ""
-    if best.coherence < _MIN_COHERENCE and len(_KANA.findall(text)) <= _MIN_KANA * sum(not c.isascii() for c in text):
-        return ""
-    if any(other.chaos < best.chaos + _MORE_MESS and str(other) != text for other in matches):
-        return ""
-    return "cp1252" if "cp1252" in best.could_be_from_charset else best.encoding
+
+def _try_decode(data: bytes, encoding: str) -> str | None:
+    """Return the text, or nothing if the encoding is empty, unknown or not the one of the data."""
+    try:
+        return clean_text(data.decode(encoding))
+    except (LookupError, UnicodeError):
+        return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from arag.ingest.formats.text import first_heading
 from arag.text.normalise import collapse_whitespace
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
-# What leads to other pages, or stands around what this one says.
+# Links to other pages, and the frame around the text of this one.
 _AROUND = etree.XPath(
     "//nav | (//header | //footer | //aside)[not(.//h1 or ancestor::article or ancestor::main or ancestor::section)]"
 )
@@ -27,97 +28,233 @@ _BLOCKS = frozenset(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol optgroup option p pre search section "
     "summary table td th ul".split()
 )
+
+_WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
 _NO_BREAK_SPACE = "\u00a0"
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
+_EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|#{{1,6}} )")  # or one that holds a heading
+_ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
+_GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n+(?=- )", re.MULTILINE)
+
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
-_DECLARATION_BYTES = 100_000  # at the start of a page, that are searched for it
+_DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
+_MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
 def read_html(path: Path, encoding: str = "") -> Content:
-    """Read what a page says, without navigation and what stands around it; its title is `<title>`, else an `<h1>`."""
+    """Read the text of a page without navigation, headers and footers; its title is `<title>`, else an `<h1>`."""
     return html_content(decode_html(path.read_bytes(), encoding))
 
 
 def decode_html(data: bytes, encoding: str = "") -> str:
     """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
+    name = _declared_encoding(data) or encoding
+    if name == "gbk":
+        name = "gb18030"  # its superset, which browsers read
+    return decode_text(data, name, "windows-1252")
+
+
+def _declared_encoding(data: bytes) -> str:
     declaration = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
-    declared = webencodings.lookup(declaration[1].decode("latin-1")) if declaration else None
-    name = declared.codec_info.name if declared else encoding
-    return decode_text(data, "gb18030" if name == "gbk" else name, "windows-1252")  # browsers read the superset
+    if declaration is None:
+        return ""
+    declared = webencodings.lookup(declaration[1].decode("latin-1"))
+    if declared is None:
+        return ""
+    name: str = declared.codec_info.name
+    return name
 
 
 def html_content(html: str) -> Content:
-    """Return what a browser shows of a page; see `read_html`."""
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
-    if fatal := parser.error_log.filter_from_fatals():  # such as tags that are nested too deeply: the rest is lost
-        raise FormatError(f"cannot be read: {fatal[0].message}")
-    page.extend(list(page.itersiblings()))  # what follows `</html>`
-    title = page.find("head/title")
-    text = _page_text(page, _AROUND(page)) or _page_text(page)
-    return Content(
-        collapse_whitespace("".join(title.itertext()) if title is not None else "") or first_heading(text), text
+    """Return the content of a page as a browser shows it; see `read_html`.
+
+    Raises:
+        FormatError: The parser gave up in the middle of the page.
+    """
+    page = _parse(html)
+    text = _page_text(page, _AROUND(page))
+    if not text:  # the page has nothing but links
+        text = _page_text(page)
+    return Content(_title(page) or first_heading(text), text)
+
+
+def _parse(html: str) -> etree._Element:
+    parser = etree.HTMLParser(
+        encoding="utf-8",
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
     )
+    page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
+    fatal_errors = parser.error_log.filter_from_fatals()
+    if fatal_errors:  # such as tags that are nested too deeply: the rest of the page would be lost
+        raise FormatError(f"cannot be read: {fatal_errors[0].message}")
+    after_the_end = list(page.itersiblings())
+    page.extend(after_the_end)
+    return page
+
+
+def _title(page: etree._Element) -> str:
+    title = page.find("head/title")
+    if title is None:
+        return ""
+    return collapse_whitespace("".join(title.itertext()))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The elements of a page that are not shown as plain text."""
+
+    hidden: set[etree._Element]
+    preformatted: set[etree._Element]
+    tables: set[etree._Element]
+    cells: set[etree._Element]
+    cell_texts: dict[etree._Element, str] = field(default_factory=dict)
 
 
 def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:
     """Return headings, lists and rows of tables; links, pictures and emphasis become plain text."""
-    hidden = {*left_out, *page.iter(*_HIDDEN)}
-    # A table with other parts lays out the page: what is in its cells are blocks like others.
-    tables = {table for table in page.iter("table") if len([*islice(table.iter("table", "pre", *_HEADINGS), 2)]) == 1}
-    cells = {cell: "" for table in tables for cell in table.iter(*_CELLS)}
-    preformatted = {element for pre in page.iter("pre") for element in pre.iter()}
+    layout = _find_layout(page, left_out)
+    elements = list(page.iter())
     texts: dict[etree._Element, str] = {}
-    for element in reversed([*page.iter()]):  # each one after all that is in it
-        space, shown = (" ", _NO_BREAK_SPACE) if element in preformatted else (r"[ \t\n\r\f]+", " ")
-        parts = [re.sub(space, shown, element.text or "")]
-        for child in element:
-            parts += [texts.pop(child), re.sub(space, shown, child.tail or "")]
-        text = "".join(parts) if element not in hidden else ""
-        if element in cells:
-            cells[element], text = _fold(text), " "
-        elif element in tables:
-            text = "\n".join([_fold(text), *_rows(element, cells)]).replace(" ", _NO_BREAK_SPACE)
-        elif element.tag in _HEADINGS and (heading := _fold(text)):
-            text = f"{'#' * int(element.tag[1])} {heading}"
-        elif element.tag == "li":
-            text = f"{_ITEM}{text}"
-        gap = "\n\n" if element.tag in _BLOCKS else ""
-        texts[element] = f"{gap}{text}{gap}" if element.tag != "br" else f"\n{text}"
-    text = re.sub(" *\n *", "\n", re.sub(" +", " ", texts[page]))
-    text = re.sub(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|#{{1,6}} )", "", text)  # an item without text, or with a heading
-    text = re.sub(rf"{_ITEM}[ \n]*", "- ", text)
-    text = re.sub(r"^(- .*)\n+(?=- )", r"\1\n", text, flags=re.MULTILINE)
-    return re.sub("\n{3,}", "\n\n", text).strip().replace(_NO_BREAK_SPACE, " ")
+    for element in reversed(elements):  # each element after all elements in it
+        text = _join_parts(element, texts, is_preformatted=element in layout.preformatted)
+        if element in layout.hidden:
+            text = ""
+        text = _mark_up(element, text, layout)
+        texts[element] = _set_apart(element, text)
+    return _tidy(texts[page])
 
 
-def _fold(text: str) -> str:
-    """Return what a cell or a heading holds, on one line."""
+def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
+    tables = {table for table in page.iter("table") if _is_data_table(table)}
+    return _Layout(
+        hidden={*left_out, *page.iter(*_HIDDEN)},
+        preformatted={element for block in page.iter("pre") for element in block.iter()},
+        tables=tables,
+        cells={cell for table in tables for cell in table.iter(*_CELLS)},
+    )
+
+
+def _is_data_table(table: etree._Element) -> bool:
+    """Return whether a table holds data; one around headings or other tables lays out the page."""
+    blocks = table.iter("table", "pre", *_HEADINGS)  # the table itself is the first
+    return len(list(islice(blocks, 2))) == 1
+
+
+def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is_preformatted: bool) -> str:
+    """Return the text of an element, with the texts of its children, which are taken from `texts`."""
+    parts = [_show_spaces(element.text, is_preformatted)]
+    for child in element:
+        parts.append(texts.pop(child))
+        parts.append(_show_spaces(child.tail, is_preformatted))
+    return "".join(parts)
+
+
+def _show_spaces(text: str | None, is_preformatted: bool) -> str:
+    if text is None:
+        return ""
+    if is_preformatted:
+        return text.replace(" ", _NO_BREAK_SPACE)
+    return _WHITE_SPACE.sub(" ", text)
+
+
+def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
+    """Return an element's text as a heading, an item or a table, if it is one."""
+    if element in layout.cells:
+        layout.cell_texts[element] = _on_one_line(text)
+        return " "  # the table shows it
+    if element in layout.tables:
+        lines = [_on_one_line(text), *_table_rows(element, layout.cell_texts)]
+        return "\n".join(lines).replace(" ", _NO_BREAK_SPACE)
+    if element.tag in _HEADINGS:
+        heading = _on_one_line(text)
+        level = int(element.tag[1])
+        return f"{'#' * level} {heading}" if heading else text
+    if element.tag == "li":
+        return f"{_ITEM}{text}"
+    return text
+
+
+def _set_apart(element: etree._Element, text: str) -> str:
+    if element.tag == "br":
+        return f"\n{text}"
+    if element.tag in _BLOCKS:
+        return f"\n\n{text}\n\n"
+    return text
+
+
+def _tidy(text: str) -> str:
+    """Return a page's text with single spaces, one blank line between blocks, and none between items of a list."""
+    text = re.sub(" +", " ", text)
+    text = re.sub(" *\n *", "\n", text)
+    text = _EMPTY_ITEM.sub("", text)
+    text = _ITEM_START.sub("- ", text)
+    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
+    text = re.sub("\n{3,}", "\n\n", text)
+    return text.strip().replace(_NO_BREAK_SPACE, " ")
+
+
+def _on_one_line(text: str) -> str:
     return collapse_whitespace(text.replace(_ITEM, " "))
 
 
-def _rows(table: etree._Element, texts: Mapping[etree._Element, str]) -> list[str]:
-    """Return the rows of a table as lines; a cell that spans several rows stands in each."""
-    rows: list[list[etree._Element]] = [[]]
+def _table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) -> list[str]:
+    """Return the rows of a table as lines."""
+    rows = _cells_by_row(table)
+    grid = _lay_out(rows, cell_texts)
+    return table_lines(map(_fill_row, grid), header=_has_header(rows))
+
+
+def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
+    outside: list[etree._Element] = []
+    rows = [outside]
     for element in table.iter("tr", *_CELLS):
         if element.tag == "tr":
             rows.append([])
         else:
             rows[-1].append(element)
-    rows = rows if rows[0] else rows[1:]  # cells may stand outside of rows
+    return rows if outside else rows[1:]
+
+
+def _lay_out(
+    rows: Sequence[Sequence[etree._Element]],
+    cell_texts: Mapping[etree._Element, str],
+) -> list[dict[int, str]]:
+    """Return the texts of each row by their columns.
+
+    A cell that spans several rows has its text in each of them; one that spans several columns, only in the first.
+    """
     grid: list[dict[int, str]] = [{} for _ in rows]
-    for y, row in enumerate(rows):
-        x = 0
+    for row_number, row in enumerate(rows):
+        column = 0
         for cell in row:
-            while x in grid[y]:
-                x += 1
-            for line in grid[y : y + _span(cell, "rowspan")]:
-                line |= {x: texts[cell], **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
-    first = next((row for row in rows if len(row) > 1), [])
-    cells = ([line.get(x, "") for x in range(max(line, default=-1) + 1)] for line in grid)
-    return table_lines(cells, header=bool(first) and all(cell.tag == "th" for cell in first))
+            while column in grid[row_number]:
+                column += 1
+            last_row = row_number + _span(cell, "rowspan")
+            last_column = column + _span(cell, "colspan")
+            empty = dict.fromkeys(range(column + 1, last_column), "")
+            for line in grid[row_number:last_row]:
+                line[column] = cell_texts[cell]
+                line.update(empty)
+    return grid
+
+
+def _fill_row(texts: Mapping[int, str]) -> list[str]:
+    width = max(texts, default=-1) + 1
+    return [texts.get(column, "") for column in range(width)]
+
+
+def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
+    """Return whether the first row of several cells has no others than header cells."""
+    for row in rows:
+        if len(row) > 1:
+            return all(cell.tag == "th" for cell in row)
+    return False
 
 
 def _span(cell: etree._Element, name: str) -> int:
     digits = cell.get(name, "")
-    return max(int(digits[:4]), 1) if digits.isdecimal() else 1
+    if not digits.isdecimal():
+        return 1
+    return max(int(digits[:_MAX_SPAN_DIGITS]), 1)

@@ -12,13 +12,14 @@ from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 
-from arag.ingest.formats.content import JSON, Content, FormatError
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
 from arag.ingest.formats.html import decode_html, html_content
 from arag.text.normalise import collapse_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date")
-_READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # of versions of one text, the first is the best
-# The start of an older mail below the answer: a rule and fields, or who wrote what is marked with `>` to the end.
+_ADDRESSES = ("From", "To", "Cc")
+_READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # the best version of a text first
+# An older mail below an answer begins with a rule and fields, or with its writer and lines that are quoted to the end.
 _OLDER = re.compile(
     r"^[-_]{3}.*\n+(?=\S+: .*\n\S+: )"
     r"|^((?:(?<=\n\n)\S.*\n)?[^\s>].*)[:：]\s*\n(?=(?:>.*(?:\n+|\Z))+\Z)",
@@ -29,69 +30,155 @@ _OLDER = re.compile(
 def read_mail(path: Path) -> Content:
     """Read an email: its subject, sender, recipients and text, and the emails and texts that are attached to it.
 
-    Of a text that is there twice, the plain one is read, else the HTML. Other attachments are named.
+    If a text has several versions, the plain one is read, else the HTML. Other attachments are named.
     """
-    mail = message_from_bytes(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    mail = _open(path)
+    left_out: list[str] = []
+    text = join_blocks(_mail_texts(mail, left_out))
+    return Content(
+        title=_header(mail, "Subject"),
+        text=text,
+        metadata=_metadata(mail),
+        left_out=tuple(left_out),
+    )
+
+
+def _open(path: Path) -> Message:
+    data = path.read_bytes()
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    mail = message_from_bytes(data)
     if not any(mail.get(name) for name in (*_SHOWN, "Subject", "Received")):
         raise FormatError("not an email: it has no sender, recipient, subject or date")
-    left_out: list[str] = []
-    text = "\n\n".join(filter(None, _mail_texts(mail, left_out)))
-    return Content(_decoded(mail.get("Subject", "")), text, metadata=_metadata(mail), left_out=tuple(left_out))
+    return mail
 
 
 def _metadata(mail: Message) -> dict[str, JSON]:
-    """Return the addresses of sender and recipients, and the date as the sender's calendar has it."""
+    """Return the addresses of sender and recipients, and the date in the sender's time zone."""
     fields: dict[str, JSON] = {}
-    for name in ("From", "To", "Cc"):
-        addresses = [address for _, address in getaddresses(map(str, mail.get_all(name, []))) if address]
-        fields |= {name.lower(): [*addresses]} if addresses else {}
+    for name in _ADDRESSES:
+        headers = map(str, mail.get_all(name, []))
+        addresses: list[JSON] = [address for _, address in getaddresses(headers) if address]
+        if addresses:
+            fields[name.lower()] = addresses
     with suppress(TypeError, ValueError):  # no date, or none that can be understood
         fields["date"] = parsedate_to_datetime(str(mail["Date"])).date().isoformat()
     return fields
 
 
 def _mail_texts(mail: Message, left_out: list[str]) -> Iterator[str]:
-    subject = _decoded(mail.get("Subject", ""))
-    yield subject and f"# {subject}"
-    yield "\n".join(f"{name}: {_decoded(mail[name])}" for name in _SHOWN if mail.get(name))
-    yield from _texts(mail, left_out)
+    """Yield the subject, the headers and the texts of an email; some may be empty."""
+    subject = _header(mail, "Subject")
+    if subject:
+        yield f"# {subject}"
+    yield "\n".join(f"{name}: {_header(mail, name)}" for name in _SHOWN if mail.get(name))
+    yield from _part_texts(mail, left_out)
 
 
-def _texts(part: Message, left_out: list[str]) -> Iterator[str]:
-    """Yield the texts of a part; other parts are added to `left_out`."""
-    kind, name = part.get_content_type(), _decoded(part.get_filename() or "")
-    parts = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
+def _part_texts(part: Message, left_out: list[str]) -> Iterator[str]:
+    """Yield the texts of a part; parts that are not read are added to `left_out`."""
+    kind = part.get_content_type()
+    parts = _parts(part)
     if kind == "multipart/alternative":
-        parts.sort(key=lambda each: (*_READ, each.get_content_type()).index(each.get_content_type()))
-        yield from next(filter(any, (list(_texts(each, left_out)) for each in parts)), [])
+        yield from _best_version(parts, left_out)
+    elif kind == "message/rfc822" and parts:
+        for mail in parts:
+            yield from _mail_texts(mail, left_out)
     elif parts:
         for each in parts:
-            yield from (_mail_texts if kind == "message/rfc822" else _texts)(each, left_out)
+            yield from _part_texts(each, left_out)
     elif kind in _READ:
-        yield from (name and f"Attachment: {name}", _mark_older(_text(part).strip()))
-    elif not kind.startswith("image/") or part.get_content_disposition() == "attachment":
-        left_out.append(f"attachment {name}: {kind} is not read" if name else f"a part: {kind} is not read")
-        yield name and f"Attachment: {name}"
+        yield _attachment_line(part)
+        yield _mark_older(_text(part).strip())
+    elif not _is_picture_in_text(part):
+        left_out.append(_name_left_out(part))
+        yield _attachment_line(part)
+
+
+def _parts(part: Message) -> list[Message]:
+    if not part.is_multipart():
+        return []
+    return [each for each in part.get_payload() if isinstance(each, Message)]
+
+
+def _best_version(versions: list[Message], left_out: list[str]) -> list[str]:
+    """Return the texts of the best version that is not empty."""
+    for version in sorted(versions, key=_rank_version):
+        texts = list(_part_texts(version, left_out))
+        if any(texts):
+            return texts
+    return []
+
+
+def _rank_version(version: Message) -> int:
+    kind = version.get_content_type()
+    return _READ.index(kind) if kind in _READ else len(_READ)
+
+
+def _is_picture_in_text(part: Message) -> bool:
+    """Return whether a part is a picture that belongs to the text, such as a logo below the signature."""
+    is_attached = part.get_content_disposition() == "attachment"
+    return part.get_content_type().startswith("image/") and not is_attached
+
+
+def _file_name(part: Message) -> str:
+    return _decode_words(part.get_filename(""))
+
+
+def _attachment_line(part: Message) -> str:
+    """Return the line that names an attachment; an empty string for a part without a name."""
+    name = _file_name(part)
+    return f"Attachment: {name}" if name else ""
+
+
+def _name_left_out(part: Message) -> str:
+    kind = part.get_content_type()
+    name = _file_name(part)
+    if name:
+        return f"attachment {name}: {kind} is not read"
+    return f"a part: {kind} is not read"
 
 
 def _text(part: Message) -> str:
+    text = _decode(part)
+    if part.get_content_type() == "text/html":
+        return html_content(text).text
+    return text
+
+
+def _decode(part: Message) -> str:
+    """Decode a part's text as it declares, else a page as browsers do, else in UTF-8 or Windows-1252."""
     data = part.get_payload(decode=True)
-    assert isinstance(data, bytes)  # noqa: S101 - as of each part without parts
-    charset, is_html = part.get_content_charset(), part.get_content_type() == "text/html"
+    assert isinstance(data, bytes)  # noqa: S101 - a part without parts has bytes
+    charset = part.get_content_charset()
     try:
-        text = data.decode(charset or "utf-8") if charset or not is_html else decode_html(data)
+        if charset:
+            return data.decode(charset)
+        if part.get_content_type() == "text/html":
+            return decode_html(data)
+        return data.decode("utf-8")
     except (LookupError, ValueError):  # an encoding that is unknown, or not the one declared
-        text = data.decode("cp1252", "replace")
-    return html_content(text).text if is_html else text
+        return data.decode("cp1252", "replace")
 
 
 def _mark_older(text: str) -> str:
-    """Begin older mails below an answer with a heading, that their words do not pass for the sender's."""
-    return _OLDER.sub(lambda start: f"## {collapse_whitespace(start[1])}\n\n" if start[1] else f"{start[0]}## ", text)
+    """Put a heading before older mails below an answer, so that their words are not mistaken for the sender's."""
+    return _OLDER.sub(_older_heading, text)
 
 
-def _decoded(header: object) -> str:
-    """Return a header as people see it: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`."""
-    with suppress(HeaderParseError, LookupError, ValueError):  # what cannot be decoded stays as it is
+def _older_heading(start: re.Match[str]) -> str:
+    writer = start[1]
+    if writer:
+        return f"## {collapse_whitespace(writer)}\n\n"
+    return f"{start[0]}## "  # the first of its fields is the heading
+
+
+def _header(mail: Message, name: str) -> str:
+    """Return a header as people see it, or an empty string."""
+    return _decode_words(mail.get(name, ""))
+
+
+def _decode_words(header: object) -> str:
+    """Decode the words of a header: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`."""
+    with suppress(HeaderParseError, LookupError, ValueError):  # if it cannot be decoded, it stays as it is
         header = make_header(decode_header(str(header)))
     return collapse_whitespace(str(header))

@@ -1,10 +1,10 @@
-"""What stands on most pages, such as a menu: one of the pages keeps it for all."""
+"""Finds texts that are on most pages, such as a menu: one page keeps each, so that it is read once."""
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -13,32 +13,67 @@ from arag.ingest.formats.content import Content, FormatError
 
 _Page = TypeVar("_Page")
 
-_MIN_PAGES, _MAX_PAGES = 5, 20  # of a folder, that are compared
-_MOST_PAGES = 0.6  # of them
+_MIN_PAGES = 5  # of a folder: fewer can share a paragraph by chance
+_MAX_PAGES = 20  # of a folder, that are compared: each is read once more
+_MOST_PAGES = 0.6  # share of the compared pages; others may have another menu
 
 
-def find_keepers(pages: Mapping[_Page, Iterable[str]], most: float) -> dict[str, _Page]:
-    """Return the texts that stand on so many pages or more, each with the first one, which keeps it."""
-    pages_of: dict[str, list[_Page]] = {}
+def find_keepers(pages: Mapping[_Page, Iterable[str]], min_pages: float) -> dict[str, _Page]:
+    """Find the texts that are on many pages.
+
+    Args:
+        pages: The texts of each page.
+        min_pages: The number of pages from which on a text is kept once.
+
+    Returns:
+        Each of these texts, with the first page that has it, which keeps it.
+    """
+    pages_of_text: dict[str, list[_Page]] = defaultdict(list)
     for page, texts in pages.items():
         for text in set(texts):
-            pages_of.setdefault(text, []).append(page)
-    return {text: some[0] for text, some in pages_of.items() if len(some) >= most}
+            pages_of_text[text].append(page)
+    keepers: dict[str, _Page] = {}
+    for text, pages_with_text in pages_of_text.items():
+        if len(pages_with_text) >= min_pages:
+            keepers[text] = pages_with_text[0]
+    return keepers
 
 
 def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> dict[str, Path]:
-    """Return the blocks that stand on most web pages of a folder, each with the page that keeps it."""
-    pages = [file for file in files if file.is_file() and not file.is_symlink() and not file.name.startswith(".")]
+    """Find the blocks that are on most web pages of a folder.
+
+    Args:
+        files: The web pages of the folder.
+        read: Reads one of them.
+
+    Returns:
+        Each of these blocks, with the page that keeps it.
+    """
+    pages = [file for file in files if _is_own_page(file)]
     if len(pages) < _MIN_PAGES:
         return {}
-    pages.sort(key=lambda page: crc32(os.fsencode(page.name)))  # a sample of each kind, and the same the next time
+    pages.sort(key=_hash_name)
     blocks: dict[Path, list[str]] = {}
     for page in pages[:_MAX_PAGES]:
-        with suppress(FormatError, OSError):
-            # What stands under a heading or after a colon may differ.
-            blocks[page] = [
-                block
-                for block in read(page).text.split("\n\n")
-                if not block.startswith("#") and not block.endswith(":")
-            ]
-    return find_keepers(blocks, _MOST_PAGES * max(_MIN_PAGES, len(blocks)))
+        try:
+            text = read(page).text
+        except (FormatError, OSError):
+            continue  # it is reported when its turn comes
+        blocks[page] = [block for block in text.split("\n\n") if _is_comparable(block)]
+    min_pages = _MOST_PAGES * max(_MIN_PAGES, len(blocks))
+    return find_keepers(blocks, min_pages)
+
+
+def _is_own_page(file: Path) -> bool:
+    """Return whether an ingestion reads a file: neither a link nor hidden."""
+    return file.is_file() and not file.is_symlink() and not file.name.startswith(".")
+
+
+def _hash_name(page: Path) -> int:
+    """Return a number by which pages are sorted, so that a sample has some of each kind and is the same each time."""
+    return crc32(os.fsencode(page.name))
+
+
+def _is_comparable(block: str) -> bool:
+    """Return whether a block means the same on all pages: the text under a heading or after a colon may differ."""
+    return not block.startswith("#") and not block.endswith(":")

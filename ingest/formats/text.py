@@ -10,63 +10,86 @@ from typing import Any
 
 import yaml
 
-from arag.ingest.formats.content import JSON, Content, FormatError, decode, decode_text, has_mark
+from arag.ingest.formats.content import (
+    JSON,
+    Content,
+    FormatError,
+    decode,
+    decode_text,
+    has_byte_order_mark,
+    join_blocks,
+)
 from arag.text.normalise import collapse_whitespace
 
-_MAX_TITLE = 120  # characters
-_MAX_FRONT_MATTER = 50_000  # characters
+_MAX_TITLE = 120  # characters: a longer first line is a paragraph
+_MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
-# Possessive: a last line of marks would else be tried from each of them.
+# Possessive, or else a last line of marks would be tried from each of them.
 _FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
-    """Read plain text; its title is a short first line that stands by itself."""
+    """Read plain text; its title is a short first line above a blank one."""
     text = decode_text(path.read_bytes(), encoding)
+    return Content(title=_title_line(text), text=text)
+
+
+def _title_line(text: str) -> str:
+    """Return the first line if it looks like a title, or an empty string."""
     lines = text.split("\n", 2)
+    if len(lines) < 3 or lines[1].strip():
+        return ""
     title = lines[0].strip()
-    if len(lines) < 3 or lines[1].strip() or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
-        title = ""
-    return Content(title, text)
+    if len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
+        return ""
+    return title
 
 
 def read_code(path: Path, encoding: str = "") -> Content:
-    """Read a file that should be text, such as a program, or one whose name has no ending."""
+    """Read a file that should be text, such as a program, or one whose name has no extension."""
     data = path.read_bytes()
-    if b"\0" in data and not has_mark(data):
+    if b"\0" in data and not has_byte_order_mark(data):
         raise FormatError("a binary file: it has no text")
-    return Content("", decode_text(data, encoding))
+    return Content(title="", text=decode_text(data, encoding))
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:
-    """Read Markdown; its title is that of the front matter, or else the first heading of level 1.
+    """Read Markdown; its title is the one in the front matter, or else the first heading of level 1.
 
     The text excludes the front matter, whose other fields become the metadata.
     """
     fields, text = _split_front_matter(decode_text(path.read_bytes(), encoding))
+    title = _take_title(fields) or first_heading(text)
+    return Content(title=title, text=text, metadata=fields)
+
+
+def _take_title(fields: dict[str, JSON]) -> str:
+    """Remove the title from the fields of a front matter and return it; an empty string if there is none."""
     title = fields.get("title")
-    if isinstance(title, str | int | float) and str(title).strip():
-        del fields["title"]
-    else:
-        title = first_heading(text)
-    return Content(str(title), text, metadata=fields)
+    if not isinstance(title, str | int | float) or not str(title).strip():
+        return ""
+    del fields["title"]
+    return str(title)
 
 
 def first_heading(text: str) -> str:
     """Return the first heading of level 1 in a Markdown text, or an empty string."""
     heading = _HEADING.search(_FENCED.sub("", text))
-    return re.sub(" #+$", "", collapse_whitespace(heading[1] or heading[2])) if heading else ""
+    if heading is None:
+        return ""
+    title = collapse_whitespace(heading[1] or heading[2])
+    return re.sub(" #+$", "", title)  # marks may close the line, too
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     """Split a text into the fields of its front matter and the rest.
 
-    Only a YAML mapping between the first line and the next marker is front matter, and not one in braces: if a text
-    begins with a thematic break, all of it is text.
+    Only a YAML mapping without braces between the first line and the next marker is front matter. Without one, the
+    first line is a thematic break, and the whole text is returned.
     """
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
     if match is None or match[1].lstrip().startswith("{"):
@@ -75,11 +98,13 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
         fields = yaml.load(match[1].removesuffix("\n"), _FrontMatterLoader)  # noqa: S506 - it makes plain values only
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
-    return (fields, text[match.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
+    if not isinstance(fields, dict):
+        return {}, text
+    return fields, text[match.end() :].lstrip("\n")
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
-    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
+    """Reads numbers, true, false and null as JSON has them, and everything else as it is written.
 
     In YAML 1.1, `no` is false, 12:30 is 750, 0123 is 83, and 2024-02-30 is an error. Aliases are refused: with them, a
     short text can stand for a huge value.
@@ -93,43 +118,60 @@ class _FrontMatterLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-for _type, _pattern in {
+_PLAIN_VALUES = {
     "bool": "true|false",
     "int": r"-?(?:0|[1-9]\d*)",
     "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
     "null": "~|null|",
-}.items():
+}
+for _type, _pattern in _PLAIN_VALUES.items():
     _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)
 
 
 def read_notebook(path: Path) -> Content:
-    """Read a Jupyter notebook: its texts, its code and what the code printed, without pictures.
+    """Read a Jupyter notebook: its texts, its code and the output of the code, without pictures.
 
     Its title is the first heading of level 1.
     """
     try:
         notebook = json.loads(decode(path.read_bytes()))
         language = notebook["metadata"].get("language_info", {}).get("name", "")
-        text = "\n\n".join(block for cell in notebook["cells"] for block in _cell_blocks(cell, language) if block)
-        headings = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+        blocks: list[str] = []
+        markdown: list[str] = []
+        for cell in notebook["cells"]:
+            blocks += _cell_blocks(cell, language)
+            if cell["cell_type"] == "markdown":
+                markdown.append("".join(cell["source"]))
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
-    return Content(first_heading("\n\n".join(headings)), text)
+    return Content(
+        title=first_heading("\n\n".join(markdown)),
+        text=join_blocks(blocks),
+    )
 
 
 def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
+    """Yield a cell's source and its outputs; some may be empty."""
     source = "".join(cell["source"]).strip()  # a string or a list of lines
     if cell["cell_type"] != "code":
         yield source
         return
     yield _fenced(source, language)
     for output in cell["outputs"]:
-        if output["output_type"] == "error":
-            text = f"{output['ename']}: {output['evalue']}"
-        else:
-            text = "".join(output.get("text") or output.get("data", {}).get("text/plain", ""))
-        yield _fenced(_COLOURS.sub("", text).strip())
+        text = _COLOURS.sub("", _output_text(output))
+        yield _fenced(text.strip())
+
+
+def _output_text(output: dict[str, Any]) -> str:
+    if output["output_type"] == "error":
+        return f"{output['ename']}: {output['evalue']}"
+    lines = output.get("text")  # that the code prints
+    if not lines:
+        lines = output.get("data", {}).get("text/plain", "")  # of its result
+    return "".join(lines)
 
 
 def _fenced(text: str, language: str = "") -> str:
-    return f"```{language}\n{text}\n```" if text else ""
+    if not text:
+        return ""
+    return f"```{language}\n{text}\n```"

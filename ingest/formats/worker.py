@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -12,11 +13,24 @@ from arag.ingest.formats.content import Content, FormatError, reason
 
 
 def read(reader: str, path: str, cpu_seconds: float, *options: str) -> dict[str, Any]:
-    """Return the fields of a file's `Content`; the reader is a module of this package and a function in it."""
-    module, _, function = reader.partition(".")
-    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # the kernel then ends the process
+    """Read a file.
+
+    Args:
+        reader: A module of this package and a function in it, such as `pdf.read_pdf`.
+        path: The file.
+        cpu_seconds: The processor time after which the kernel ends this process.
+        options: Further arguments of the function.
+
+    Returns:
+        The fields of the file's `Content`.
+
+    Raises:
+        FormatError: It cannot be read.
+        MemoryError: It needs more memory than this process may use.
+    """
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
-        content: Content = getattr(import_module(f"arag.ingest.formats.{module}"), function)(Path(path), *options)
+        content = _load(reader)(Path(path), *options)
     except MemoryError:
         raise
     except Exception as error:
@@ -24,6 +38,13 @@ def read(reader: str, path: str, cpu_seconds: float, *options: str) -> dict[str,
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return asdict(content)
+
+
+def _load(reader: str) -> Callable[..., Content]:
+    module_name, _, function_name = reader.partition(".")
+    module = import_module(f"arag.ingest.formats.{module_name}")
+    function: Callable[..., Content] = getattr(module, function_name)
+    return function
 
 
 SERVED = (read,)

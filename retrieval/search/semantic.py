@@ -45,8 +45,11 @@ def semantic_search(
         titled = _find_titled(query, nearest, scores, chunks)
     hits: list[Hit] = []
     for number in dict.fromkeys([*titled, *nearest[:top_k]]):
+        chunk = chunks[number]
+        if not similarities[number].keys() <= set(chunk.embedded_positions()):
+            raise view.damage(f"chunk {number} has vectors of other sentences")
         hit = Hit(
-            chunk=chunks[number],
+            chunk=chunk,
             score=scores[number],
             similarities=similarities[number],
         )

@@ -106,12 +106,35 @@ class Context(BaseModel):
         # A scope in a context of another type counts, too: without it, the run would see documents that it hides.
         if isinstance(context, Context):
             changes = context
-        elif isinstance(context, Mapping):
-            changes = Context(scope=context.get("scope"))
         else:
-            changes = Context(scope=getattr(context, "scope", None))
-        changed = changes.model_fields_set & Context.model_fields.keys()
-        return self.model_copy(update={name: getattr(changes, name) for name in changed})
+            changes = Context(scope=_find_scope(context))
+        if changes.scope is not None:
+            read_scope(changes.scope)  # `model_construct` and `model_copy` check nothing
+        changed: dict[str, Any] = {}
+        for name, field in Context.model_fields.items():
+            value = getattr(changes, name)
+            if name in changes.model_fields_set or value != field.default:  # a subclass may have other defaults
+                changed[name] = value
+        return self.model_copy(update=changed)
+
+
+def _find_scope(context: object) -> object:
+    """Return the scope in a context that is not a `Context`, such as that of a parent graph.
+
+    Raises:
+        InputError: It is no context: a scope in it would be ignored.
+    """
+    if context is None:
+        return None
+    if isinstance(context, Mapping):
+        return context.get("scope")
+    is_plain = isinstance(context, str | bytes | int | float | Sequence | Set | Scope | type)
+    if is_plain or hasattr(context, "__getitem__"):
+        raise InputError(
+            f"a context cannot be {shorten(repr(context), 100)}: give Context(...), a mapping, or an object whose "
+            "attribute `scope` holds the scope"
+        )
+    return getattr(context, "scope", None)
 
 
 @dataclass(frozen=True)

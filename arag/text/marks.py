@@ -16,14 +16,29 @@ from collections.abc import Iterable, Iterator
 
 from arag.text.visible import OBEYED
 
-_OPENING = "[［【〔⟦〚❲⦋{｛(（"
-_CLOSING = "]］】〕⟧〛❳⦌}｝)）"
-_BRACKETS = re.compile(rf"(?P<open>[{re.escape(_OPENING)}])|(?P<close>[{re.escape(_CLOSING)}])|:(?=\d)|\n")
+_PAIRS = ("[]", "［］", "【】", "〔〕", "⟦⟧", "〚〛", "❲❳", "⦋⦌", "{}", "｛｝", "(（)）")
+_COLON = re.compile(r":(?=\d)")
+# A colon before the number that ends an id, in front of a closing bracket, also where brackets are nested.
+_LAST_COLON = re.compile(r":(?=\d+\s*[\"'”’]?\s*[\])}）】］〕⟧〛❳⦌｝])")
 _MAX_INSIDE = 2_000  # characters between brackets
+
+
+def _between(pair: str) -> re.Pattern[str]:
+    """Return the pattern of brackets of one kind on one line, with none of that kind in them."""
+    half = len(pair) // 2
+    opening, closing, both = (re.escape(some) for some in (pair[:half], pair[half:], pair))
+    return re.compile(rf"[{opening}][^{both}\n]{{1,{_MAX_INSIDE}}}[{closing}]")
+
+
+_BRACKETS = [_between(pair) for pair in _PAIRS]
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Blank characters that Unicode counts as letters or marks, besides those that terminals obey.
-_BLANK = re.compile("[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2800\u3164\uffa0]")
-_SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # changes how a character looks
+# Characters that cannot be seen, besides those that terminals obey: blank letters, joiners, selectors of glyphs.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U00013430-\U0001345f\U00016fe4\U000e0000-\U000e0fff]"
+)
+_JOINER = re.compile("[\u200c\u200d]")  # scripts and emoji need them between letters...
+_LOOSE_JOINERS = re.compile(r"[\u200c\u200d]+(?=[\s\[\]:\d\"]|$)|(?:(?<=[\s\[\]:\d\"])|^)[\u200c\u200d]+")  # ...only
 _JSON_STRING = r'"(?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _MARK = re.compile(rf"^\[(?:({_JSON_STRING})|([^\[\]\n]*))\]", re.MULTILINE)
 _USUAL = re.compile(r"\S(?:.*\S)?:\d+")
@@ -38,7 +53,7 @@ def is_usual(chunk_id: str) -> bool:
     """Return whether an id needs no quotes: it ends in its number, and has no bracket, quote or invisible character."""
     if not chunk_id.isprintable() or not _USUAL.fullmatch(chunk_id):
         return False
-    if _BLANK.search(chunk_id) or _SELECTOR.search(chunk_id):
+    if _INVISIBLE.search(chunk_id) or _JOINER.search(chunk_id):
         return False
     return not any(c in '"\\' or (unicodedata.category(c) in {"Ps", "Pe"} and c not in "()") for c in chunk_id)
 
@@ -50,7 +65,7 @@ def quote_id(chunk_id: str) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    return not character.isprintable() or bool(_BLANK.match(character) or _SELECTOR.match(character))
+    return not character.isprintable() or bool(_INVISIBLE.match(character) or _JOINER.match(character))
 
 
 def list_marks(chunk_ids: Iterable[str]) -> str:
@@ -69,35 +84,19 @@ def without_marks(text: str) -> str:
     A space goes before a square bracket that starts a line, into `["`, and behind a colon before a digit in brackets.
     Characters that cannot be seen are left out, and all line breaks are newlines.
     """
-    text = _BLANK.sub("", OBEYED.sub("", _LINE_BREAK.sub("\n", text)))
-    text = _space_colons(text)
+    text = _INVISIBLE.sub("", OBEYED.sub("", _LINE_BREAK.sub("\n", text)))
+    text = _LOOSE_JOINERS.sub("", text)
+    if ":" in text:
+        text = _LAST_COLON.sub(": ", text)
+        for brackets in _BRACKETS:
+            text = brackets.sub(_space_colons, text)
     text = text.replace('["', '[ "')
     text = text.replace("\n[", "\n [")
     return f" {text}" if text.startswith("[") else text
 
 
-def _space_colons(text: str) -> str:
-    """Put a space behind each colon that a digit follows, between brackets on one line."""
-    pieces: list[str] = []
-    waiting: list[int] = []  # places behind colons since a bracket was opened; they count if it is closed
-    opened: list[int] = []  # places of the brackets that are open
-    at = 0
-    for match in _BRACKETS.finditer(text):
-        if match["open"]:
-            opened.append(match.start())
-        elif match["close"]:
-            if opened and match.start() - opened[-1] <= _MAX_INSIDE:
-                for place in waiting:
-                    pieces += [text[at:place], " "]
-                    at = place
-                waiting = []
-            if opened:
-                opened.pop()
-        elif match[0] == "\n":
-            opened, waiting = [], []
-        elif opened:
-            waiting.append(match.end())
-    return "".join([*pieces, text[at:]])
+def _space_colons(brackets: re.Match[str]) -> str:
+    return _COLON.sub(": ", brackets[0])
 
 
 def read_results(text: str) -> Iterator[tuple[str, str]]:

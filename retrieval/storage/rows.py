@@ -68,9 +68,11 @@ def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
     except ValidationError as error:
         raise ValueError("the places of its sentences cannot be read") from error
     sentences = []
+    end_before = 0
     for start, end, embedded, heading, table in stored.sentences:
-        if not 0 <= start <= end <= length:
-            raise ValueError("sentences lie outside of its text")
+        if not end_before <= start <= end <= length:
+            raise ValueError("sentences overlap, or lie outside of its text")
+        end_before = end
         header = stored.tables[table][0] if table >= 0 else ""
         sentences.append(Sentence(start, end, bool(embedded), stored.headings[heading], header))
     return tuple(sentences)

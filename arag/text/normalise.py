@@ -5,12 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from arag.text.scripts import EAST_ASIAN as EAST_ASIAN
-from arag.text.scripts import OTHER_LETTER as OTHER_LETTER
-from arag.text.scripts import SAMPLE_CHARACTERS as SAMPLE_CHARACTERS
-from arag.text.scripts import is_east_asian as is_east_asian
-from arag.text.scripts import is_latin as is_latin
-
 CELL_BOUNDARY = " | "  # between the cells of a table's row
 HEADING_BOUNDARY = " > "  # between the headings above a sentence
 CUT = "…"  # marks the place where a text was cut

@@ -18,7 +18,8 @@ _STOP_WORDS = frozenset(
     ).split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-# Words that no spaces separate (Chinese, katakana) or that end in particles (Korean) are compared by pairs of characters.
+# Words without spaces between them (Chinese, katakana) or with particles joined to them (Korean): pairs of characters
+# are compared.
 _UNSPACED = re.compile(f"[{KATAKANA}{HAN}{HANGUL}]+")
 # Particles and question words between such words; all of hiragana.
 _BETWEEN_WORDS = re.compile(

@@ -17,7 +17,8 @@ from arag.retrieval.search.suggestions import FUNCTION_WORDS, find_closest, spel
 from arag.retrieval.storage.contract import RankedChunk, Ranking, SentenceMatch, View
 from arag.retrieval.storage.vectors import SentenceMatrix
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
-from arag.text.normalise import bare_title, collapse_whitespace, is_east_asian, name_words, searchable, words
+from arag.text.normalise import bare_title, collapse_whitespace, name_words, searchable, words
+from arag.text.scripts import is_east_asian
 
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MAX_SUGGESTIONS = 20  # keywords of one search that get them

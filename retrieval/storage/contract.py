@@ -26,7 +26,8 @@ from pydantic_core import to_json
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
 from arag.retrieval.types import Chunk
-from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin, shorten
+from arag.text.normalise import count, shorten
+from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
 Vectors = NDArray[np.float32]
 ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's number, positions of its sentences, their vectors

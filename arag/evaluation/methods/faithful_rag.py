@@ -15,7 +15,7 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Text, Texts, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
-from arag.text.normalise import EAST_ASIAN
+from arag.text.scripts import EAST_ASIAN
 
 _GROUP_WORDS = 20
 _GROUPS_OF_A_FACT = 5

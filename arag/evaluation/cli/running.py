@@ -89,6 +89,7 @@ def run(
     from arag.evaluation.method import Lab
     from arag.evaluation.plan import Plan, describe_method, open_run
     from arag.retrieval.index import open_index
+    from arag.retrieval.storage.locations import store_at
 
     # Almost everything that may be refused is refused before anything is written.
     methods = _make_methods(method, setting or ())
@@ -102,13 +103,14 @@ def run(
         effort_option = {"reasoning_effort": effort} if effort else {}
         variants[target / name] = steps, effort_option | read_model_options(model_option)
     models = {place: load_without_retries(model, **options) for place, (_, options) in variants.items()}
-    for line in make_index(every, index):
+    store = store_at(index)
+    for line in make_index(every, store):
         err.print_line(line)
-    contents = describe_contents(index)
+    contents = describe_contents(store)
     for place, (steps, options) in variants.items():
         plan = Plan(
             questions=str(questions.resolve()),
-            index=str(index.location.resolve() if isinstance(index.location, Path) else index.location),
+            index=str(store.location.resolve() if isinstance(store.location, Path) else store.location),
             model=model,
             judge=judge,
             model_options=options,
@@ -120,8 +122,8 @@ def run(
             asked=len(every[:limit]),
         )
         open_run(place, plan)
-    ledger, kept, summaries = Store(target), Store(store_folder(index.location)), []
-    with open_index(index) as searched:
+    ledger, kept, summaries = Store(target), Store(store_folder(store.location)), []
+    with open_index(store) as searched:
         asked = locate_gold(every[:limit], searched)
         gold = [document for question in asked for document in question.gold_documents]
         if gold and not any(map(searched.document, gold)):

@@ -106,5 +106,6 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(INDEX) notebooks/lanthry-index .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index .coverage*
+	rm -rf .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -197,7 +197,7 @@ def test_what_ray_would_start_writes_to_an_index(database, provider, tmp_path, m
 def public_objects():
     """Yield what is public, with its name; the results of an index have one example, that of their module."""
     yield "types", types
-    everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
+    everything = {name: getattr(import_module(home), name) for name, home in arag._MODULES.items()}
     for public in [*everything.values(), RetrievalTool]:
         if inspect.isclass(public) or inspect.isfunction(public):
             yield public.__name__, public

@@ -36,7 +36,7 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
-# What may follow the mark of a chunk: a similarity, and the passage's place in its document.
+# A similarity, and the passage's place in its document, may follow the mark of a chunk.
 _SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item

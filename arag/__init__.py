@@ -31,36 +31,43 @@ if TYPE_CHECKING:
     from arag.retrieval.scope import Scope as Scope
     from arag.retrieval.tools.compact import make_tools as make_tools
 
-# Names are imported on first use, which keeps `import arag` fast.
-_NAMES = {
-    "arag.errors": ["ARAGError"],
-    "arag.graph.context": ["Context"],
-    "arag.graph.graph": ["ARAGAgent", "create_arag_agent"],
-    "arag.ingest.copying": ["copy_index"],
-    "arag.ingest.pipeline": ["IngestOptions", "ingest", "run_ingest"],
-    "arag.mcp": ["make_mcp_server", "serve_mcp"],
-    "arag.models.chat": ["load_model"],
-    "arag.models.embedders": ["load_embedder"],
-    "arag.page": ["trace_page"],
-    "arag.retrieval.index": ["Index", "open_index"],
-    "arag.retrieval.scope": ["Scope"],
-    "arag.retrieval.tools.compact": ["make_tools"],
+# The module of each public name. It is imported when the name is first used, so that `import arag` stays fast.
+_MODULES = {
+    "ARAGError": "arag.errors",
+    "Context": "arag.graph.context",
+    "ARAGAgent": "arag.graph.graph",
+    "create_arag_agent": "arag.graph.graph",
+    "copy_index": "arag.ingest.copying",
+    "IngestOptions": "arag.ingest.pipeline",
+    "ingest": "arag.ingest.pipeline",
+    "run_ingest": "arag.ingest.pipeline",
+    "make_mcp_server": "arag.mcp",
+    "serve_mcp": "arag.mcp",
+    "load_model": "arag.models.chat",
+    "load_embedder": "arag.models.embedders",
+    "trace_page": "arag.page",
+    "Index": "arag.retrieval.index",
+    "open_index": "arag.retrieval.index",
+    "Scope": "arag.retrieval.scope",
+    "make_tools": "arag.retrieval.tools.compact",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = list(_HOMES)
-
-# The first import of a package binds its name here, later ones do not: `arag.ingest` then is the function.
-import_module("arag.ingest")
-del globals()["ingest"]
+__all__ = list(_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOMES)
+    return sorted(_MODULES)
 
 
-if not TYPE_CHECKING:  # with this function, a type checker would accept any name
+if not TYPE_CHECKING:  # with `__getattr__`, a type checker would accept any name
+    # `arag.ingest` is a package and a function. The first import of the package sets the attribute to the package.
+    # Later imports do not set it again: once it is deleted, `__getattr__` answers with the function.
+    import arag.ingest
+
+    del arag, ingest
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module 'arag' has no attribute {name!r}")
-        return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value

@@ -8,8 +8,8 @@ from arag.text.visible import visible_line
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
-_MAX_FAULTS = 5
-_MAX_PLACE = 100  # characters of a field's name, which may be anybody's
+_MAX_FAULTS = 5  # fields in one message
+_MAX_FIELD = 100  # characters of a field's name, which a user or a model may have made up
 
 
 def without_credentials(text: str) -> str:
@@ -18,17 +18,21 @@ def without_credentials(text: str) -> str:
 
 
 def list_faults(error: Any) -> str:
-    """Return on one line what a ValidationError of pydantic says about the first fields that are wrong."""
+    """Return on one line what pydantic's ValidationError says about the first wrong fields."""
     faults = error.errors()
-    named = [(".".join(map(str, fault["loc"])) or "arguments", fault["msg"]) for fault in faults[:_MAX_FAULTS]]
-    more = f"; and {len(faults) - _MAX_FAULTS:,} more" if len(faults) > _MAX_FAULTS else ""
-    return "; ".join(f"{place[:_MAX_PLACE]}: {message}" for place, message in named) + more
+    parts = []
+    for fault in faults[:_MAX_FAULTS]:
+        field = ".".join(map(str, fault["loc"])) or "arguments"
+        parts.append(f"{field[:_MAX_FIELD]}: {fault['msg']}")
+    if len(faults) > _MAX_FAULTS:
+        parts.append(f"and {len(faults) - _MAX_FAULTS:,} more")
+    return "; ".join(parts)
 
 
 class ARAGError(RuntimeError):
     """Base of all errors that this library raises on purpose; any other error is a bug.
 
-    Its text is one line, without characters that a terminal obeys: it may quote what others wrote.
+    Its text is one line, without characters that a terminal obeys, since it may quote untrusted text.
 
     It is a RuntimeError because the LangGraph API server sends clients the messages of only a few kinds of errors.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,31 +14,17 @@ from arag.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
-    from arag.retrieval.storage.contract import IndexStore
 
-
-def _find_store(location: str) -> Any:  # Typer looks its types up
-    from arag.retrieval.storage.locations import store_at
-
-    return store_at(location)
-
-
-if TYPE_CHECKING:
-    IndexOption = IndexStore
-else:
-    # A string, as a `Path` would damage an address. Commands get a store, whose location shows no password.
-    IndexOption = Annotated[
-        str,
-        typer.Option(
-            "--index",
-            "-i",
-            metavar="LOCATION",
-            envvar="ARAG_INDEX",
-            callback=_find_store,
-            help="The index: a folder, or the address of a PostgreSQL database.",
-        ),
-    ]
-
+IndexOption = Annotated[
+    str,  # a `Path` would damage an address
+    typer.Option(
+        "--index",
+        "-i",
+        metavar="LOCATION",
+        envvar="ARAG_INDEX",
+        help="The index: a folder, or the address of a PostgreSQL database.",
+    ),
+]
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -73,7 +59,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 
 def read_model_options(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """Return the options of the model's class; an API key is refused, which the list of processes would show."""
+    """Return the options of the model's class; an API key is refused, as it would be visible in process listings."""
     options = read_pairs("--model-option", pairs or (), "temperature=0")
     if any("api_key" in name for name in options):
         raise InputError("--model-option: others could see an API key there; set an environment variable instead")
@@ -95,19 +81,26 @@ def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any
 
 
 @contextmanager
-def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
-    """Open an index, limited to what --where and --documents allow."""
+def open_scoped(location: str, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+    """Open an index, limited to the documents that --where and --documents choose."""
     from arag.retrieval.index import open_index
     from arag.retrieval.scope import Scope
 
     conditions = None
     if where is not None:
-        with suppress(ValueError, RecursionError):
-            conditions = json.loads(where)
-        if not isinstance(conditions, dict):
-            raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
-    with open_index(index) as opened:
-        if where is None and not documents:
-            yield opened
+        conditions = _read_conditions(where)
+    with open_index(location) as index:
+        if conditions is None and not documents:
+            yield index
         else:
-            yield opened.limited_to(Scope(where=conditions, documents=documents or None))
+            yield index.limited_to(Scope(where=conditions, documents=documents or None))
+
+
+def _read_conditions(text: str) -> dict[str, Any]:
+    try:
+        conditions = json.loads(text)
+    except (ValueError, RecursionError):
+        conditions = None
+    if not isinstance(conditions, dict):
+        raise InputError(f"--where {text!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
+    return conditions

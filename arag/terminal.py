@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -39,8 +40,14 @@ class Console(rich.console.Console):
 
     def print_line(self, *parts: str | tuple[str, str], style: str | None = None) -> None:
         """Print one line, of strings and of pairs of a string and a style."""
-        shown = [visible_line(part) if isinstance(part, str) else (visible_line(part[0]), part[1]) for part in parts]
-        self.print(Text.assemble(*shown), style=style)
+        line = Text()
+        for part in parts:
+            if isinstance(part, str):
+                line.append(visible_line(part))
+            else:
+                text, part_style = part
+                line.append(visible_line(text), part_style)
+        self.print(line, style=style)
 
 
 out = Console()
@@ -66,13 +73,19 @@ def end_at_once(code: int) -> NoReturn:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with control characters escaped; programs read the same value."""
-    # Streams of other encodings escape as Python does, which is not valid JSON.
-    text = json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower() != "utf-8", indent=2)
-    print(OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], text))  # noqa: T201 - a console would wrap it
+    encoding = sys.stdout.encoding or ""
+    # In another encoding, a stream would write Python's escapes for some characters, which JSON does not have.
+    is_utf8 = encoding.lower() == "utf-8"
+    text = json.dumps(value, ensure_ascii=not is_utf8, indent=2)
+    print(OBEYED.sub(_escape_in_json, text))  # noqa: T201 - a console would wrap it
+
+
+def _escape_in_json(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
 
 
 def progress(*columns: ProgressColumn, transient: bool = True) -> Progress:
-    """Return progress bars for stderr; `transient` ones vanish in the end. They need a terminal."""
+    """Return progress bars for stderr, which show on a terminal only; `transient` ones vanish when they end."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -24,6 +24,8 @@ _BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（
 _ROUND = 3  # the group of _BRACKETS for round brackets
 _PART = re.compile(r"[^,;，；、]+")  # of the text in brackets
 _NUMBERED = re.compile(r":\d+$")
+_BEFORE_QUOTED = re.compile(r'\["(?:[^"\\\n]|\\.)*", ?$|\[$')  # a bracket, or a bracket and another id in quotes
+_MAX_BEFORE_QUOTED = 400
 _FILLER = "\ue000"  # replaces a character of an unusual id
 _NUMBERS = re.compile(r"\d+:\d+")  # a time or a verse, or an id of a document whose id is a number
 _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
@@ -112,7 +114,7 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[_
     start = 0
     for brackets in _BRACKETS.finditer(masked.text):
         cited = []
-        for name in _find_names(brackets, masked, index, seen):
+        for name in _find_names(brackets, masked, index):
             is_guess = name.chunk_id not in seen
             if is_guess and (_are_round(brackets) or not _may_be_cited(name.chunk_id, index)):
                 continue
@@ -133,7 +135,10 @@ def _list_spans(claims: Iterable[_Claim]) -> dict[str, list[Span]]:
 
 
 def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
-    """Replace unusual ids of chunks that were shown."""
+    """Replace unusual ids of chunks that were shown: as marks have them, in quotes, or without quotes.
+
+    Quotes count only behind a bracket or behind another id in quotes: texts of documents are shown with a space there.
+    """
     forms: dict[str, str] = {}  # ids by how an answer may write them
     for chunk_id in seen:
         if not is_usual(chunk_id):
@@ -145,7 +150,11 @@ def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
     replaced: dict[int, str] = {}
 
     def mask(match: re.Match[str]) -> str:
-        replaced[match.start()] = forms[match[0]]
+        start = match.start()
+        is_quoted = match[0].startswith('"')
+        if is_quoted and not _BEFORE_QUOTED.search(answer, max(0, start - _MAX_BEFORE_QUOTED), start):
+            return match[0]
+        replaced[start] = forms[match[0]]
         number = ":0"
         return _FILLER * (len(match[0]) - len(number)) + number
 
@@ -164,13 +173,12 @@ def _find_names(
     brackets: re.Match[str],
     masked: _MaskedAnswer,
     index: Index,
-    seen: Collection[str],
 ) -> Iterator[_Name]:
     """Yield the possible ids of chunks in brackets of a masked answer."""
     start, end = brackets.span(brackets.lastindex or 0)
     for part in _PART.finditer(masked.text, start, end):
         name = part[0].strip()
-        if name and _is_whole_id(name, index, seen, is_round=_are_round(brackets)):
+        if _NUMBERED.search(name) and index.get(name) is not None:  # a name with spaces, whole
             first = masked.text.index(name, part.start())
             yield _Name(name, _make_span(brackets, first, first + len(name)))
             continue
@@ -186,22 +194,6 @@ def _make_span(brackets: re.Match[str], start: int, end: int) -> Span:
     if brackets.string[start:end] == inside.strip():
         start, end = brackets.span()
     return Span(start=start, end=end)
-
-
-def _is_whole_id(name: str, index: Index, seen: Collection[str], *, is_round: bool) -> bool:
-    """Return whether a name is exactly the id of a chunk.
-
-    The id of a ready-made chunk may be a plain number, such as `12`: it counts only in square brackets, and only if no
-    chunk that was shown has it as a footnote.
-    """
-    if index.get(name) is None:
-        return False
-    if _NUMBERED.search(name):
-        return True
-    if is_round:
-        return False
-    texts = [chunk.text for chunk in index.mget(list(seen)) if chunk is not None]
-    return not any(f"[{name}]" in text for text in texts)
 
 
 def _may_be_cited(name: str, index: Index) -> bool:

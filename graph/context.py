@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -28,6 +29,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.compact import TOOL_NAMES, ToolName, make_tools
+from arag.text.normalise import shorten
 from arag.text.tokens import count_tokens
 
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
@@ -128,7 +130,7 @@ def _find_scope(context: object) -> object:
         return None
     if isinstance(context, Mapping):
         return context.get("scope")
-    is_plain = isinstance(context, str | bytes | int | float | Sequence | Set | Scope | type)
+    is_plain = isinstance(context, str | bytes | int | float | Sequence | AbstractSet | Scope | type)
     if is_plain or hasattr(context, "__getitem__"):
         raise InputError(
             f"a context cannot be {shorten(repr(context), 100)}: give Context(...), a mapping, or an object whose "

@@ -22,7 +22,8 @@ from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at, using_store
 from arag.retrieval.trust import check_embedder
-from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin
+from arag.text.normalise import count
+from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -35,6 +35,7 @@ from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Set
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer, warn_of_estimates
+from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -352,9 +353,9 @@ def open_writer(
             try:
                 yield writer
             except KeyboardInterrupt:
-                warnings.warn(
+                message = (
                     f"{writer.written:,} new or changed documents are kept in {store.location}: "
-                    "run the same ingestion again to finish it",
-                    stacklevel=1,
+                    "run the same ingestion again to finish it"
                 )
+                warnings.warn(visible_line(message), stacklevel=1)
                 raise

@@ -65,14 +65,17 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs server "
-    "keywords chunking extractive semantic protocol cold_starts"
+    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs server foreign_index "
+    "keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp copy vectors"
 ).split()
 
 
 def pytest_collection_modifyitems(items):
     places = {f"test_{name}.py": place for place, name in enumerate(_LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    for item in items:
+        if item.path.name in places or "example_index" in item.fixturenames:  # which loads the default model
+            item.add_marker(pytest.mark.heavy)
 
 
 @pytest.fixture(scope="session", autouse=True)

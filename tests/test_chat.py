@@ -125,6 +125,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 """
 
 
+@pytest.mark.heavy
 def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path, monkeypatch):
     is_hanging = threading.Event()
 

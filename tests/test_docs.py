@@ -29,7 +29,7 @@ TRANSLATION = "README.zh-CN.md"
 SERVERS = "docs/servers.md"  # what it says is run on servers that are started
 PARTS = ["arag", "graph", "ingest", "retrieval"]
 RUN = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-PAGES = [*RUN, TRANSLATION, "CHANGELOG.md", "SECURITY.md"]
+PAGES = [*RUN, TRANSLATION, "AGENTS.md", "CHANGELOG.md", "SECURITY.md"]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 NOT_OURS = {"pip", "make"}  # programs whose arguments are checked, and not run
 OWN_SERVER = "http://localhost:8000/v1"
@@ -203,7 +203,7 @@ def test_what_ray_would_start_writes_to_an_index(database, provider, tmp_path, m
 def public_objects():
     """Yield what is public, with its name; the results of an index have one example, that of their module."""
     yield "types", types
-    everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
+    everything = {name: getattr(import_module(home), name) for name, home in arag._MODULES.items()}
     for public in [*everything.values(), RetrievalTool, run_experiment, load_records]:
         if inspect.isclass(public) or inspect.isfunction(public):
             yield public.__name__, public
@@ -238,7 +238,8 @@ def test_the_readme_is_short_and_its_translation_shows_the_same():
     assert blocks(TRANSLATION) == blocks("README.md")
     assert {*links("README.md"), "README.md"} == {*links(TRANSLATION), TRANSLATION}
     # mkdocs checks the links of the other pages.
-    assert [target for target in links(TRANSLATION) if not (ROOT / target.partition("#")[0]).exists()] == []
+    for page in (TRANSLATION, "AGENTS.md"):
+        assert [target for target in links(page) if not (ROOT / target.partition("#")[0]).exists()] == []
 
 
 def all_options(command):
@@ -252,7 +253,7 @@ def test_options_targets_and_extras_that_are_named_are_there():
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), flags=re.MULTILINE))
     extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
     options = set(all_options(typer.main.get_command(app)))
-    for page in RUN:
+    for page in [*RUN, "AGENTS.md"]:
         assert set(re.findall(r"`(--[a-z-]+)", prose(page))) <= options, page
         assert {*re.findall(r"(?:^|`)make ([a-z-]+)", read(page), flags=re.MULTILINE)} <= targets, page
         named = {name for names in re.findall(r"'\.\[([\w,]+)\]'", read(page)) for name in names.split(",")}
@@ -293,6 +294,7 @@ def test_folders_and_files_that_are_named_are_there():
         f"arag/{path.parent.name}" for path in (ROOT / "arag").glob("*/__init__.py") if not path.parent.is_symlink()
     }
     assert listed == {*PARTS, *below} - {"arag/cli"}
+    assert all((ROOT / path).exists() for path in re.findall(r"`([\w.]+/[\w./-]*)`", prose("AGENTS.md")))
     changes = table("CONTRIBUTING.md", "Where to change what")
     assert len(changes) >= 10
     for _, cell in changes:

@@ -70,6 +70,15 @@ def test_where_nothing_is_found_it_says_so(small_index, question):
     assert state["stop_reason"] == "answered"
 
 
+@pytest.mark.parametrize("name", ["佐々木", "ﾄﾞｲﾂ"])
+def test_a_name_in_any_east_asian_script_is_found_as_a_part_of_a_longer_word(make_index, name):
+    index = make_index(
+        [{"id": "a", "text": f"{name}商店は1585年に開店。"}, {"id": "b", "text": "港町は1781年に開港。"}]
+    )
+    agent = create_arag_agent("extractive", index, tools=["semantic_search"])
+    assert "[a:0]" in agent.invoke(asked(f"{name}はいつ？"))["answer"].splitlines()[0]
+
+
 _text = st.one_of(
     st.text(), st.from_regex(r"\[[a-z:]{1,5}\] (score \d\n)?([A-Z][a-z]{1,8}[ .\n]){1,9}", fullmatch=True)
 )

@@ -128,6 +128,7 @@ SLOW = {
 }
 
 
+@pytest.mark.heavy
 def test_no_text_takes_time_in_its_square(corpus):
     began = time.process_time()
     summary, _ = corpus.ingest(SLOW | {"good.md": "The mill stands."})

@@ -14,6 +14,7 @@ from arag.models.chat import load_model, naming_failures
 from arag.models.embedders import load_embedder
 from arag.models.extractive import ExtractiveModel
 from arag.models.names import parse_name
+from fakes import HashEmbeddings
 from scripted import ScriptedModel
 
 OPENAI = "openai:m@http://127.0.0.1:1/v1"
@@ -88,6 +89,18 @@ def test_a_folder_may_have_any_name_and_has_no_base_url(tmp_path):
     assert load_embedder("huggingface:~no-such-user/model").name.endswith("/~no-such-user/model")
     with pytest.raises(InputError, match="run on this machine"):
         load_embedder("huggingface:m@http://localhost/v1")
+
+
+@pytest.mark.parametrize(("query", "received"), [("ship \ud83d", "ship \ufffd"), ("\ud83d\ude00", "\U0001f600")])
+def test_an_embedder_gets_no_half_of_a_character(query, received):
+    class Recorder(HashEmbeddings):
+        def embed_query(self, text):
+            queries.append(text)
+            return super().embed_query(text)
+
+    queries = []
+    load_embedder(Recorder()).embed_query(query)
+    assert queries == [received]
 
 
 # --- which model ---

@@ -243,6 +243,7 @@ def test_without_the_extra_the_reason_says_what_to_install(tmp_path, monkeypatch
         read(tmp_path / "a.rtf")
 
 
+@pytest.mark.heavy
 def test_a_small_file_that_unpacks_to_a_huge_one_is_refused_in_little_memory(tmp_path):
     buffer = io.BytesIO()
     WordDocument().save(buffer)

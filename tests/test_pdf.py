@@ -153,6 +153,7 @@ def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(read):
     assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text
 
 
+@pytest.mark.heavy
 def test_a_hostile_file_costs_only_itself(tmp_path):
     for name, data in {"a.pdf": pdf("Before."), "b.pdf": pdf_bomb(), "c.html": b"<p>After."}.items():
         (tmp_path / name).write_bytes(data)

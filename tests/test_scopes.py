@@ -126,6 +126,7 @@ def make(records, place):
     return ingest(records, place, embedder=HashEmbeddings())
 
 
+@pytest.mark.heavy
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
 def test_a_limited_index_equals_one_of_these_documents(tmp_path_factory, documents, keywords, data):
@@ -205,6 +206,7 @@ with open_index(sys.argv[1], embedder=HashEmbeddings()) as index:
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
 def test_hundreds_of_scopes_share_the_files_of_an_index(tmp_path):
     records = [{"id": f"d{n}", "text": f"The ship{n} was built by builder{n}.", "n": n} for n in range(300)]

@@ -29,6 +29,7 @@ from arag.options import (
 )
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, end_at_once, out, print_json, show_error
+from arag.text.surrogates import replace_surrogates
 
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
@@ -54,12 +55,11 @@ def ask(
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
     from arag.cli.conversation import Conversation, run_record
-    from arag.text.surrogates import replace_surrogates
 
     if not question.strip():
         raise InputError("the question is blank")
-    if html is not None and not html.absolute().parent.is_dir():
-        raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
+    if html is not None:
+        _check_folder(html)
     question = replace_surrogates(question)
     options = read_model_options(model_option)
     with open_scoped(index, where, documents) as opened:
@@ -79,6 +79,12 @@ def ask(
         conversation.write_page(html)
 
 
+def _check_folder(page: Path) -> None:
+    folder = page.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"cannot write {page.name}: the folder {folder} does not exist")
+
+
 def chat(
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
@@ -94,7 +100,8 @@ def chat(
     """
     from arag.cli.conversation import Conversation
 
-    code, is_interrupted = 0, False
+    code = 0
+    is_interrupted = False
     options = read_model_options(model_option)
     with open_scoped(index, where, documents) as opened:
         conversation = Conversation(opened, model, options, top_k=top_k, max_steps=max_steps)
@@ -108,13 +115,13 @@ def chat(
             except ARAGError as error:
                 show_error(error)
                 code = FAILED
-    if is_interrupted:  # a tool of that question may still be waiting for a service
+    if is_interrupted:  # a tool call of that question may still wait for a service
         end_at_once(code)
     raise typer.Exit(code)
 
 
 def _read_questions() -> Iterator[str]:
-    """Yield the lines that are typed or come through a pipe."""
+    """Yield the lines from the terminal or from a pipe."""
     is_typed = sys.stdin.isatty() and sys.stdout.isatty()
     if is_typed:
         with suppress(ImportError):
@@ -122,9 +129,10 @@ def _read_questions() -> Iterator[str]:
         out.print('Ask a question. Ctrl-C stops an answer; Ctrl-D or "exit" ends.', style="dim")
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
+    prompt = "> " if is_typed else ""
     while True:
         try:
-            question = input("> " if is_typed else "").strip()
+            question = input(prompt).strip()
         except EOFError:
             out.print()
             return
@@ -135,11 +143,12 @@ def _read_questions() -> Iterator[str]:
             continue
         if question == "exit":
             return
-        if question:
-            if not is_typed:
-                out.print_line(f"> {question}")
-            yield question
-            out.print()
+        if not question:
+            continue
+        if not is_typed:
+            out.print_line(f"> {question}")
+        yield question
+        out.print()
 
 
 def mcp(
@@ -161,11 +170,12 @@ def mcp(
     Over HTTP, clients must send the token in $ARAG_MCP_TOKEN, if it is set.
     """
     from arag.mcp import TOKEN_VARIABLE, serve_mcp
+    from arag.retrieval.storage.locations import store_at
     from arag.retrieval.trust import check_embedder
 
-    check_embedder(index)
+    check_embedder(store_at(index))
     token = os.environ.get(TOKEN_VARIABLE)
-    if not http:  # a thread waits for stdin, and nothing has to be closed
+    if not http:  # Ctrl-C ends the process at once: a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     with open_scoped(index, where, documents) as opened:
         serve_mcp(opened, model=model, http=http, host=host, port=port, token=token)

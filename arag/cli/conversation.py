@@ -8,13 +8,13 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
 from arag.graph.graph import create_arag_agent
 from arag.graph.records import total_retrieval
-from arag.graph.state import State
+from arag.graph.state import Citation, State
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
@@ -24,26 +24,27 @@ from arag.text.normalise import count, shorten
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 _THREAD: Any = {"configurable": {"thread_id": "chat"}}
-_EVENT_LOOP = asyncio.Runner()  # one of this process: providers' clients keep connections that only it can use
+_EVENT_LOOP = asyncio.Runner()  # one for all runs: the connections of providers' clients belong to their loop
 
 
 class Conversation:
-    """Questions to one agent, one after another; `state` is the last one's, as far as it got.
+    """Questions to one agent, one after another; `state` is that of the last run, possibly partial.
 
-    Runs are asynchronous, because Ctrl-C can cancel those at once. A synchronous run ends only when its model call or
-    tool does, which may be waiting for a service that hangs.
+    Runs are asynchronous, because Ctrl-C cancels such a run at once. A synchronous run ends only when its model call or
+    tool call does, which may wait for a service that hangs.
     """
 
     def __init__(self, index: Index, model: str, options: dict[str, Any], **settings: Any) -> None:
         chat_model = load_model(model, **options)
-        index.embedder.load()  # it may be refused: before a model call is paid for
+        index.embedder.load()  # it may be refused, better before a model call is paid for
         self._agent = create_arag_agent(chat_model, index, checkpointer=InMemorySaver(), **settings)
         self._model = model
         self.state: Any = {}
 
     def ask(self, question: str, *, shown: bool = True) -> None:
         """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
-        self.state, view = {}, _RunView()
+        self.state = {}
+        view = _RunView()
         modes = ["values", "updates", "messages"] if shown else ["values"]
         try:
             with naming_failures(f"the model {self._model}"):
@@ -55,8 +56,9 @@ class Conversation:
 
     async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
         messages: Any = {"messages": [("user", question)]}
-        loop, task = asyncio.get_running_loop(), cast("asyncio.Task[None]", asyncio.current_task())
-        # By the runner's own handler, a loop would sleep on where another thread receives the signal.
+        loop = asyncio.get_running_loop()
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        # The runner's own handler may not wake the loop if another thread receives the signal.
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
             async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
@@ -87,7 +89,7 @@ class _RunView:
     """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
 
     def __init__(self) -> None:
-        self._message_id: str | None = None  # of the message that was shown last
+        self._message_id: str | None = None  # of the last message on the screen
         self._ends_line = True
         self._step = 0
 
@@ -102,9 +104,7 @@ class _RunView:
         for node, update in event.items():
             if node == "agent":
                 self._step += 1
-                message = update["messages"][-1]
-                for call in (*message.tool_calls, *message.invalid_tool_calls):
-                    self._show_call(call["name"] or "", call["args"])
+                self._show_calls(update["messages"][-1])
             elif node == "tools":
                 for result in update["messages"]:
                     _show_result(result)
@@ -118,55 +118,80 @@ class _RunView:
         self._ends_line = True
 
     def _write(self, message_id: str | None, piece: str) -> None:
-        if message_id != self._message_id:
+        is_new_message = message_id != self._message_id
+        if is_new_message:
             piece = piece.lstrip()
         if not piece:
             return
-        if message_id != self._message_id:
+        if is_new_message:
             self.end_line()
             out.print()
             self._message_id = message_id
         out.print(piece, end="")
         self._ends_line = piece.endswith("\n")
 
-    def _show_call(self, name: str, arguments: Any) -> None:
-        named = arguments if isinstance(arguments, dict) else {"arguments": arguments}  # those that are no JSON
-        shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
-        out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {shown}")
+    def _show_calls(self, message: AIMessage) -> None:
+        for call in (*message.tool_calls, *message.invalid_tool_calls):
+            arguments = call["args"]
+            if not isinstance(arguments, dict):  # the text of an invalid call
+                arguments = {"arguments": arguments}
+            pairs = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+            name = call["name"] or ""
+            out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {', '.join(pairs)}")
 
 
 def _show_result(result: ToolMessage) -> None:
     artifact = result.artifact or {}
-    chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+    shown = ", ".join(artifact.get("chunk_ids", ()))
+    if not shown:
+        shown = result.text.partition("\n")[0]
     tokens = artifact.get("retrieved_tokens", 0)
-    out.print_line(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
+    style = "red" if result.status == "error" else "dim"
+    out.print_line(f"   {shown} ({tokens:,} tokens)", style=style)
 
 
 def _show_sources(state: State) -> None:
     out.print()
-    out.print("Sources" if state["citations"] else "Sources: none", style="bold")
+    if not state["citations"]:
+        out.print("Sources: none", style="bold")
+        return
+    out.print("Sources", style="bold")
     for citation in state["citations"]:
-        document = citation["document"]
-        about = filter(None, [document and document["title"], name_pages(citation["pages"])])
-        note = "" if citation["seen"] else " (not seen in this run)"
-        out.print_line(f"  {citation['chunk_id']}  ", (", ".join(about), "dim"), (note, "red"))
-        if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
+        _show_source(citation)
+
+
+def _show_source(citation: Citation) -> None:
+    document = citation["document"]
+    title = document["title"] if document else ""
+    note = "" if citation["seen"] else " (not seen in this run)"
+    about = _join(title, name_pages(citation["pages"]))
+    out.print_line(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red"))
+    if document:
+        origin = _join(document["author"], document["date"], document["url"])
+        if origin:
             out.print_line(f"     {origin}", style="dim")
-        for quote in citation["quotes"]:
-            out.print_line(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
+    for quote in citation["quotes"]:
+        out.print_line(f"     “{shorten(quote['text'], _MAX_QUOTE)}”", style="dim")
+
+
+def _join(*parts: str) -> str:
+    """Join the parts that are not empty."""
+    return ", ".join(part for part in parts if part)
 
 
 def _show_counts(state: State) -> None:
-    totals, usage, dollars = total_retrieval(state["trace"]), state["usage"], cost(state["model_calls"])
+    totals = total_retrieval(state["trace"])
+    usage = state["usage"]
     counts = [
         count(state["steps"], "step"),
         count(totals["tool_calls"], "tool call"),
         count(totals["retrieved_tokens"], "retrieved token"),
         f"{count(totals['chunks_read'], 'chunk')} read",
     ]
-    if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
+    if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, and some servers report none
         counts.append(f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached)")
         counts.append(count(usage["output_tokens"], "output token"))
+    dollars = cost(state["model_calls"])
     if dollars:
         counts.append(format_dollars(dollars))
     out.print(f"\n{', '.join(counts)}, {state['stop_reason']}", style="dim")
@@ -174,6 +199,8 @@ def _show_counts(state: State) -> None:
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
-    values = {key: value for key, value in state.items() if key != "messages"}
-    totals = total_retrieval(state["trace"]) | {"cost": cost(state["model_calls"])}
-    return {"question": question} | values | totals
+    record: dict[str, Any] = {"question": question, **state}
+    del record["messages"]
+    record.update(total_retrieval(state["trace"]))
+    record["cost"] = cost(state["model_calls"])
+    return record

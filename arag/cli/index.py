@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 from rich.progress import TextColumn
@@ -19,9 +19,10 @@ from arag.text.visible import visible_line
 if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary
     from arag.ingest.progress import Progress
-    from arag.retrieval.storage.contract import IndexStore
+    from arag.retrieval.index import Index
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
+_Kind: TypeAlias = Literal["keyword", "semantic"]
 _MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
 
 
@@ -65,15 +66,25 @@ def ingest(
     Exit code 3 means that the index was written, but something was left out.
     """
     from arag.ingest.pipeline import run_ingest
+    from arag.retrieval.storage.locations import store_at
 
+    store = store_at(index)
     readers = read_pairs("--as", read_as or (), ".log=.txt")
-    reading: Any = {"readers": readers, "encoding": encoding, "prune": prune}
     with _showing_progress(as_json) as show:
-        summary = run_ingest(paths, index, embedder=embedder, chunk_tokens=chunk_tokens, **reading, progress=show)
+        summary = run_ingest(
+            paths,
+            store,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            readers=readers,
+            encoding=encoding,
+            prune=prune,
+            progress=show,
+        )
     if as_json:
         print_json(asdict(summary))
     else:
-        _show_summary(summary, index)
+        _show_summary(summary, str(store.location))
     if summary.problems:
         raise typer.Exit(LEFT_OUT)
 
@@ -114,25 +125,28 @@ def verify(
 ) -> None:
     """Check every part of an index for damage. Exit code 1 means that damage remains."""
     from arag.ingest.maintenance import verify as verify_index
+    from arag.retrieval.storage.locations import store_at
 
-    found, left = verify_index(index, repair=repair)
+    store = store_at(index)
+    found, left = verify_index(store, repair=repair)
     if as_json:
         print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:
         for damage in dict.fromkeys([*found, *left]):
-            mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
-            out.print_line(mark, f" {damage}")
+            outcome = ("Damaged", "red") if damage in left else ("Repaired", "green")
+            out.print_line(outcome, f" {damage}")
+        can_be_repaired = any(damage.repairable for damage in left)
         if not found:
-            out.print_line(f"No damage found in {index.location}.")
-        elif not repair and any(damage.repairable for damage in left):
-            out.print_line(f"Run `arag verify --repair --index {index.location}` to repair it.")
+            out.print_line(f"No damage found in {store.location}.")
+        elif can_be_repaired and not repair:
+            out.print_line(f"Run `arag verify --repair --index {store.location}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 
 
 @contextmanager
 def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bool]:
-    """Give what shows the progress of an ingestion or a copy: a bar on a terminal, else a line every few seconds."""
+    """Yield a progress callback for a bar on a terminal; else whether lines every few seconds show the progress."""
     if as_json or not err.is_terminal:
         yield not as_json
         return
@@ -146,25 +160,26 @@ def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bo
         yield show
 
 
-def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
+def _show_summary(summary: IngestSummary, location: str) -> None:
     out.print(
         f"Read {count(summary.read, 'document')}: {summary.written:,} new or changed, "
         f"{count(summary.embedded, 'sentence')} embedded, {count(summary.removed, 'document')} removed, "
         f"{summary.seconds:.1f} s."
     )
-    size = f" holds {count(summary.documents, 'document')}, {count(summary.chunks, 'chunk')}, "
-    out.print_line((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}.")
+    documents = count(summary.documents, "document")
+    chunks = count(summary.chunks, "chunk")
+    sentences = count(summary.sentences, "sentence")
+    out.print_line((location, "bold"), f" holds {documents}, {chunks}, {sentences}.")
     if summary.absent:
-        out.print(
-            f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone."
-        )
+        absent = count(summary.absent, "document")
+        out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone.")
     if summary.other_scripts:
-        told = "in a script that the embedder does not know: find them by keywords."
-        out.print(f"{count(summary.other_scripts, 'document')} {told}")
-    skipped: dict[str, list[str]] = {}
+        others = count(summary.other_scripts, "document")
+        out.print(f"{others} in a script that the embedder does not know: find them by keywords.")
+    files_by_reason: dict[str, list[str]] = {}
     for problem in summary.skipped:
-        skipped.setdefault(problem.reason, []).append(problem.source)
-    for reason, files in skipped.items():
+        files_by_reason.setdefault(problem.reason, []).append(problem.source)
+    for reason, files in files_by_reason.items():
         names = shorten(", ".join(files), _MAX_NAMES)
         err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
     for problem in summary.problems:
@@ -183,9 +198,12 @@ def info(
     if as_json:
         print_json(values)
         return
+    if not values["bytes"]:  # unknown for a scope
+        del values["bytes"]
     for name, value in values.items():
-        if name != "bytes" or value:  # not known of a scope
-            out.print_line(f"{name.replace('_', ' '):<14}{format(value, ',') if isinstance(value, int) else value}")
+        label = name.replace("_", " ")
+        shown = f"{value:,}" if isinstance(value, int) else value
+        out.print_line(f"{label:<14}{shown}")
 
 
 def list_documents(
@@ -206,11 +224,12 @@ def list_documents(
             print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
         for document in listed:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
-            print("\t".join(visible_line(field) for field in fields))  # noqa: T201 - a console would write spaces
+            line = "\t".join(visible_line(field) for field in fields)
+            print(line)  # noqa: T201 - a console would write spaces
 
 
 def search(
-    kind: Annotated[Literal["keyword", "semantic"], typer.Argument(help="How to search.")],
+    kind: Annotated[_Kind, typer.Argument(help="How to search.")],
     text: Annotated[
         list[str],
         typer.Argument(metavar="TEXT", help="Keywords, matched exactly, ignoring case; or a text close in meaning."),
@@ -226,33 +245,43 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, too.
     """
-    from arag.retrieval.presentation.choose import SeenChunks, show_keyword_hits, show_semantic_hits
-    from arag.retrieval.presentation.functions import describe_results, search_keywords, search_meaning
-    from arag.retrieval.presentation.render import render_keywords, render_semantic
+    from arag.retrieval.presentation.functions import describe_results
 
-    query = " ".join(text)
-    ranked: dict[str, Any] = {}
     with open_scoped(index, where, documents) as opened:
-        if kind == "keyword":
-            if paper or as_json:
-                by_keyword = opened.keyword_search(text, top_k)
-                ranked = describe_results(by_keyword)
-            if paper:
-                shown = render_keywords(by_keyword, show_keyword_hits(by_keyword))
-            else:
-                shown = search_keywords(opened, text, SeenChunks(), top_k=top_k).text
-        else:
-            if paper or as_json:
-                by_meaning = opened.semantic_search(query, top_k)
-                ranked = describe_results(by_meaning)
-            if paper:
-                shown = render_semantic(show_semantic_hits(by_meaning))
-            else:
-                shown = search_meaning(opened, [query], SeenChunks(), top_k=top_k).text
+        results: Any = None
+        if paper or as_json:
+            results = _search(opened, kind, text, top_k)
+        shown = _show_as_paper(kind, results) if paper else _show_as_agent(opened, kind, text, top_k)
     if as_json:
-        print_json(ranked | {"shown": shown})
+        print_json({**describe_results(results), "shown": shown})
     else:
         out.print(shown)
+
+
+def _search(index: Index, kind: _Kind, texts: list[str], top_k: int) -> Any:
+    if kind == "keyword":
+        return index.keyword_search(texts, top_k)
+    return index.semantic_search(" ".join(texts), top_k)
+
+
+def _show_as_paper(kind: _Kind, results: Any) -> str:
+    """Return the list of chunks by the paper's scores."""
+    from arag.retrieval.presentation.choose import show_keyword_hits, show_semantic_hits
+    from arag.retrieval.presentation.render import render_keywords, render_semantic
+
+    if kind == "keyword":
+        return render_keywords(results, show_keyword_hits(results))
+    return render_semantic(show_semantic_hits(results))
+
+
+def _show_as_agent(index: Index, kind: _Kind, texts: list[str], top_k: int) -> str:
+    """Return the text that a search of an agent gives."""
+    from arag.retrieval.presentation.choose import SeenChunks
+    from arag.retrieval.presentation.functions import search_keywords, search_meaning
+
+    if kind == "keyword":
+        return search_keywords(index, texts, SeenChunks(), top_k=top_k).text
+    return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
 
 
 def read(

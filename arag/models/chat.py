@@ -15,8 +15,12 @@ from arag.errors import ModelError, list_faults
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, connection_options, parse_name
 
 # OpenAI's client has no timeout by default, and counts no tokens of streams where a base URL is set.
-_LIMITS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}
-_DEFAULTS = {"openai": _LIMITS | {"stream_usage": True}, "anthropic": _LIMITS, "google_genai": _LIMITS}
+_LIMITS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}  # `timeout` is in seconds
+_DEFAULTS = {
+    "openai": {**_LIMITS, "stream_usage": True},
+    "anthropic": _LIMITS,
+    "google_genai": _LIMITS,
+}
 
 
 def load_model(model: str | BaseChatModel | None = None, **options: Any) -> BaseChatModel:
@@ -48,14 +52,14 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         model = os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if isinstance(model, str) and model != EXTRACTIVE:
         return _create(model, options)
-    if options or not isinstance(model, str | BaseChatModel):
-        kind = model if isinstance(model, str) else f"{type(model).__name__} object"
-        raise ModelError(f"give a provider:model string, or a chat model without options, not the {kind}")
-    if isinstance(model, BaseChatModel):
+    if isinstance(model, BaseChatModel) and not options:
         return model
-    from arag.models.extractive import ExtractiveModel
+    if model == EXTRACTIVE and not options:
+        from arag.models.extractive import ExtractiveModel
 
-    return ExtractiveModel()
+        return ExtractiveModel()
+    kind = model if isinstance(model, str) else f"{type(model).__name__} object"
+    raise ModelError(f"give a provider:model string, or a chat model without options, not the {kind}")
 
 
 def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
@@ -65,7 +69,8 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     name = parse_name(text)
     settings = connection_options(name, options)
     for default, value in _DEFAULTS.get(name.provider, {}).items():
-        if not any(default in option for option in options):  # `request_timeout` is a timeout, too
+        is_given = any(default in option for option in options)  # `request_timeout` is a timeout, too
+        if not is_given:
             settings[default] = value
     try:
         model = init_chat_model(name.model, model_provider=name.provider, **settings)
@@ -74,7 +79,8 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise ModelError(f"the model {name} cannot be created: {error}") from error
     # Some classes drop options that they do not know; others send them on and fail at the first request.
-    if unknown := options.keys() - get_pydantic_field_names(type(model)):
+    unknown = options.keys() - get_pydantic_field_names(type(model))
+    if unknown:
         raise ModelError(
             f"{type(model).__name__} has no option {', '.join(sorted(unknown))}. Options that only the provider knows "
             "go into model_kwargs={...}, if the class has it."
@@ -84,15 +90,15 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
 
 @contextmanager
 def naming_failures(model: str) -> Iterator[None]:
-    """Raise a ModelError for whatever a chat model raises: its provider, the client or the network failed.
+    """Raise a ModelError for any error from a chat model: its provider, the client or the network failed.
 
     Args:
-        model: What the message calls it, such as `the model openai:gpt-5-mini`.
+        model: Its name in the message, such as `the model openai:gpt-5-mini`.
     """
     try:
         yield
     except Exception as error:
-        modules = (frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__))
-        if BaseChatModel.__module__ not in modules:
+        modules = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
+        if BaseChatModel.__module__ not in modules:  # a bug of ours, or an error of a tool
             raise
         raise ModelError(f"{model} failed: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +19,16 @@ from arag.models.names import (
     connection_options,
     parse_name,
 )
+from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _TIMEOUT = 60.0  # seconds
 _RETRIES = 5
-_SENTENCES_PER_REQUEST = 256
-_CONCURRENT_REQUESTS = 8
+_SENTENCES_PER_REQUEST = 256  # more save round trips; a failed request repeats them all
+_CONCURRENT_REQUESTS = 8  # more are faster, and reach a provider's rate limits sooner
+_MIN_LENGTH = 1e-12  # of a vector: a zero vector is not divided by zero
 
 Vectors = NDArray[np.float32]
 
@@ -81,8 +82,9 @@ class Embedder:
         Raises:
             ModelError: The model cannot be loaded, fails, or does not return a finite vector.
         """
-        query = text.encode(errors="replace").decode()  # a model may send a lone surrogate, which tokenizers refuse
-        vector: Vectors = self._embed(lambda model: [model.embed_query(query)], 1)[0]
+        query = replace_surrogates(text)  # models send them, and tokenizers refuse them
+        vectors = self._embed(lambda model: [model.embed_query(query)], 1)
+        vector: Vectors = vectors[0]
         return vector
 
     def _embed(self, embed: Callable[[Embeddings], Sequence[Sequence[float]]], count: int) -> Vectors:
@@ -92,7 +94,7 @@ class Embedder:
         if not np.isfinite(vectors).all():
             raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+        return np.asarray(vectors / np.maximum(lengths, _MIN_LENGTH), dtype=np.float32)
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Any:
         try:
@@ -104,8 +106,8 @@ class Embedder:
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
         except Exception as error:
-            said = f"{type(error).__name__}: {error}".rstrip(": ")  # a timeout has no message
-            raise ModelError(f"the embedder {self.name} failed: {said}") from error
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")  # a timeout has no message
+            raise ModelError(f"the embedder {self.name} failed: {reason}") from error
 
 
 def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedder:
@@ -115,7 +117,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder: `provider:model` as in LangChain's `init_embeddings`. For an OpenAI-compatible server, add `@` and
             a base URL (`openai:bge-m3@http://localhost:8000/v1`). After `huggingface:` comes a model from the model
             hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`). A LangChain `Embeddings`
-            object works too. None means that in the environment variable ARAG_EMBEDDER, else all-MiniLM-L6-v2.
+            object works too. None means the one in the environment variable ARAG_EMBEDDER, else all-MiniLM-L6-v2.
 
     Returns:
         The embedder; its model is loaded on first use.
@@ -134,10 +136,18 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if isinstance(embedder, str):
         name = parse_name(embedder)
-        return make_embedder(str(name), partial(load_embeddings, name))
-    embeddings, kind = embedder, type(embedder).__name__
+        return make_embedder(str(name), lambda: load_embeddings(name))
+    embeddings = embedder
+    return Embedder(_name_object(embeddings), lambda: embeddings)
+
+
+def _name_object(embeddings: Embeddings) -> str:
+    """Return the class of a LangChain object, with its model's name if it has one."""
+    kind = type(embeddings).__name__
     model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
-    return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: embeddings)
+    if isinstance(model, str):
+        return f"{kind}:{model}"
+    return kind
 
 
 def make_embedder(name: str, load: Callable[[], Embeddings]) -> Embedder:
@@ -148,7 +158,7 @@ def make_embedder(name: str, load: Callable[[], Embeddings]) -> Embedder:
 
 
 def load_embeddings(name: ModelName) -> Embeddings:
-    """Load a model by name; each kind imports what it needs, which takes its time.
+    """Load a model by name. Each kind imports its own packages, which may take seconds.
 
     Raises:
         ModelError: The model cannot be loaded.
@@ -163,9 +173,15 @@ def load_embeddings(name: ModelName) -> Embeddings:
         return load_huggingface(name.model)
     from langchain.embeddings import init_embeddings
 
-    # Servers other than OpenAI's do not accept token ids in place of texts.
-    openai = {"timeout": _TIMEOUT, "max_retries": _RETRIES, "check_embedding_ctx_length": not name.base_url}
-    options = connection_options(name, openai if name.provider == "openai" else {})
+    defaults: dict[str, Any] = {}
+    if name.provider == "openai":
+        defaults = {
+            "timeout": _TIMEOUT,
+            "max_retries": _RETRIES,
+            # Other servers with this protocol do not accept token ids in place of texts.
+            "check_embedding_ctx_length": not name.base_url,
+        }
+    options = connection_options(name, defaults)
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except (ImportError, TypeError, ValueError) as error:

@@ -25,15 +25,18 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.words import content_words, find_names, list_words, stem
 
-_MAX_SEARCHES = 5
-_MAX_QUOTES = 3
+_MAX_SEARCHES = 5  # tool calls after which it follows no more names
+_MAX_QUOTES = 3  # sentences of an answer
 _MAX_KEYWORDS = 8
-_LINK_BONUS = 1.2  # words that a name counts for that an earlier quote has brought up
+_MAX_NAMES_PER_SEARCH = 3
+_MAX_OPEN_WORDS_PER_SEARCH = 3
+_LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-# What `arag.graph.prompts` writes, and what stands behind the mark of a chunk.
+# The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
+# A similarity, and the passage's place in its document, may follow the mark of a chunk.
 _SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
@@ -52,13 +55,18 @@ class ExtractiveModel(BaseChatModel):
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **options)
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=_reply(messages, options.get("tools", ())))])
+        reply = _reply(messages, options.get("tools", ()))
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
         reply = _reply(messages, options.get("tools", ()))
         for word in re.findall(r"\s*\S+", reply.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        last = AIMessageChunk(content="", tool_calls=reply.tool_calls, response_metadata=reply.response_metadata)
+        last = AIMessageChunk(
+            content="",
+            tool_calls=reply.tool_calls,
+            response_metadata=reply.response_metadata,
+        )
         yield ChatGenerationChunk(message=last)
 
 
@@ -66,7 +74,9 @@ def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     notes = _read_conversation(messages)
     quotes = _choose_sentences(notes)
     tool_names = {tool["function"]["name"] for tool in tools}
-    reply = _choose_call(notes, quotes, tool_names) or AIMessage(_answer(notes, quotes))
+    reply = _choose_call(notes, quotes, tool_names)
+    if reply is None:
+        reply = AIMessage(_answer(notes, quotes))
     return reply.model_copy(update={"response_metadata": {"model_name": "extractive"}})
 
 
@@ -85,13 +95,20 @@ class _Sentence:
 
     def new_names(self, question: str) -> list[str]:
         """Return the names in it, and its title, that a question does not have."""
-        names = [name for name in find_names(self.text) if name[0].isalpha() and not name[-1].isdigit()]
-        return [name for name in dict.fromkeys([*names, self.title]) if name and name.lower() not in question.lower()]
+        names = [name for name in find_names(self.text) if _is_name(name)]
+        names.append(self.title)
+        lowered = question.lower()
+        return [name for name in dict.fromkeys(names) if name and name.lower() not in lowered]
+
+
+def _is_name(text: str) -> bool:
+    """Return whether it is neither a number nor a date."""
+    return text[0].isalpha() and not text[-1].isdigit()
 
 
 @dataclass
 class _Notes:
-    """What a conversation holds, and what was looked for since its last question."""
+    """The sentences of a conversation, and the searches since its last question."""
 
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
@@ -100,83 +117,140 @@ class _Notes:
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = without_marks(" ".join(text.split()))
         title = without_marks(title)
-        if text and not text.startswith("#") and text != title:
-            known = self.sentences.get((chunk_id, text))
-            if known is None or known.similarity < similarity:
-                self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity)
+        if not text or text.startswith("#") or text == title:
+            return
+        known = self.sentences.get((chunk_id, text))
+        if known is None or known.similarity < similarity:
+            self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity)
 
     def add_text(self, text: str) -> None:
-        """Add the sentences of chunks and excerpts as the tools write them."""
+        """Add the sentences of chunks and excerpts in the form that the tools write."""
         for chunk_id, shown in read_results(text):
             head, _, body = _SIMILARITY.sub("", shown).partition("\n")
             title, _, excerpt = head.strip().partition(": ")
-            for sentence in _SENTENCE_END.split(_LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")):
-                self.add(chunk_id, _PLACE.sub("", title), sentence)
+            title = _PLACE.sub("", title)
+            # Headings, rows and items are not part of a sentence: blank lines set them apart.
+            separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")
+            for sentence in _SENTENCE_END.split(separated):
+                self.add(chunk_id, title, sentence)
+
+    def add_results(self, results: dict[str, Any]) -> None:
+        """Add the sentences of a search's results, and their similarities to its query."""
+        is_semantic = "query" in results
+        for hit in results["hits"]:
+            similarity = max(0.0, hit["score"]) if is_semantic else 0.0
+            for sentence in hit["sentences"]:
+                if not sentence.get("cut"):
+                    self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity)
+
+    def add_call(self, arguments: dict[str, Any]) -> None:
+        """Remember what a call looked for."""
+        texts: list[str] = []
+        for value in arguments.values():
+            items = value if isinstance(value, list) else [value]  # other models may send one item without a list
+            texts += map(str, items)
+        self.calls.append(" ".join(texts).lower())
 
 
 def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
-    place = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=0)
-    question, evidence = read_forced_question(messages[place].text) if messages else ("", "")
+    if not messages:
+        return _Notes("")
+    start = _find_last_question(messages)
+    question, evidence = read_forced_question(messages[start].text)
     notes = _Notes(question.strip())
     notes.add_text(evidence)
-    calls = {c["id"]: c for m in messages[place:] if isinstance(m, AIMessage) for c in m.tool_calls}
+    calls = {}
+    for message in messages[start:]:
+        if isinstance(message, AIMessage):
+            calls.update({call["id"]: call for call in message.tool_calls})
     for message in messages:
         if not isinstance(message, ToolMessage):
             continue
-        results = message.artifact.get("results", {}) if isinstance(message.artifact, dict) else {}
-        for hit in results.get("hits", ()):
-            for sentence in hit["sentences"]:
-                if not sentence.get("cut"):
-                    similarity = max(0.0, hit["score"]) if "query" in results else 0.0
-                    notes.add(hit["chunk_id"], hit["title"], sentence["text"], similarity)
-        if "hits" not in results:  # the texts of chunks that were read are not in the artifact
+        results = _results_of(message)
+        if "hits" in results:
+            notes.add_results(results)
+        else:  # the artifact of a reading has no texts
             notes.add_text(message.text)
-        if call := calls.get(message.tool_call_id):
-            arguments = call["args"].values()  # another model may have sent a single item for a list
-            texts = [str(text) for value in arguments for text in (value if isinstance(value, list) else [value])]
-            notes.calls.append(" ".join(texts).lower())
+        if message.tool_call_id in calls:
+            notes.add_call(calls[message.tool_call_id]["args"])
     return notes
+
+
+def _find_last_question(messages: Sequence[BaseMessage]) -> int:
+    """Return the position of the last question; 0 if there is none."""
+    position = 0
+    for i, message in enumerate(messages):
+        if isinstance(message, HumanMessage):
+            position = i
+    return position
+
+
+def _results_of(message: ToolMessage) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    if isinstance(message.artifact, dict):
+        results = message.artifact.get("results", {})
+    return results
 
 
 def read_forced_question(message: str) -> tuple[str, str]:
     """Return the question and the evidence in a request for a forced answer; of other messages the text and ""."""
     forced = _FORCED.fullmatch(message)
-    return (forced[1], forced[3]) if forced else (message, "")
+    if forced is None:
+        return message, ""
+    return forced[1], forced[3]
 
 
 def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
     """Return the next tool call, or None when it is time to answer."""
     question = notes.question
-    # First by meaning: a search shows only what the conversation does not hold yet, and here with its similarity.
+    # First by meaning: its results come with similarities, and later searches do not repeat what was shown.
     if "semantic_search" in tools and question.lower() not in notes.calls:
         return _call("semantic_search", query=question)
     keywords = question_keywords(question)
     if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
         return _call("keyword_search", keywords=keywords)
-    # Then a new name of the first sentences, together with the words that they leave open.
-    covered: set[str] = set()
+    if len(notes.calls) < _MAX_SEARCHES:
+        call = _follow_name(notes, quotes, tools)
+        if call is not None:
+            return call
+    if "chunk_read" not in tools:
+        return None
     earlier = " / ".join(notes.calls)
-    for quote in quotes if len(notes.calls) < _MAX_SEARCHES else ():
+    chunk_ids = dict.fromkeys(quote.chunk_id for quote in quotes)
+    unread = [chunk_id for chunk_id in chunk_ids if chunk_id.lower() not in earlier]
+    if not unread:
+        return None
+    return _call("chunk_read", chunk_ids=unread)
+
+
+def _follow_name(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
+    """Return a search for a new name of a quote, with the words of the question that are still open there."""
+    if not tools & {"semantic_search", "keyword_search"}:
+        return None
+    earlier = " / ".join(notes.calls)
+    covered: set[str] = set()
+    for quote in quotes:
         covered |= content_words(quote.text)
-        open_words = [word for word in list_words(question) if stem(word) not in covered]
-        names = [name for name in quote.new_names(question) if name.lower() not in earlier]
-        if names and open_words and "semantic_search" in tools:
+        open_words = [word for word in list_words(notes.question) if stem(word) not in covered]
+        names = [name for name in quote.new_names(notes.question) if name.lower() not in earlier]
+        if not names or not open_words:
+            continue
+        if "semantic_search" in tools:
             return _call("semantic_search", query=" ".join([names[0], *open_words]))
-        if names and open_words and "keyword_search" in tools:
-            return _call("keyword_search", keywords=[*names[:3], *open_words[:3]])
-    unread = list(dict.fromkeys(quote.chunk_id for quote in quotes if quote.chunk_id.lower() not in earlier))
-    if "chunk_read" in tools and unread:
-        return _call("chunk_read", chunk_ids=unread)
+        keywords = names[:_MAX_NAMES_PER_SEARCH] + open_words[:_MAX_OPEN_WORDS_PER_SEARCH]
+        return _call("keyword_search", keywords=keywords)
     return None
 
 
 def _call(name: str, **arguments: Any) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": str(uuid4()), "type": "tool_call"}])
+    call = {"name": name, "args": arguments, "id": str(uuid4()), "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
 
 
 def question_keywords(question: str) -> list[str]:
     """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
-    return (find_names(question) or list_words(question))[:_MAX_KEYWORDS]
+    keywords = find_names(question) or list_words(question)
+    return keywords[:_MAX_KEYWORDS]
 
 
 def _choose_sentences(notes: _Notes) -> list[_Sentence]:
@@ -185,16 +259,22 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     quotes: list[_Sentence] = []
     links: set[str] = set()  # new names
 
-    def gain(s: _Sentence) -> float:
-        is_linked = any(name in s.text.lower() for name in links)
-        return (len(open_words & s.words) + _LINK_BONUS * is_linked) * (1 + s.similarity)
+    def gain(sentence: _Sentence) -> float:
+        words = float(len(open_words & sentence.words))
+        lowered = sentence.text.lower()
+        if any(name in lowered for name in links):
+            words += _LINK_BONUS
+        return words * (1 + sentence.similarity)
 
     pool = list(notes.sentences.values())
-    while pool and len(quotes) < _MAX_QUOTES and gain(best := max(pool, key=gain)) > 0:
+    while pool and len(quotes) < _MAX_QUOTES:
+        best = max(pool, key=gain)
+        if gain(best) <= 0:
+            break
         quotes.append(best)
         pool.remove(best)
         open_words -= best.words
-        links |= {name.lower() for name in best.new_names(notes.question)}
+        links.update(name.lower() for name in best.new_names(notes.question))
     return quotes
 
 
@@ -205,11 +285,17 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     stems = [stem(word) for word in list_words(notes.question)]
 
     def aim(quote: _Sentence) -> float:
-        return sum(1 / place for place, word in enumerate(stems, 1) if word in quote.words)
+        return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
 
     first = max(quotes, key=aim)
-    lines = [
-        f"{'' if quote.title in quote.text else f'{quote.title}: '}{quote.text} {mark(quote.chunk_id)}"
-        for quote in [first, *(quote for quote in quotes if quote is not first)]
-    ]
+    others = [quote for quote in quotes if quote is not first]
+    lines = [_quote_line(quote) for quote in (first, *others)]
     return "\n".join([*lines, _NOTICE])
+
+
+def _quote_line(quote: _Sentence) -> str:
+    """Return a quote with its mark, and with its title if the text does not have it."""
+    said = quote.text
+    if quote.title not in quote.text:
+        said = f"{quote.title}: {quote.text}"
+    return f"{without_marks(said)} {mark(quote.chunk_id)}"

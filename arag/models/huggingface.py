@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]  # no code, and no weights that are pickled
-# Models that were trained with prompts which their files do not name.
+# Models that were trained with prompts, but whose files do not name them.
 _E5 = re.compile(r"(?:^|/)(?:multilingual-)?e5-(?:small|base|large)(?:-v2)?/?$")
+_MAX_REASON = 300  # characters of a library's error
 _E5_PROMPTS = {"query": "query: ", "document": "passage: "}
 
 
@@ -35,12 +36,14 @@ def load_huggingface(model: str) -> Embeddings:
         )
     from langchain_huggingface import HuggingFaceEmbeddings
 
-    full_name = model if "/" in model else f"sentence-transformers/{model}"  # as that library takes names
-    folder = download(full_name, _FILES) if is_hub_id(model) else model
+    folder = model
+    if is_hub_id(model):
+        full_name = model if "/" in model else f"sentence-transformers/{model}"  # that library's default organisation
+        folder = str(download(full_name, _FILES))
     hide_progress_bars()
     try:
         return HuggingFaceEmbeddings(
-            model_name=str(folder),
+            model_name=folder,
             model_kwargs={
                 "trust_remote_code": False,
                 "model_kwargs": {"use_safetensors": True},
@@ -57,12 +60,12 @@ def load_huggingface(model: str) -> Embeddings:
 
 
 def download(model: str, files: Sequence[str], hint: str = "") -> Path:
-    """Return the folder of a model of the hub: downloaded, or from the hub's cache where the hub cannot be reached.
+    """Return the folder of a model from the hub: downloaded, or from the hub's cache if the hub cannot be reached.
 
     Args:
         model: Its name on the model hub.
         files: Names of files, or patterns.
-        hint: What else helps if the model is in neither.
+        hint: A sentence of the error's message, on what else helps.
 
     Raises:
         ModelError: The model is not there.
@@ -79,11 +82,12 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
 
 
 def hide_progress_bars() -> None:
-    """Switch the progress bars of transformers off, which it draws when it loads a model."""
+    """Switch off the progress bars that transformers draws when it loads a model."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    line = f"{type(error).__name__}: {error}".splitlines()[0]
+    return line[:_MAX_REASON]

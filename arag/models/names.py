@@ -17,11 +17,12 @@ EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
 MULTILINGUAL_EMBEDDER = f"{HUGGINGFACE}:intfloat/multilingual-e5-small"
 
-_NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or in words of their own
+_NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or unclearly
 _EXAMPLE_URL = "http://localhost:8000/v1"
+_URL_START = re.compile(r"@(?=(?i:https?)://)")
 _URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[^\s\\?#@]*)?", re.IGNORECASE)
-# A host, or anything with a port or a path. Versions (`claude@20240620`, `m@v1.5`, `m@latest`) and names that begin
-# with an @ (`@cf/meta/llama`) are none.
+# A host, or anything with a port or a path; but neither a version (`claude@20240620`, `m@v1.5`, `m@latest`) nor a name
+# that begins with an @ (`@cf/meta/llama`).
 _ADDRESS = re.compile(r"(?<=[^/])@(.*[:/].*|localhost|\d+(\.\d+){3}|.*\.[a-z]{2,})", re.IGNORECASE)
 _HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 
@@ -36,7 +37,10 @@ class ModelName:
 
     def __str__(self) -> str:
         """Return the name as it is stored and shown."""
-        return f"{self.provider}:{self.model}" + (f"@{self.base_url}" if self.base_url else "")
+        name = f"{self.provider}:{self.model}"
+        if self.base_url:
+            return f"{name}@{self.base_url}"
+        return name
 
     @property
     def key_variable(self) -> str:
@@ -53,19 +57,11 @@ def parse_name(text: str) -> ModelName:
     """
     if not text.isprintable():
         raise InputError("the model's name contains unprintable characters")
-    name, url = [*re.split(r"@(?=(?i:https?)://)", text, maxsplit=1), ""][:2]
-    # No message repeats an address that is not valid: it may hold a password.
-    if url and not _URL.fullmatch(url):
-        raise InputError(
-            f"the address of {name} is not a valid base URL: give one like {_EXAMPLE_URL}, without a query, a user or "
-            "a password"
-        )
+    name, url = _split_url(text)
     provider, _, model = name.partition(":")
     provider = provider.replace("-", "_").lower()  # as LangChain normalises it
-    # Texts and keys would go to the provider's own address. Folders may have any name.
-    if provider != HUGGINGFACE and (address := _ADDRESS.search(model)):
-        name = f"{provider}:{model[: address.start()]}"
-        raise InputError(f"{name}@... has an address without http:// or https://: give one like {name}@{_EXAMPLE_URL}")
+    if provider != HUGGINGFACE:  # folders may have any name
+        _refuse_address(provider, model)
     if not provider or not model:
         raise InputError(
             f"unknown model {name!r}: give provider:model, such as openai:gpt-5-mini, and for an OpenAI-compatible "
@@ -74,9 +70,32 @@ def parse_name(text: str) -> ModelName:
     if provider == HUGGINGFACE:
         if url:
             raise InputError(f"{text}: {HUGGINGFACE} models run on this machine, without a base URL")
-        if not is_hub_id(model):  # a folder; `~no-such-user` stays as it is
+        if not is_hub_id(model):  # a folder; `~no-such-user` is left unchanged
             model = os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111
-    return ModelName(provider, model, url or None)
+    return ModelName(provider=provider, model=model, base_url=url)
+
+
+def _split_url(text: str) -> tuple[str, str | None]:
+    """Split a model's name and its base URL."""
+    parts = _URL_START.split(text, maxsplit=1)
+    if len(parts) == 1 or not parts[1]:
+        return parts[0], None
+    name, url = parts
+    if not _URL.fullmatch(url):  # it may hold a password, so the message does not repeat it
+        raise InputError(
+            f"the address of {name} is not a valid base URL: give one like {_EXAMPLE_URL}, without a query, a user or "
+            "a password"
+        )
+    return name, url
+
+
+def _refuse_address(provider: str, model: str) -> None:
+    """Refuse an address without `http://`: texts and keys would go to the provider's own server instead."""
+    address = _ADDRESS.search(model)
+    if address is None:
+        return
+    name = f"{provider}:{model[: address.start()]}"
+    raise InputError(f"{name}@... has an address without http:// or https://: give one like {name}@{_EXAMPLE_URL}")
 
 
 def is_hub_id(model: str) -> bool:
@@ -90,12 +109,15 @@ def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str,
     Raises:
         ModelError: The provider needs a key, and neither the options nor the environment have one.
     """
-    server: dict[str, Any] = {"base_url": name.base_url} if name.base_url else {}
+    server: dict[str, Any] = {}
+    if name.base_url:
+        server["base_url"] = name.base_url
     if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
         has_key = any("api_key" in option for option in options)
+        has_headers = any("headers" in option for option in options)  # which may carry the key
         if name.base_url and not has_key:
             server["api_key"] = "none"  # the clients refuse to start without one; your own server needs none
-        elif not has_key and not any("headers" in option for option in options):
+        elif not has_key and not has_headers:
             raise ModelError(
                 f"{name} needs a key: set {name.key_variable}, or name your own server: {name}@{_EXAMPLE_URL}"
             )

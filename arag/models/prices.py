@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 _FREE = "extractive"
-_OPEN_WEIGHTS = "gpt-oss"  # of OpenAI: any server with its protocol may have them, and reports OpenAI as its provider
+_OPEN_WEIGHTS = "gpt-oss"  # OpenAI's open models: other servers have them, too, and report OpenAI as the provider
 
 
 def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
@@ -18,8 +17,13 @@ def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
     Returns:
         The sum; None if it is unknown, because a provider has no price for a model or reported no tokens.
     """
-    dollars = [_price(call) for call in model_calls]
-    return None if None in dollars else sum(filter(None, dollars))
+    total: float = 0
+    for call in model_calls:
+        price = _price(call)
+        if price is None:
+            return None
+        total += price
+    return total
 
 
 def format_dollars(amount: float) -> str:
@@ -28,22 +32,33 @@ def format_dollars(amount: float) -> str:
         return "$0"
     if amount < 0.0001:
         return "< $0.0001"
-    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+    if amount < 1:
+        return f"${amount:.4f}"
+    return f"${amount:,.2f}"
 
 
 def _price(call: Mapping[str, Any]) -> float | None:
-    """Return a call's cost, or None."""
+    """Return a call's cost; None if it is unknown."""
     from genai_prices import Usage, calc_price
 
     model = str(call.get("model") or "").removeprefix("models/")  # as Google reports it
-    provider = call.get("provider")
-    tokens, written = call.get("input_tokens") or 0, call.get("output_tokens") or 0  # cached ones, reasoning included
     if model == _FREE:
-        return 0.0
-    if not provider or not (tokens or written) or (provider == "openai" and _OPEN_WEIGHTS in model):
+        return 0
+    provider = call.get("provider")
+    if not provider:
         return None
-    cached = min(call.get("cached_tokens") or 0, tokens)
-    usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
-    with suppress(LookupError):
+    if provider == "openai" and _OPEN_WEIGHTS in model:
+        return None
+    input_tokens = call.get("input_tokens") or 0  # cached ones included
+    output_tokens = call.get("output_tokens") or 0  # reasoning included
+    if not input_tokens and not output_tokens:
+        return None
+    usage = Usage(
+        input_tokens=input_tokens,
+        cache_read_tokens=min(call.get("cached_tokens") or 0, input_tokens),
+        output_tokens=output_tokens,
+    )
+    try:
         return float(calc_price(usage, model, provider_id=provider).total_price)
-    return None
+    except LookupError:  # the list has no price for this model
+        return None

@@ -1,4 +1,4 @@
-"""What model calls used: tokens and seconds, and their sums."""
+"""The tokens and seconds of model calls, and their sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
 
-_WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for it
+_END_REASONS = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for why a reply ended
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
 
 
@@ -52,19 +52,22 @@ class Usage(TypedDict):
 def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCall:
     """Return the record of a call; `seconds` in the reply's metadata says how long it took."""
     reported: Mapping[str, Any] = reply.usage_metadata or {}  # LangChain's cache returns replies without counts
+    input_details = reported.get("input_token_details", {})
+    output_details = reported.get("output_token_details", {})
     metadata = reply.response_metadata
+    has_content = reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls
     return ModelCall(
         step=step,
         forced=forced,
-        empty=not (reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls),
-        cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
+        empty=not has_content,
+        cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _END_REASONS),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),
         seconds=metadata.get("seconds", 0.0),
         input_tokens=reported.get("input_tokens", 0),
-        cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
+        cached_tokens=input_details.get("cache_read") or 0,
         output_tokens=reported.get("output_tokens", 0),
-        reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
+        reasoning_tokens=output_details.get("reasoning") or 0,
     )
 
 

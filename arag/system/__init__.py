@@ -1,1 +1,1 @@
-"""What the operating system does for us: worker processes and files."""
+"""The operating system: worker processes and files."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+_BUFFER_BYTES = 1 << 20  # many small pieces are written; larger buffers mean fewer system calls
+
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[BinaryIO]:
@@ -20,8 +22,8 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
     """
     temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
-        # "x" does not follow links or wait for pipes that somebody has put there.
-        with temporary.open("xb", buffering=1 << 20) as out:
+        # "x" neither follows a link nor waits for a pipe that somebody has put there.
+        with temporary.open("xb", buffering=_BUFFER_BYTES) as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -33,7 +35,7 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
 
 
 def publish_path(temporary: Path, final: Path) -> None:
-    """Rename a file or folder that has been synced, and sync the new name."""
+    """Rename a file or folder that is synced already, and sync the new name."""
     temporary.replace(final)
     sync_path(final.parent)
 
@@ -42,8 +44,8 @@ def make_folder(folder: Path) -> None:
     """Create a folder and its parents so that they survive a power failure."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        sync_path(made.parent)
+    for created in missing:
+        sync_path(created.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -55,19 +57,19 @@ def sync_tree(folder: Path) -> None:
 
 def sync_path(path: Path) -> None:
     """Sync a file, or the names in a folder, to disk."""
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     except OSError as error:
         # Some network file systems cannot sync folders.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
             raise
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def delete(path: Path) -> None:
-    """Delete a file, link or folder as far as possible; a link's target is kept."""
+    """Delete a file, a link but not its target, or a folder; whatever cannot be deleted is left."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

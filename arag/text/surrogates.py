@@ -1,8 +1,8 @@
-"""Texts that a model wrote, so that they can be stored and sent."""
+"""Lone surrogates: half characters, which models write as escapes and which cannot be encoded."""
 
 from __future__ import annotations
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates: models write them as escapes, and they cannot be encoded."""
+    """Return a text with U+FFFD for each lone surrogate, and with the character for each pair of surrogates."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,7 +1,7 @@
-r"""Untrusted text as people see it: on terminals, on pages, in warnings and in messages of errors.
+r"""Untrusted text as people see it: on terminals, on pages, in warnings and in error messages.
 
-Documents, file names, model answers and errors may hold characters that a terminal obeys: escape sequences that set the
-clipboard or clear the screen, and controls that reorder or hide text. They are shown as Python escapes them (`\x1b`).
+Documents, file names, model answers and errors may contain characters that a terminal obeys: escape sequences that set
+the clipboard or clear the screen, and controls that reorder or hide text. They are shown as Python's escapes (`\x1b`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ OBEYED = re.compile(
 
 def visible(text: str) -> str:
     """Escape every character that a terminal interprets, except newlines and tabs."""
-    return OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    return OBEYED.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def visible_line(text: str) -> str:
-    """Escape newlines and tabs, too: a file's name could else forge a line of its own."""
+    """Escape newlines and tabs, too: otherwise a file's name could forge a line of its own."""
     return visible(text).replace("\n", r"\n").replace("\t", r"\t")

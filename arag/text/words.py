@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+
+from arag.text.scripts import HAN, HANGUL, HIRAGANA, KATAKANA
 
 _STOP_WORDS = frozenset(
     (
@@ -15,17 +18,19 @@ _STOP_WORDS = frozenset(
     ).split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-# Without spaces between words (Chinese, katakana) or with endings joined to them (Korean): characters count in pairs.
-_UNSPACED = re.compile(r"[\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3]+")
-_BETWEEN_WORDS = re.compile(  # particles and question words that may stand between two words of these; all hiragana
+# Words without spaces between them (Chinese, katakana) or with particles joined to them (Korean): pairs of characters
+# are compared.
+_UNSPACED = re.compile(f"[{KATAKANA}{HAN}{HANGUL}]+")
+# Particles and question words between such words; all of hiragana.
+_BETWEEN_WORDS = re.compile(
     "什么时候|为什么|什么|怎么样|怎么|怎样|如何|多少|哪[些里个年位]?|哪|谁|几年|吗|呢|的|了|是|在|和|与|被|把|什麼時候|為什麼|什麼|誰|何|嗎"
-    "|[\u3041-\u309f]+"
+    f"|[{HIRAGANA}]+"
 )
-_NAME = re.compile(
-    r"(?:[A-Z][\w'’.-]*\w|[A-Z])(?:\s+(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}(?:[A-Z][\w'’.-]*\w|[A-Z]\.?|\d+))*"
-)
+_CAPITALISED = r"[A-Z][\w'’.-]*\w"
+_INSIDE_NAME = r"(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}"
+_NAME = re.compile(rf"(?:{_CAPITALISED}|[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+))*")
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
-_NUMBER = re.compile(r"\b\d{3,}\b")
+_LONG_NUMBER = re.compile(r"\b\d{3,}\b")  # such as a year
 _POSSESSIVE = re.compile(r"['’]s$")
 
 
@@ -37,28 +42,38 @@ def find_names(text: str) -> list[str]:
         while words and words[0].lower().strip(".,") in _STOP_WORDS:
             words = words[1:]
         name = _POSSESSIVE.sub("", " ".join(words)).strip(" .,")
-        if len(name) > 2 and (match.start() or len(words) > 1):
+        is_first_word = match.start() == 0 and len(words) == 1
+        if len(name) > 2 and not is_first_word:
             names.append(name)
-    return [name for name in dict.fromkeys([*names, *_NUMBER.findall(text)]) if name]
+    names += _LONG_NUMBER.findall(text)
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def list_words(text: str) -> list[str]:
     """Return the words of a text in lower case, each once, without stop words."""
-    runs = [_POSSESSIVE.sub("", run.lower()) for run in _WORD.findall(text)]
-    words = [word for run in runs for word in (_BETWEEN_WORDS.split(run) if _UNSPACED.search(run) else [run])]
-    return [word for word in dict.fromkeys(words) if word not in _STOP_WORDS and len(word) > 1]
+    words: list[str] = []
+    for match in _WORD.findall(text):
+        word = _POSSESSIVE.sub("", match.lower())
+        if _UNSPACED.search(word):
+            words += _BETWEEN_WORDS.split(word)
+        else:
+            words.append(word)
+    return [word for word in dict.fromkeys(words) if len(word) > 1 and word not in _STOP_WORDS]
 
 
 def content_words(text: str) -> set[str]:
     """Return the stems of a text's words, and the pairs of characters of words in scripts without spaces."""
-    words = list_words(text)
-    runs = [run for word in words for run in _UNSPACED.findall(word)]
-    return {stem(word) for word in words} | {run[i : i + 2] for run in runs for i in range(len(run) - 1)}
+    found: set[str] = set()
+    for word in list_words(text):
+        found.add(stem(word))
+        for run in _UNSPACED.findall(word):
+            found.update(first + second for first, second in pairwise(run))
+    return found
 
 
 def stem(word: str) -> str:
     """Strip common English endings, so that "wrecked" matches "wreck" and "licensed" matches "license"."""
-    for ending in ("ing", "ed", "es", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word.removesuffix(ending)
+    for suffix in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+            return word.removesuffix(suffix)
     return word

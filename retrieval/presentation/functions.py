@@ -27,7 +27,8 @@ from arag.retrieval.presentation.occurrences import matched_sentences
 from arag.retrieval.presentation.render import render_chunks, render_keywords, render_semantic
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import list_marks, without_marks
-from arag.text.normalise import collapse_whitespace, is_latin
+from arag.text.normalise import collapse_whitespace
+from arag.text.scripts import is_latin
 
 MAX_QUERIES = 10  # of one call
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"

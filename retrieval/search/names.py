@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.storage.contract import View
-from arag.text.normalise import is_east_asian, name_words
+from arag.text.normalise import name_words
+from arag.text.scripts import is_east_asian
 
 MIN_NAME_CHARACTERS = 3  # shorter names are common words
 MAX_NAME_WORDS = 20

@@ -12,7 +12,8 @@ from rapidfuzz import fuzz, process
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk, Term
-from arag.text.normalise import collapse_whitespace, is_east_asian, plain, searchable, words
+from arag.text.normalise import collapse_whitespace, plain, searchable, words
+from arag.text.scripts import is_east_asian
 
 FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 MAX_KEYWORD_CHARACTERS = 100  # in a longer keyword, no word is misspelt, and not all words are meant

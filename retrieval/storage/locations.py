@@ -19,8 +19,9 @@ __all__ = ["is_index", "looks_like_address", "parse_location", "store_at", "usin
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]+\s*:\s*/\s*/"
     r"|^\W*postgres(ql)?\s*(:\s*/|[:/].*@)"
-    r"|[^\s/\\:@]:[^/\\@]+@"  # user:password@host
-    r"|(passw\w*|pwd)\s*="  # for libpq and other drivers
+    r"|^(?![a-z]:[/\\]).*:.*(@|%40|＠)"  # user:password@host, whatever the password has; no drive of Windows
+    r"|^\W*(jdbc|pgsql|postg\w+)\W"
+    r"|\bpass(w\w*)?\s*[=: ]|\bpwd\s*[=: ]"  # for libpq and other drivers
     r"|^\W*(host|hostaddr|port|user|dbname|service|sslmode)\s*=",
     re.IGNORECASE,
 )

@@ -22,7 +22,8 @@ from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.records import MAX_COUNT, ChunkVectors, DocumentRecord, Settings
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
 from arag.retrieval.types import Chunk
-from arag.text.normalise import SAMPLE_CHARACTERS, count, is_latin, shorten
+from arag.text.normalise import count, shorten
+from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
 DOCUMENT_NAME = "id || ' ' || title"  # SQL for the name that a document is found by
 FILE_NAME = "replace(source, rtrim(source, replace(source, '/', '')), '')"  # SQL for `source` after its last slash

@@ -14,7 +14,7 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Text, Texts, list_bullets, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
-from arag.text.normalise import EAST_ASIAN
+from arag.text.scripts import EAST_ASIAN
 
 # The next three limits trade context for precision: more text shows more facts, and more that is off the point.
 _GROUP_WORDS = 20  # words of neighbouring sentences that are compared as one group

@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, OnErrorOmit
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, best_first, list_numbered, minmax, pagerank
 from arag.graph.prompts import as_data
-from arag.text.normalise import EAST_ASIAN, OTHER_LETTER
+from arag.text.scripts import EAST_ASIAN, OTHER_LETTER
 
 Triple = tuple[str, str, str]
 """Subject, relation and object."""

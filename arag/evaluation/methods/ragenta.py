@@ -17,7 +17,7 @@ from arag.evaluation.methods.shared import Passages, Rating, Text, Texts, best_f
 from arag.graph.prompts import as_data
 from arag.retrieval.types import Chunk
 from arag.text.marks import without_marks
-from arag.text.normalise import EAST_ASIAN
+from arag.text.scripts import EAST_ASIAN
 
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage that is retrieved
 _DENSE_WEIGHT = 0.65  # weight of the ranking by vectors; BM25 has the rest

@@ -16,6 +16,7 @@ from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
 from arag.retrieval.storage.keywords import format_keywords
 from arag.retrieval.storage.records import Damage
+from arag.text.visible import visible_line
 
 
 def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
@@ -59,6 +60,6 @@ def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
             any_vector = np.ones(view.settings.dimension, np.float32)
             graph.nearest(any_vector, 1)
     except ReadOnlyError as error:
-        warnings.warn(f"{folder} was not checked: {error}", stacklevel=2)
+        warnings.warn(visible_line(f"{folder} was not checked: {error}"), stacklevel=2)
     except IndexFormatError as error:
         yield Damage(folder.name, str(error))

@@ -15,6 +15,7 @@ from arag.retrieval.storage.folder.sqlite import Database
 from arag.retrieval.storage.records import Settings, Vectors
 from arag.retrieval.types import Chunk
 from arag.system.worker_process import WorkerError
+from arag.text.visible import visible_line
 
 # A part of the sentences. The graph keeps the points of removed ones, so if more were removed, it is built again.
 _MAX_REMOVED = 0.3
@@ -73,11 +74,11 @@ class NextGraph:
             if not self._is_from_scratch:
                 self.publish(draft, settings, rebuild=True)
             elif isinstance(error, WorkerError):
-                warnings.warn(
+                message = (
                     f"the index in {self._folder} has no graph now, and large ones are searched more slowly: Chroma "
-                    f"failed ({error}). To make it, run `arag verify --repair` on the index",
-                    stacklevel=2,
+                    f"failed ({error}). To make it, run `arag verify --repair` on the index"
                 )
+                warnings.warn(visible_line(message), stacklevel=2)
             else:
                 raise
         finally:

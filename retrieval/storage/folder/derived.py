@@ -9,16 +9,16 @@ and searching a published folder changes no file.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from platformdirs import user_state_path
+from pydantic import TypeAdapter, ValidationError
 
 from arag.system.files import delete, make_folder, written_whole
 
@@ -29,6 +29,16 @@ GRAPH_DATABASE = "chroma.sqlite3"
 _DERIVED = re.compile(r"(?:keywords|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
 # A receipt of a missing folder is kept for so long after its last use: the folder's disk may only be away.
 _KEPT_SECONDS = 90 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    folder: str  # the path of Chroma's folder when it was written
+    removed: int  # sentences that were removed since the graph was built
+    files: dict[str, list[int]]  # see `_identify_files`
+
+
+_RECEIPT = TypeAdapter(_Receipt)
 
 
 def keyword_file(folder: Path, token: str) -> Path:
@@ -68,27 +78,28 @@ def is_trusted(folder: Path) -> bool:
 
 def write_receipt(folder: Path, removed: int) -> None:
     """Record that this user has written Chroma's folder, and how many sentences were removed since it was built."""
-    receipt = {"folder": str(folder), "removed": removed, "files": _identify_files(folder)}
+    receipt = _Receipt(str(folder), removed, _identify_files(folder))
     with suppress(OSError):  # if it cannot be written, the folder is not opened
         file = _receipt_file(folder)
         make_folder(file.parent)
         _delete_unused(file.parent)
         with written_whole(file) as out:
-            out.write(json.dumps(receipt).encode())
+            out.write(_RECEIPT.dump_json(receipt))
 
 
 def count_removed(folder: Path) -> int:
     """Return how many sentences were removed since the graph was built; 0 without a receipt."""
-    return int(_read_receipt(_receipt_file(folder)).get("removed", 0))
+    receipt = _read_receipt(_receipt_file(folder))
+    return receipt.removed if receipt is not None else 0
 
 
 def _has_receipt(folder: Path) -> bool:
     """Return whether all files of a folder, and no others, are those of its receipt."""
-    files = _read_receipt(_receipt_file(folder)).get("files")
-    if files is None:
+    receipt = _read_receipt(_receipt_file(folder))
+    if receipt is None:
         return False
     try:
-        return bool(files == _identify_files(folder))
+        return receipt.files == _identify_files(folder)
     except OSError:  # it is not a folder, or is being deleted
         return False
 
@@ -119,17 +130,19 @@ def _delete_unused(receipts: Path) -> None:
             is_unused = file.stat().st_mtime < time.time() - _KEPT_SECONDS
             if not is_unused:
                 continue
-            folder = _read_receipt(file).get("folder", "")
-            if not os.path.lexists(folder):
+            receipt = _read_receipt(file)
+            if receipt is None or not os.path.lexists(receipt.folder):
                 file.unlink()
 
 
-def _read_receipt(file: Path) -> dict[str, Any]:
+def _read_receipt(file: Path) -> _Receipt | None:
+    """Return a receipt, or None if there is none that this program wrote."""
     try:
-        receipt = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return receipt if isinstance(receipt, dict) else {}
+        if not file.is_file():  # a pipe would block
+            return None
+        return _RECEIPT.validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def _receipt_file(folder: Path) -> Path:

@@ -30,6 +30,7 @@ from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import KeywordRanking, Ranking, SentenceMatch
 from arag.retrieval.storage.sql import DOCUMENT_NAME
 from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.text.visible import visible_line
 
 _MARGIN = 1.2  # the graph is asked for so many times the sentences that are wanted: it is not exact
 _MORE = 4  # if too few are in a limited view, the graph is asked again for so many times as many
@@ -236,7 +237,7 @@ class FolderView(Database, View):
         if not isinstance(error, ReadOnlyError):
             command = f"arag verify --index {shlex.quote(str(self._folder))} --repair"
             message += f". To make it again, run `{command}`"
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(visible_line(message), stacklevel=2)
 
     def _check_size(self) -> None:
         """Refuse settings that count more vectors than the file has room for: that much memory would be reserved."""

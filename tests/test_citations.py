@@ -98,10 +98,10 @@ def test_ids_may_have_commas_brackets_and_spaces(index, name):
     assert cited(f"So it is [{name}], and [guide.md:0].", index, [name, "guide.md:0"]) == [name, "guide.md:0"]
 
 
-def test_ready_made_ids_that_are_numbers_are_citations_where_the_index_holds_them(tmp_path):
+def test_ready_made_ids_that_are_numbers_are_citations_in_quotes_as_they_are_shown(tmp_path):
     (tmp_path / "chunks.json").write_text('["1:The first chunk of the text.", "12:The other chunk of the text."]')
     with ingest(tmp_path / "chunks.json", tmp_path / "index", embedder=HashEmbeddings()) as index:
-        assert cited("So it is [1], [12] and [3].", index) == ["1", "12"]
+        assert cited('So it is ["1"], ["12"], ["3"] and [1].', index, ["1", "12"]) == ["1", "12"]
 
 
 IMITATIONS = [

@@ -88,6 +88,58 @@ def test_a_scope_that_is_given_and_is_none_is_an_error_and_never_shows_everythin
     assert model.calls == []
 
 
+class _Items:
+    def get(self, name, default=None):
+        return Scope(documents=["boso"]) if name == "scope" else default
+
+    def __getitem__(self, name):
+        return self.get(name)
+
+
+class _Attribute:
+    scope = "all of it"
+
+
+NO_CONTEXTS = [
+    Scope(documents=["boso"]),
+    "boso",
+    '{"scope": {}}',
+    b"x",
+    5,
+    True,
+    ["boso"],
+    {"boso"},
+    _Attribute,
+    _Items(),
+]
+
+
+@pytest.mark.parametrize("context", NO_CONTEXTS, ids=lambda context: type(context).__name__)
+def test_a_context_that_is_none_is_an_error_since_its_scope_would_be_ignored(small_index, context):
+    model = ScriptedModel(ANSWER)
+    with pytest.raises(InputError, match="a context cannot be"):
+        create_arag_agent(model, small_index).invoke(asked(), context=context)
+    assert model.calls == []
+
+
+def test_a_scope_counts_however_a_context_came_to_have_it(small_index):
+    class Tenant(Context):
+        scope: Scope | None = Scope(documents=["boso"])
+
+    limited = Scope(documents=["boso"])
+    contexts = [Tenant(), Context.model_construct(_fields_set=set(), scope=limited)]
+    for context in contexts:
+        model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER)
+        assert create_arag_agent(model, small_index).invoke(asked(), context=context)["read_chunks"] == ["boso:0"]
+    unchecked = [
+        Context.model_construct(scope=frozenset({"boso"})),
+        Context().model_copy(update={"scope": {"documents": None}}),
+    ]
+    for context in unchecked:
+        with pytest.raises(InputError, match="is not a scope"):
+            create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), context=context)
+
+
 def test_no_scope_is_null_or_absent_and_an_object_may_allow_everything(small_index):
     agent = create_arag_agent(ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0"]), ANSWER] * 4), small_index)
     for context in ({"scope": None}, {}, {"scope": Scope()}, Context(scope=Scope())):

@@ -440,6 +440,7 @@ DIGITS = "9" * 5_000
 ONE = f"x'{'003c' * DIMENSION}'"  # a vector
 NONE = f"x'{'007e' * 9 * DIMENSION}'"  # as of nine sentences without one
 NOTHING = '"headings": [""], "tables": []}'
+TWICE = "[0, 3, 1, 0, -1], [0, 3, 1, 0, -1]"
 ROWS = {
     "metadata: a list": "UPDATE documents SET metadata = '[1]'",
     "metadata: a number": "UPDATE documents SET metadata = '1'",
@@ -459,6 +460,7 @@ ROWS = {
     "places: deep": f"""UPDATE contents SET places = '{{"sentences": {DEEP}{"]" * 100_000}, {NOTHING}'""",
     "places: many digits": f"""UPDATE contents SET places = '{{"sentences": [[0, {DIGITS}, 1, 0, -1]], {NOTHING}'""",
     "places: outside": f"""UPDATE contents SET places = '{{"sentences": [[0, 999, 1, 0, -1]], {NOTHING}'""",
+    "places: overlap": f"""UPDATE contents SET places = '{{"sentences": [{TWICE}], {NOTHING}'""",
     "places: negative": f"""UPDATE contents SET places = '{{"sentences": [[-5, 3, 1, 0, -1]], {NOTHING}'""",
     "places: fractions": f"""UPDATE contents SET places = '{{"sentences": [[0.5, 3, 1, 0, -1]], {NOTHING}'""",
     "places: no heading": f"""UPDATE contents SET places = '{{"sentences": [[0, 3, 1, 7, -1]], {NOTHING}'""",
@@ -521,7 +523,14 @@ ALL_USES = {
 
 
 QUICK = ("metadata: a list", "metadata: deep", "metadata: many digits", "places: deep", "places: outside")
-QUICK += ("ordinal: many", "a text is gone", "vectors: of other sentences", "settings: sentences", "settings: deep")
+QUICK += (
+    "places: overlap",
+    "ordinal: many",
+    "a text is gone",
+    "vectors: of other sentences",
+    "settings: sentences",
+    "settings: deep",
+)
 
 
 @pytest.mark.parametrize("row", slow_except(*QUICK, among=ROWS.keys()))

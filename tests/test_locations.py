@@ -80,6 +80,13 @@ MEANT = [
     f"ann:{SECRET}@host:5432/db",
     f"//ann:{SECRET}@host/db",
     f"jdbc:postgresql:db?user=ann&password={SECRET}",
+    f"postgressql:/ann:s3/{SECRET}@db.example.com/library",
+    f"pgsql:/ann:s3/{SECRET}@db.example.com",
+    f"ann:s3/{SECRET}@db.example.com/library",
+    f"postgresql%3A%2F%2Fann%3A{SECRET}%40db.example.com",
+    f"postgresql：//ann：{SECRET}＠db.example.com",
+    f"password: {SECRET}",
+    f"db.example.com/library?user=ann&pass={SECRET}",
 ]
 
 

@@ -20,8 +20,8 @@ _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]+\s*:\s*/\s*/"
     r"|^\W*postgres(ql)?\s*(:\s*/|[:/].*@)"
     r"|^(?![a-z]:[/\\]).*:.*(@|%40|＠)"  # user:password@host, whatever the password has; no drive of Windows
-    r"|^\W*(jdbc|pgsql|postg\w+)\W"
-    r"|\bpass(w\w*)?\s*[=: ]|\bpwd\s*[=: ]"  # for libpq and other drivers
+    r"|^\W*(jdbc|pgsql|postg\w+)\W.*[@%＠]"
+    r"|passw\w*\s*[=: ]|\b(pass|pwd)\s*[=:]"  # for libpq and other drivers
     r"|^\W*(host|hostaddr|port|user|dbname|service|sslmode)\s*=",
     re.IGNORECASE,
 )

@@ -124,7 +124,7 @@ def _find_scope(context: object) -> object:
     """Return the scope in a context that is not a `Context`, such as that of a parent graph.
 
     Raises:
-        InputError: It is no context: a scope in it would be ignored.
+        InputError: It is not a context: a scope in it would be ignored.
     """
     if context is None:
         return None

@@ -167,8 +167,7 @@ class Index:
                 returned, if they are few; other spellings of the same letters that the corpus has are looked for, too.
 
         Returns:
-            The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
-            hold it.
+            The best chunks, and for every keyword how many chunks hold it.
 
         Raises:
             InputError: No keyword is given, or `top_k` is below 1.

@@ -130,7 +130,7 @@ class KeywordResults:
     """A report for each keyword, in the order given."""
     hits: tuple[Hit, ...]
     total: int
-    """How many chunks hold at least one keyword."""
+    """How many chunks were found: those that hold a keyword, and those that were found by their names or by words."""
     document_frequency: dict[str, int]
     """How many chunks hold each keyword that was looked for, other spellings included."""
 

@@ -151,7 +151,7 @@ def _find_changed(records: Sequence[DocumentRecord], draft: Draft) -> dict[str, 
 def _read(view: View, records: Mapping[str, DocumentRecord]) -> list[EmbeddedDocument]:
     """Read documents with their chunks and vectors."""
     chunks = view.chunks_of(records)
-    row_ids = view.numbers([chunk.id for chunk in chunks])
+    row_ids = view.row_ids([chunk.id for chunk in chunks])
     vectors = {row_id: rows for row_id, _, rows in view.vectors(row_ids.values())}
     no_vectors = np.zeros((0, view.settings.dimension), np.float32)
     own_chunks = defaultdict[str, list[Chunk]](list)

@@ -104,8 +104,8 @@ class IndexWriter:
     """An index that is being written to; use `open_writer` to get one.
 
     Attributes:
-        draft: The index's next publication.
-        settings: The settings of the next publication.
+        draft: The index's next snapshot.
+        settings: The settings of the next snapshot.
         written: Documents stored so far.
         problems: The problems with documents that could not be stored, by the documents' ids.
     """

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.publications import Publication, Publications
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import find_documents, read
 from arag.retrieval.search.semantic import rate, semantic_search
+from arag.retrieval.snapshots import Snapshot, Snapshots
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import IndexStore, View
 from arag.retrieval.storage.locations import store_at
@@ -67,7 +67,7 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
         ...     corpus.info().documents
         25
     """
-    return Index(Publications(store_at(path), embedder))
+    return Index(Snapshots(store_at(path), embedder))
 
 
 class Index:
@@ -91,9 +91,9 @@ class Index:
         (['Vellin Light'], ['no-such-chunk'])
     """
 
-    def __init__(self, publications: Publications, parent: Index | None = None, limit: _Limit | None = None) -> None:
-        self.path = publications.store.location
-        self._publications = publications
+    def __init__(self, snapshots: Snapshots, parent: Index | None = None, limit: _Limit | None = None) -> None:
+        self.path = snapshots.store.location
+        self._snapshots = snapshots
         self._parent = parent  # the index that this one is a part of
         self._limit = limit
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class Index:
     def __repr__(self) -> str:
         if self._parent is not None:
             return f"{self._parent!r}.limited_to({self._limit!r})"
-        settings = self._publications.settings
+        settings = self._snapshots.settings
         return (
             f"Index({str(self.path)!r}, documents={settings.documents}, chunks={settings.chunks}, "
             f"embedder={settings.embedder!r})"
@@ -120,7 +120,7 @@ class Index:
     def close(self) -> None:
         """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing."""
         if self._parent is None:
-            self._publications.close()
+            self._snapshots.close()
 
     def limited_to(self, limit: Scope | Collection[str]) -> Index:
         """Return this index limited to some documents.
@@ -136,17 +136,17 @@ class Index:
             raise InputError(f"{shown} is a string: give a scope, or a list of documents' ids")
         if not isinstance(limit, Scope):
             limit = frozenset(limit)
-        return Index(self._publications, parent=self, limit=limit)
+        return Index(self._snapshots, parent=self, limit=limit)
 
     @property
     def store(self) -> IndexStore:
         """Where the index is kept."""
-        return self._publications.store
+        return self._snapshots.store
 
     @property
     def embedder(self) -> Embedder:
         """The embedder of the index, for texts to compare with its sentences. `load()` loads it."""
-        return self._publications.embedder
+        return self._snapshots.embedder
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, ranking: Ranking = "paper"
@@ -313,7 +313,7 @@ class Index:
             other_scripts = self._search(lambda view: view.count_other_scripts())
         size = 0
         if self._parent is None:
-            size = self._publications.store.size()
+            size = self._snapshots.store.size()
         return IndexInfo(path=str(self.path), bytes=size, other_scripts=other_scripts, **settings)
 
     def _settings(self) -> Settings:
@@ -332,25 +332,25 @@ class Index:
         return vector
 
     def _search(self, function: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function with a view of the last publication; if it fails and there is a newer one, try that."""
+        """Call a function with a view of the last snapshot; if it fails and there is a newer one, try that."""
         while True:
-            publication = self._publications.newest()
+            snapshot = self._snapshots.newest()
             try:
-                return function(self._view(publication), *args, **kwargs)
+                return function(self._view(snapshot), *args, **kwargs)
             except (IndexFormatError, StorageError):
-                if self._publications.newest() is publication:
+                if self._snapshots.newest() is snapshot:
                     raise
 
-    def _view(self, publication: Publication) -> View:
-        """Return the view of a publication, or the part of it that this index is limited to."""
+    def _view(self, snapshot: Snapshot) -> View:
+        """Return the view of a snapshot, or the part of it that this index is limited to."""
         if self._parent is None or self._limit is None:
-            return publication.view
+            return snapshot.view
         with self._lock:
-            view = publication.limited.get(self)
+            view = snapshot.limited.get(self)
             if view is None:
-                allowed = _list_allowed(self._parent._view(publication), self._limit)  # noqa: SLF001 - of this class
-                view = publication.view.limited_to(allowed)
-                publication.limited[self] = view
+                allowed = _list_allowed(self._parent._view(snapshot), self._limit)  # noqa: SLF001 - of this class
+                view = snapshot.view.limited_to(allowed)
+                snapshot.limited[self] = view
             return view
 
 
@@ -363,10 +363,10 @@ def _list_allowed(view: View, limit: _Limit) -> list[str]:
 
 
 def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
-    numbers = sorted(view.numbers(chunk_ids).values())
-    chunks = view.numbered(numbers)
-    in_order = sorted(view.vectors(numbers), key=lambda entry: entry[0])
-    return [(chunks[number], positions, vectors) for number, positions, vectors in in_order]
+    row_ids = sorted(view.row_ids(chunk_ids).values())
+    chunks = view.chunks_by_row_id(row_ids)
+    in_order = sorted(view.vectors(row_ids), key=lambda entry: entry[0])
+    return [(chunks[row_id], positions, vectors) for row_id, positions, vectors in in_order]
 
 
 def _find_document(view: View, document_id: str) -> DocumentInfo | None:

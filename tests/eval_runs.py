@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, convert_to_messages
 
 from arag.evaluation.cache import CallCache, Store
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Lab
+from arag.evaluation.method import RunContext
 from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.runs import RecordFile, answer_questions, prepare
 from arag.models.chat import load_model
@@ -85,7 +85,7 @@ def answer(index, server, asked: list[Question], folder, *, name="arag", judged=
     kept, ledger = Store(folder / "index.methods"), Store(folder)
     model = load(server.url)
     cached = model.model_copy(update={"cache": CallCache(ledger, ledger, limit)})
-    lab = Lab(index, cached, kept, judge=cached if judged else None, **options)
+    lab = RunContext(index, cached, kept, judge=cached if judged else None, **options)
     method = make_method(find_methods([name])[name], {})
     prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, limit)}))
     file = RecordFile(folder / f"{name}.jsonl")

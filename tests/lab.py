@@ -14,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from arag.evaluation.cache import CallCache, Store
-from arag.evaluation.method import Answer, Lab, Session
+from arag.evaluation.method import Answer, RunContext, Session
 
 
 class Player(BaseChatModel):
@@ -71,13 +71,13 @@ def script(*replies: Any) -> Callable[[list[Any]], Any]:
     return lambda messages: waiting.pop(0)
 
 
-def make_lab(index, play, folder, **options: Any) -> Lab:
+def make_lab(index, play, folder, **options: Any) -> RunContext:
     """Return a lab whose model a function plays, and whose calls are kept in a folder."""
     store = Store(folder)
-    return Lab(index, Player(play=play, cache=CallCache(store)), store, **options)
+    return RunContext(index, Player(play=play, cache=CallCache(store)), store, **options)
 
 
-def ask(method, lab: Lab, question: str) -> tuple[Answer, Session]:
+def ask(method, lab: RunContext, question: str) -> tuple[Answer, Session]:
     """Prepare a method and ask it a question; return its answer and what the session has noted."""
     prepared = method.prepare(Session(lab))
     session = Session(lab)

@@ -62,7 +62,7 @@ def trust(folder):
 def read_all(store):
     """Everything that readers of a store see, but for the numbers of chunks."""
     with closing(store.open()) as view:
-        numbers = view.numbers(list(view.yield_keys()))
+        numbers = view.row_ids(list(view.yield_keys()))
         vectors = {number: (places, rows.tolist()) for number, places, rows in view.vectors(list(numbers.values()))}
         chunks = {chunk.id: (chunk, vectors[numbers[chunk.id]]) for chunk in view.mget(list(numbers))}
         counts = view.settings.documents, view.settings.chunks, view.settings.sentences, view.settings.tokens

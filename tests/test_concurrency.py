@@ -145,7 +145,7 @@ def test_searches_ask_side_by_side_whether_there_is_something_newer(folder, monk
         ("keyword_texts", by_keyword),
         ("_open_keywords", by_keyword),
         ("sentences", by_meaning),
-        ("_open_graph", by_meaning),
+        ("_open_vector_index", by_meaning),
     ],
 )
 def test_a_search_that_writers_overtake_sees_one_version(folder, monkeypatch, through_chroma, overtaken, search):

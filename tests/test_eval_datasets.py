@@ -11,7 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 from arag.errors import InputError
 from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.method import Answer, Lab, Session
+from arag.evaluation.method import Answer, RunContext, Session
 from arag.evaluation.runs import find_gold, make_record
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
@@ -266,7 +266,7 @@ def filings(tmp_path):
 
 def answered(question, index, shown, cited):
     """The record, with the shares of gold that were seen, read and cited; the first chunk shown is read."""
-    session = Session(Lab(index, Player(play=str), None))
+    session = Session(RunContext(index, Player(play=str), None))
     session.retrieved([index.get(chunk_id) for chunk_id in shown], "what")
     session.trace[0]["new_chunks"] = shown[:1]
     record = json.loads(json.dumps(make_record(question, session, Answer("12", cited))))

@@ -143,7 +143,7 @@ def session(small_index, tmp_path):
 def test_a_reply_that_does_not_fit_is_sent_back_with_what_is_wrong(session):
     one = session(script("Arles", '{"town": "Arles"}', 'Yes: {"name": "Arles"}'))
     assert one.ask("Name a town as JSON.", "Which?", Town) == Town(name="Arles")
-    *_, reply, wrong = one.lab.model.calls[2]
+    *_, reply, wrong = one.context.model.calls[2]
     assert reply.text == '{"town": "Arles"}'
     assert wrong.text.startswith("This is not the JSON object that was asked for: name Field required")
     assert [made["step"] for made in one.calls] == [1, 2, 3]
@@ -173,7 +173,7 @@ def test_equal_things_are_asked_about_once_and_replies_keep_their_order(session)
 def test_a_chunk_that_two_searches_find_is_read_once(session, small_index):
     one = session(script("Boso, says [boso:0].\nAnswer: Boso"))
     answer = one.read("Who?", [small_index.get(name) for name in ("boso:0", "lothair:0", "boso:0")])
-    assert one.lab.model.calls[0][-1].text.count("[boso:0]") == 1
+    assert one.context.model.calls[0][-1].text.count("[boso:0]") == 1
     assert answer.cited == ["boso:0"]
 
 

@@ -15,7 +15,7 @@ from arag.errors import InputError
 from arag.evaluation import runs
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Answer, Lab, Session
+from arag.evaluation.method import Answer, RunContext, Session
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.plan import Plan, load_plan, open_run
 from arag.evaluation.runs import RecordFile, answer_questions, make_record, prepare, record_file
@@ -60,7 +60,7 @@ def test_a_record_tells_what_was_asked_retrieved_and_answered(small_index, folde
 
 
 def test_aliases_and_gold_documents_count(small_index):
-    session = Session(Lab(small_index, Player(play=str), None))
+    session = Session(RunContext(small_index, Player(play=str), None))
     session.retrieved([small_index.get("boso:0")], "who", tokens=7)
     record = make_record(
         Question("1", "Who?", "Hugh", ("Boso",), ("boso", "lothair")), session, Answer("Boso", ["boso:0"])

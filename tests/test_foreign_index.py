@@ -345,7 +345,7 @@ def test_a_copied_index_says_on_one_line_why_it_is_slow_and_a_small_one_says_not
     code, out, err = arag("search", "semantic", "line", "--index", copy)
     assert code == 0
     assert "A line." in out
-    assert err.startswith(f"Note: semantic search is slow, because the graph of the index in {copy} is not used: ")
+    assert err.startswith(f"Note: semantic search is slow, because the vector index of {copy} is not used: ")
     assert err.strip().endswith(f"run `arag verify --index '{copy}' --repair`")
 
 
@@ -534,7 +534,7 @@ QUICK += (
 
 
 @pytest.mark.parametrize("row", slow_except(*QUICK, among=ROWS.keys()))
-@pytest.mark.filterwarnings("ignore:the graph of the index in")
+@pytest.mark.filterwarnings("ignore:the vector index of")
 def test_impossible_rows_are_named_in_one_sentence_and_found(index, arag, row):
     run_script(index / "index.sqlite3", ROWS[row])
     (damage,) = [damage for damage in verify(index)[0] if damage.part == "index.sqlite3"]

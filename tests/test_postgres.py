@@ -147,13 +147,13 @@ def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(place, wit
     nearest = 0
     with using_store(place) as store, closing(store.open()) as view:
         assert store.find_damage() == []
-        names = view.ids(view.numbers(list(view.yield_keys())).values())
+        names = view.ids(view.row_ids(list(view.yield_keys())).values())
         for i in range(300):
             (match,) = view.nearest(vector_of(f"Line {i}."), 1)
-            nearest += names[match.chunk] == f"other{i}:0" and match.similarity > 0.999
+            nearest += names[match.row_id] == f"other{i}:0" and match.similarity > 0.999
         assert nearest >= 298
         (match,) = view.nearest(vector_of("Late."), 1)
-        assert names[match.chunk] == "late:0"
+        assert names[match.row_id] == "late:0"
         assert len(view.nearest(vector_of("Same."), 2_000)) == 2_000
 
 
@@ -286,10 +286,10 @@ def test_a_view_is_complete_until_there_are_two_newer_ones(place):
             lambda: view.nearest(vector_of("x"), 1),
             lambda: view.mget(["a:0"]),
         ):
-            with pytest.raises(StorageError, match="replaced by newer publications"):
+            with pytest.raises(StorageError, match="replaced by newer snapshots"):
                 use()
         assert list(store.open().yield_keys()) == ["c:0"]
-    for table in ("contents", "lowered", "sentences"):  # of the last publication, and the one before it
+    for table in ("contents", "lowered", "sentences"):  # of the last snapshot, and the one before it
         assert set(run_sql(place, f"SELECT number FROM {table}")) == {(2,), (3,)}
 
 

@@ -9,7 +9,7 @@ import replay
 
 from arag.evaluation.cache import Store
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.method import Lab, Session
+from arag.evaluation.method import RunContext, Session
 from arag.evaluation.methods.agentic import ARAG
 from arag.evaluation.plan import Plan, open_run
 from arag.evaluation.runs import answer_questions, record_file
@@ -52,7 +52,7 @@ def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatc
     folder = tmp_path / "run"
     open_run(folder, Plan(questions=str(questions), index=str(tmp_path / "examples"), model="extractive"))
     asked = load_questions(questions)[:3]
-    lab = Lab(examples, load_model("extractive"), Store(tmp_path / "kept"))
+    lab = RunContext(examples, load_model("extractive"), Store(tmp_path / "kept"))
     method = ARAG()
     list(answer_questions(method, lab, method.prepare(Session(lab)), asked, record_file(folder, "arag")))
     run(monkeypatch, "record", folder, "--to", tmp_path / "calls.jsonl")

@@ -219,7 +219,7 @@ def test_hundreds_of_scopes_share_the_files_of_an_index(tmp_path):
 
 def test_what_a_limit_needed_goes_with_it(make_index):
     index = make_index({name: f"The gull {name}." for name in "abcd"})
-    connection = index._publications.newest().view.connection
+    connection = index._snapshots.newest().view.connection
     for name in "abcd" * 3:
         assert list(index.limited_to([name]).chunk_ids()) == [f"{name}:0"]
     assert connection.execute("SELECT count(*) FROM temp.sqlite_master").fetchone()[0] <= 4

@@ -67,7 +67,7 @@ def test_chunks_documents_and_vectors_are_read_as_they_were_written(any_store):
         assert view.mget([*chunks, "e:0"]) == [*chunks.values(), None]
         assert list(view.documents()) == [document.record for document in DOCUMENTS]
         assert view.settings == replace(begin(), token=view.settings.token, **counts)
-        for number, positions, vectors in view.vectors(list(view.numbers(list(chunks)).values())):
+        for number, positions, vectors in view.vectors(list(view.row_ids(list(chunks)).values())):
             chunk = chunks[view.ids([number])[number]]
             assert positions == [i for i, sentence in enumerate(chunk.sentences) if sentence.embedded]
             assert vectors.tolist() == [vector_of(text).tolist() for text in chunk.embedded_texts()]
@@ -76,13 +76,13 @@ def test_chunks_documents_and_vectors_are_read_as_they_were_written(any_store):
 @pytest.mark.parametrize("way", ["update", "repair"])
 def test_a_number_is_never_used_again(any_store, way):
     with closing(any_store.open()) as view:
-        last = max(view.numbers(list(view.yield_keys())).values())
+        last = max(view.row_ids(list(view.yield_keys())).values())
     write(any_store, remove=["d", "c/ü:1"])
     if way == "repair":
         any_store.repair()
     write(any_store, document("new", "A lighthouse was built."))
     with closing(any_store.open()) as view:
-        assert view.numbers(["new:0"])["new:0"] > last
+        assert view.row_ids(["new:0"])["new:0"] > last
 
 
 def test_what_changes_nothing_publishes_nothing_and_settings_and_sources_alone_are_published(any_store):
@@ -196,7 +196,7 @@ def test_a_graph_that_cannot_be_changed_is_built_again_and_if_that_fails_an_inde
     write(store, document("e", "A new line."))
     assert store.find_damage() == []
     failing_chroma(function)
-    with pytest.warns(UserWarning, match="has no graph now"):
+    with pytest.warns(UserWarning, match="has no vector index now"):
         write(store, document("x", "A line."))
     assert [damage.repairable for damage in store.find_damage()] == [True]
     monkeypatch.setattr("arag.retrieval.storage.vectors.MAX_MATRIX_BYTES", 0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.retrieval.storage.folder.chroma import ChromaGraph
+from arag.retrieval.storage.folder.chroma import VectorIndex
 from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.storage.vectors import SentenceMatrix
@@ -48,7 +48,7 @@ def test_the_nearest_sentences_are_those_of_the_plainest_way(chosen, count, numb
     inside = None if numbers is None else {10 * n for n in numbers}
     found = matrix.nearest(vector, count, None if inside is None else np.array(sorted(inside), dtype=np.int64))
     expected = nearest([row for row in rows if inside is None or row[0] in inside], vector, count)
-    assert [(m.chunk, m.position) for m in found] == [(number, position) for number, position, _ in expected]
+    assert [(m.row_id, m.position) for m in found] == [(number, position) for number, position, _ in expected]
     assert [m.similarity for m in found] == pytest.approx([s for *_, s in expected], abs=1e-6)
 
 
@@ -91,22 +91,22 @@ def store(tmp_path_factory, vectors):
 @pytest.fixture
 def view(store, through_chroma):
     with closing(store.open()) as view:
-        assert isinstance(view.sentences(), ChromaGraph)
+        assert isinstance(view.sentences(), VectorIndex)
         yield view
 
 
 def recall(view, query, count, documents=None):
     """The share of the nearest sentences that is found, after a check of their similarities."""
     limited = view if documents is None else view.limited_to(documents)
-    rows = list(limited.vectors(limited.numbers_by_id()))
+    rows = list(limited.vectors(limited.ordered_row_ids()))
     expected = nearest(rows, query, count)
     found = limited.nearest(query, count)
     assert len(found) == len(expected)
     exact = {(number, position): s for number, position, s in nearest(rows, query, 10**6)}
-    assert [m.similarity for m in found] == pytest.approx([exact[m.chunk, m.position] for m in found], abs=1e-6)
+    assert [m.similarity for m in found] == pytest.approx([exact[m.row_id, m.position] for m in found], abs=1e-6)
     assert [m.similarity for m in found] == sorted((m.similarity for m in found), reverse=True)
     wanted = {(number, position) for number, position, _ in expected}
-    return len(wanted & {(m.chunk, m.position) for m in found}) / max(len(wanted), 1)
+    return len(wanted & {(m.row_id, m.position) for m in found}) / max(len(wanted), 1)
 
 
 @pytest.mark.parametrize("kept", [0, 20_000_000], ids=["proposed", "compared"])

@@ -111,8 +111,8 @@ def contents(place):
         assert [str(damage) for damage in store.find_damage()] == []
         counts, documents, chunks, _ = read_all(store)
         for folder in place.glob("chroma-*") if isinstance(place, Path) else ():
-            with closing(chroma.ChromaGraph(folder, view.settings.sentences)) as graph:
-                for number, positions, vectors in view.vectors(view.numbers_by_id()):
+            with closing(chroma.VectorIndex(folder, view.settings.sentences)) as graph:
+                for number, positions, vectors in view.vectors(view.ordered_row_ids()):
                     for position, vector in zip(positions, vectors, strict=True):
                         assert (number, position) in graph.nearest(vector, 2)
     return counts, [replace(document, source="") for document in documents], chunks

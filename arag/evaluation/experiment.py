@@ -20,7 +20,7 @@ from arag.errors import InputError
 from arag.evaluation.cache import CallCache, Store, store_folder
 from arag.evaluation.corpora import check_paragraphs, describe_contents, locate_gold, make_index
 from arag.evaluation.datasets import Question, load_questions, name_dataset, read_questions
-from arag.evaluation.method import Lab, Method
+from arag.evaluation.method import Method, RunContext
 from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.paper_tools import Presentation
 from arag.evaluation.plan import Plan, add_preparation, describe_method, open_run
@@ -277,7 +277,7 @@ class Experiment:
         preparing_cache = CallCache(kept, ledger, self._max_cost, stopped)
         runs = []
         for variant, model in zip(self._variants, self._models, strict=True):
-            lab = Lab(
+            context = RunContext(
                 index,
                 _with_cache(model, cache),
                 kept,
@@ -295,7 +295,7 @@ class Experiment:
                     variant=variant.name,
                     folder=self.folder / variant.name,
                     questions=questions,
-                    lab=lab,
+                    context=context,
                     preparing_model=_with_cache(model, preparing_cache),
                 )
                 runs.append(run)
@@ -311,7 +311,7 @@ class MethodRun:
         variant: The name of the run's variant.
         folder: The run's folder.
         questions: The questions, with their gold documents as the index names them.
-        lab: Everything that the method's sessions share.
+        context: Everything that the method's sessions share.
         preparing_model: The model for the work before the first question; its calls are kept for all runs.
     """
 
@@ -319,7 +319,7 @@ class MethodRun:
     variant: str
     folder: Path
     questions: Sequence[Question]
-    lab: Lab
+    context: RunContext
     preparing_model: BaseChatModel
 
     @property
@@ -329,7 +329,7 @@ class MethodRun:
 
     def list_open(self, records: Mapping[str, Record]) -> list[Question]:
         """Return the questions that have no answer, or, with a judge, no verdict."""
-        return list_open(self.questions, records, judged=self.lab.judge is not None)
+        return list_open(self.questions, records, judged=self.context.judge is not None)
 
     def is_complete(self) -> bool:
         """Return whether no question is open."""
@@ -343,7 +343,7 @@ class MethodRun:
 
     def prepare(self) -> Any:
         """Do the method's work before the first question; return the object that `answer` needs."""
-        prepared, calls = prepare(self.method, self.lab, self.preparing_model)
+        prepared, calls = prepare(self.method, self.context, self.preparing_model)
         add_preparation(self.folder, self.method.name, calls)
         return prepared
 
@@ -353,7 +353,7 @@ class MethodRun:
         Raises:
             InputError: Ten questions in a row have failed, or the budget is used up.
         """
-        return answer_questions(self.method, self.lab, prepared, self.questions, self.file)
+        return answer_questions(self.method, self.context, prepared, self.questions, self.file)
 
 
 def _check_numbers(**numbers: int | None) -> None:

@@ -200,7 +200,7 @@ def diagnose(failure: Failure, session: Session) -> None:
         f"{failure.taxonomy.task}\n\nThe causes:\n{listed}\n\nReply with one JSON object and nothing else:\n"
         f'{{"reason": "in one sentence", "cause": {one_of}}}'
     )
-    parts = _yield_evidence(failure, session.lab.index)
+    parts = _yield_evidence(failure, session.context.index)
     diagnosis: Any = session.ask(task, "\n\n".join(parts), form)
     if diagnosis is not None:
         failure.decide(diagnosis.cause, "judge", diagnosis.reason)

@@ -98,7 +98,7 @@ class Note(TypedDict):
 
 
 @dataclass
-class Lab:
+class RunContext:
     """Everything that the sessions of a run share.
 
     Attributes:
@@ -163,8 +163,8 @@ class Session:
     """Asks the model, searches, and records both, for one question or for the work before the first one.
 
     Attributes:
-        lab: Everything that it shares with the other sessions.
-        model: The model, if it is not the lab's.
+        context: Everything that it shares with the other sessions.
+        model: The model, if it is not the context's.
         calls: The model calls, in order.
         trace: The retrievals, in order.
         notes: Findings and decisions, in order.
@@ -172,7 +172,7 @@ class Session:
         unusable: How many replies did not fit the form that was asked for.
     """
 
-    lab: Lab
+    context: RunContext
     model: BaseChatModel | None = field(default=None, repr=False)
     calls: list[ModelCall] = field(default_factory=list)
     trace: list[ToolRecord] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Session:
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
-        model = self.model or self.lab.model
+        model = self.model or self.context.model
         reply = self.with_retries(lambda: model.invoke(list(messages), **options))
         self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
@@ -207,8 +207,8 @@ class Session:
                     raise
                 reason = without_credentials(f"{type(error).__name__}: {error}")
             if pause >= _LONG_PAUSE_SECONDS:
-                self.lab.announce(f"The model is asked again in {pause:.0f} s: {reason}")
-            self.lab.stopped.wait(pause)
+                self.context.announce(f"The model is asked again in {pause:.0f} s: {reason}")
+            self.context.stopped.wait(pause)
             tries += 1
             waited += pause
 
@@ -273,7 +273,7 @@ class Session:
             different[key] = user
         if title and different:
             tokens = sum(count_batch([f"{system}\n{key}" for key in different]))
-            self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
+            self.context.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
 
         def ask(session: Session, user: Turns) -> Any:
             return session.ask(system, user, form, **options)
@@ -298,13 +298,13 @@ class Session:
         done = count(1)
 
         def work_on(item: Item) -> tuple[Session, Result]:
-            session = Session(self.lab, self.model)
+            session = Session(self.context, self.model)
             result = work(session, item)
             if title:
-                self.lab.progress(title, next(done), len(items))
+                self.context.progress(title, next(done), len(items))
             return session, result
 
-        with threads(self.lab.concurrency) as pool:
+        with threads(self.context.concurrency) as pool:
             finished = list(pool.map(work_on, items))
         for session, _ in finished:
             self._take_over_calls(session)
@@ -356,19 +356,19 @@ class Session:
 
     def search(self, question: str) -> list[Chunk]:
         """Return the whole chunks that `semantic_search` finds; they count as retrieved."""
-        results = self.lab.index.semantic_search(question, self.lab.top_k)
+        results = self.context.index.semantic_search(question, self.context.top_k)
         return self._read_hits(results.hits, question)
 
     def search_keywords(self, keywords: Sequence[str]) -> list[Chunk]:
         """Return the whole chunks that `keyword_search` finds; they count as retrieved."""
         if not keywords:
             return self._read_hits([], "")
-        results = self.lab.index.keyword_search(keywords, self.lab.top_k)
+        results = self.context.index.keyword_search(keywords, self.context.top_k)
         return self._read_hits(results.hits, ", ".join(keywords))
 
     def _read_hits(self, hits: Iterable[Hit], query: str) -> list[Chunk]:
-        chunks = _find_chunks(self.lab.index, [hit.chunk_id for hit in hits])
-        self.retrieved(chunks, query, top_k=self.lab.top_k)
+        chunks = _find_chunks(self.context.index, [hit.chunk_id for hit in hits])
+        self.retrieved(chunks, query, top_k=self.context.top_k)
         return chunks
 
     def note(self, title: str, lines: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from arag.errors import InputError, without_credentials
 from arag.evaluation.cache import CallRefusedError
 from arag.evaluation.datasets import Question, Source
 from arag.evaluation.judge import Judgement, judge
-from arag.evaluation.method import Answer, Lab, Method, Note, Session, threads
+from arag.evaluation.method import Answer, Method, Note, RunContext, Session, threads
 from arag.evaluation.plan import RECORDS
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
@@ -149,21 +149,21 @@ def load_records(folder: str | Path) -> dict[str, dict[str, Record]]:
     return records
 
 
-def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, list[ModelCall]]:
+def prepare(method: Method, context: RunContext, model: BaseChatModel) -> tuple[Any, list[ModelCall]]:
     """Do a method's work before the first question, with a model whose calls are kept for all runs.
 
     Returns:
         The object that the method's `answer` gets, and the calls that the work takes.
     """
-    session = Session(lab, model)
-    lock = lab.store.file.with_name(f"{type(method).__module__}.lock")
+    session = Session(context, model)
+    lock = context.store.file.with_name(f"{type(method).__module__}.lock")
     with FileLock(lock):  # without it, two processes would both pay
         prepared = method.prepare(session)
     return prepared, session.calls
 
 
 def answer_questions(
-    method: Method, lab: Lab, prepared: Any, questions: Sequence[Question], file: RecordFile
+    method: Method, context: RunContext, prepared: Any, questions: Sequence[Question], file: RecordFile
 ) -> Iterator[Record]:
     """Answer the questions that have no answer yet or have changed, and judge the answers that have no verdict.
 
@@ -178,23 +178,23 @@ def answer_questions(
         BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
         Timeout: Another process is writing to the file.
     """
-    judged = lab.judge is not None
+    judged = context.judge is not None
     failures = 0  # in a row
     with FileLock(file.file.with_suffix(".lock"), timeout=0):
         file.drop_half_line()
         records = file.read()
-        with threads(lab.concurrency) as pool:
+        with threads(context.concurrency) as pool:
             work = []
             for question in list_open(questions, records, judged=judged):
                 known = records.get(question.id)
-                work.append(pool.submit(_answer_and_judge, method, lab, prepared, question, known))
+                work.append(pool.submit(_answer_and_judge, method, context, prepared, question, known))
             for done in as_completed(work):
                 record = done.result()
                 file.append(record)
                 try:
                     yield record
                 except GeneratorExit:
-                    lab.stopped.set()
+                    context.stopped.set()
                     raise
                 reason = _why_failed(record)
                 failures = 0 if reason is None else failures + 1
@@ -246,20 +246,22 @@ def _has_verdict(record: Record) -> bool:
     return judgement is not None and judgement["correct"] is not None
 
 
-def _answer_and_judge(method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None) -> Record:
+def _answer_and_judge(
+    method: Method, context: RunContext, prepared: Any, question: Question, record: Record | None
+) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
     if not _is_answered(record, question):
-        record = _answer(method, lab, prepared, question)
-    if lab.judge is None or record["error"] is not None:
+        record = _answer(method, context, prepared, question)
+    if context.judge is None or record["error"] is not None:
         return record
-    session = Session(lab, lab.judge)
+    session = Session(context, context.judge)
     judgement = judge(session, question.text, question.answer, record["prediction"])
     return {**record, "judgement": judgement}
 
 
-def _answer(method: Method, lab: Lab, prepared: Any, question: Question) -> Record:
+def _answer(method: Method, context: RunContext, prepared: Any, question: Question) -> Record:
     """Return the record of a question that is asked now."""
-    session = Session(lab)
+    session = Session(context)
     try:
         answer = method.answer(question.text, session, prepared)
         if isinstance(answer, str):
@@ -277,7 +279,7 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
     """Return the record of a question: the calls, the retrievals, and the answer, or the error in its place."""
     text = answer.text.strip()
     answers = [question.answer, *question.aliases]
-    index = session.lab.index
+    index = session.context.index
     seen: list[str] = []
     read: list[str] = []
     for entry in session.trace:

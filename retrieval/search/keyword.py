@@ -48,12 +48,12 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, ranking: 
         is_elsewhere = keyword in respelled or keyword in named
         if not is_elsewhere and not ranked.document_frequency[keyword]:
             missing.append(keyword)
-    for number, pieces in _find_scattered(view, missing).items():
-        matches.setdefault(number, _Match()).scattered = pieces
-    for keyword, numbers in named.items():
+    for row_id, pieces in _find_scattered(view, missing).items():
+        matches.setdefault(row_id, _Match()).scattered = pieces
+    for keyword, row_ids in named.items():
         suggestions.pop(keyword, None)
-        for number in numbers:
-            matches.setdefault(number, _Match()).in_name.append(keyword)
+        for row_id in row_ids:
+            matches.setdefault(row_id, _Match()).in_name.append(keyword)
     return _make_results(view, keywords, searched, ranked, matches, suggestions, respelled)
 
 
@@ -67,10 +67,10 @@ def distinct(keywords: Iterable[str]) -> list[str]:
 
 
 def _list_matches(ranked: KeywordRanking) -> dict[int, _Match]:
-    """Return why the ranked chunks were found, by number, best first."""
+    """Return why the ranked chunks were found, by row id, best first."""
     matches: dict[int, _Match] = {}
     for entry in ranked.chunks:
-        matches[entry.number] = _Match(entry.score, entry.counts)
+        matches[entry.row_id] = _Match(entry.score, entry.counts)
     return matches
 
 
@@ -97,19 +97,19 @@ def _find_in_names(
     ranked: KeywordRanking,
     matches: Mapping[int, _Match],
 ) -> dict[str, list[int]]:
-    """Find, for each uncommon keyword, documents that have it in their name only: the numbers of their first chunks."""
-    chunks = view.numbered(matches)
+    """Find, for each uncommon keyword, documents that have it in their name only: the row ids of their first chunks."""
+    chunks = view.chunks_by_row_id(matches)
     named: dict[str, list[int]] = {}
     for keyword in searched:
         if keyword in respelled or ranked.document_frequency[keyword] > _MAX_CHUNKS_BESIDE_NAMES:
             continue
         holders: set[str] = set()
-        for number, chunk in chunks.items():
-            if keyword in matches[number].counts:
+        for row_id, chunk in chunks.items():
+            if keyword in matches[row_id].counts:
                 holders.add(chunk.document_id)
-        numbers = find_named(keyword, view, but=holders)
-        if numbers:
-            named[keyword] = numbers
+        row_ids = find_named(keyword, view, but=holders)
+        if row_ids:
+            named[keyword] = row_ids
     return named
 
 
@@ -117,7 +117,7 @@ def _find_scattered(view: View, keywords: Sequence[str]) -> dict[int, dict[str, 
     """Find the chunks that hold all words of a keyword, if they are few.
 
     Returns:
-        By the chunks' numbers, for each keyword its words as the corpus spells them.
+        By the chunks' row ids, for each keyword its words as the corpus spells them.
     """
     pieces_of = _spell_words(view, keywords)
     found: dict[int, dict[str, list[str]]] = {}
@@ -126,12 +126,12 @@ def _find_scattered(view: View, keywords: Sequence[str]) -> dict[int, dict[str, 
         if len(chunks) == _CANDIDATES_FOR_SCATTERED:
             continue
         whole: list[int] = []
-        for number, chunk in chunks.items():
+        for row_id, chunk in chunks.items():
             if set(pieces) <= set(words(chunk.text)):
-                whole.append(number)
+                whole.append(row_id)
         if len(whole) <= _MAX_SCATTERED:
-            for number in whole:
-                found.setdefault(number, {})[keyword] = pieces
+            for row_id in whole:
+                found.setdefault(row_id, {})[keyword] = pieces
     return found
 
 
@@ -161,11 +161,11 @@ def _make_results(
     suggestions: Mapping[str, tuple[Term, ...]],
     respelled: Mapping[str, str],
 ) -> KeywordResults:
-    chunks = view.numbered(matches)
+    chunks = view.chunks_by_row_id(matches)
     hits: list[Hit] = []
     total = ranked.total
-    for number, match in matches.items():
-        hit = _make_hit(chunks[number], match, searched)
+    for row_id, match in matches.items():
+        hit = _make_hit(chunks[row_id], match, searched)
         hits.append(hit)
         if not hit.keyword_counts:
             total += 1

@@ -20,7 +20,7 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
     """Find documents that have all words of a name in their title or file name, except some documents.
 
     Returns:
-        The numbers of their first chunks.
+        The row ids of their first chunks.
     """
     wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:MAX_NAME_WORDS]
     least = 1 if is_east_asian(name) else MIN_NAME_CHARACTERS
@@ -31,7 +31,7 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
         if document_id not in but and _has_words(name_words(f"{document_id} {entry.title}"), wanted):
             found.append(document_id)
     first_chunks = [f"{document_id}:0" for document_id in found[:_MAX_NAMED]]
-    return list(view.numbers(first_chunks).values())
+    return list(view.row_ids(first_chunks).values())
 
 
 def _has_words(name: Collection[str], wanted: Collection[str]) -> bool:

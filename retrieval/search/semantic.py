@@ -22,7 +22,7 @@ _TITLES_LOOKED_AT = 20  # of the nearest chunks
 _MAX_TITLED = 2
 _TITLED_GAP = 0.25  # of cosine similarity below the nearest chunk: a title may be a common word
 
-_Similarities = dict[int, dict[int, float]]  # by a chunk's number and a sentence's position
+_Similarities = dict[int, dict[int, float]]  # by a chunk's row id and a sentence's position
 
 
 def semantic_search(
@@ -33,25 +33,25 @@ def semantic_search(
     similarities = _group_by_chunk(_find_nearest(view, vector, wanted), wanted)
     titled: list[int] = []
     if titles_first and len(query.split()) <= _MAX_QUERY_WORDS:
-        for number, rated in _rate(view, vector, find_named(query, view)).items():
+        for row_id, rated in _rate(view, vector, find_named(query, view)).items():
             if rated:
-                titled.append(number)
-                similarities.setdefault(number, rated)
-    scores = {number: max(rated.values()) for number, rated in similarities.items()}
+                titled.append(row_id)
+                similarities.setdefault(row_id, rated)
+    scores = {row_id: max(rated.values()) for row_id, rated in similarities.items()}
     ids = view.ids(scores)
-    nearest = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:wanted]
-    chunks = view.numbered({*nearest, *titled})
+    nearest = sorted(ids, key=lambda row_id: (-scores[row_id], ids[row_id]))[:wanted]
+    chunks = view.chunks_by_row_id({*nearest, *titled})
     if titles_first and not titled:
         titled = _find_titled(query, nearest, scores, chunks)
     hits: list[Hit] = []
-    for number in dict.fromkeys([*titled, *nearest[:top_k]]):
-        chunk = chunks[number]
-        if not similarities[number].keys() <= set(chunk.embedded_positions()):
-            raise view.damage(f"chunk {number} has vectors of other sentences")
+    for row_id in dict.fromkeys([*titled, *nearest[:top_k]]):
+        chunk = chunks[row_id]
+        if not similarities[row_id].keys() <= set(chunk.embedded_positions()):
+            raise view.damage(f"chunk {row_id} has vectors of other sentences")
         hit = Hit(
             chunk=chunk,
-            score=scores[number],
-            similarities=similarities[number],
+            score=scores[row_id],
+            similarities=similarities[row_id],
         )
         hits.append(hit)
     return SemanticResults(query, tuple(hits))
@@ -59,17 +59,17 @@ def semantic_search(
 
 def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
     """Compare the sentences of chunks with a query's vector."""
-    numbers = view.numbers(chunk_ids)
-    rated = _rate(view, vector, numbers.values())
-    return {chunk_id: rated[number] for chunk_id, number in numbers.items()}
+    row_ids = view.row_ids(chunk_ids)
+    rated = _rate(view, vector, row_ids.values())
+    return {chunk_id: rated[row_id] for chunk_id, row_id in row_ids.items()}
 
 
-def _rate(view: View, vector: NDArray[np.float32], numbers: Collection[int]) -> _Similarities:
-    """Compare the sentences of chunks, given by number, with a query's vector."""
-    matrix = SentenceMatrix.build(view.vectors(numbers), view.settings.dimension)
-    rated: _Similarities = {number: {} for number in numbers}
+def _rate(view: View, vector: NDArray[np.float32], row_ids: Collection[int]) -> _Similarities:
+    """Compare the sentences of chunks, given by row id, with a query's vector."""
+    matrix = SentenceMatrix.build(view.vectors(row_ids), view.settings.dimension)
+    rated: _Similarities = {row_id: {} for row_id in row_ids}
     for match in matrix.nearest(vector, len(matrix)):
-        rated[match.chunk][match.position] = match.similarity
+        rated[match.row_id][match.position] = match.similarity
     return rated
 
 
@@ -78,7 +78,7 @@ def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[
     count = max(_MIN_SENTENCES, 4 * chunks)
     while True:
         matches = view.nearest(vector, count)
-        if len(matches) < count or len({match.chunk for match in matches}) >= chunks:
+        if len(matches) < count or len({match.row_id for match in matches}) >= chunks:
             return matches
         count *= 4
 
@@ -87,8 +87,8 @@ def _group_by_chunk(matches: Iterable[SentenceMatch], chunks: int) -> _Similarit
     """Group sentences by chunk, nearest first; those of known chunks are dropped once there are enough."""
     similarities: _Similarities = {}
     for rank, match in enumerate(matches):
-        if rank < _SENTENCES_PER_CHUNK * chunks or match.chunk not in similarities:
-            similarities.setdefault(match.chunk, {})[match.position] = match.similarity
+        if rank < _SENTENCES_PER_CHUNK * chunks or match.row_id not in similarities:
+            similarities.setdefault(match.row_id, {})[match.position] = match.similarity
     return similarities
 
 
@@ -97,11 +97,11 @@ def _find_titled(
 ) -> list[int]:
     """Return those of the nearest chunks whose documents' titles are in the query."""
     titled: list[int] = []
-    for number in nearest:
-        if scores[number] < scores[nearest[0]] - _TITLED_GAP:
+    for row_id in nearest:
+        if scores[row_id] < scores[nearest[0]] - _TITLED_GAP:
             break
-        if _names_title(query, chunks[number].title):
-            titled.append(number)
+        if _names_title(query, chunks[row_id].title):
+            titled.append(row_id)
     return titled[:_MAX_TITLED]
 
 

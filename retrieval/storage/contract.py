@@ -1,6 +1,6 @@
 """The storage interface: a folder (`folder`) or PostgreSQL (`postgres`) can store an index.
 
-An index is published as a whole. A publication has a random token, and its contents never change. `records` has the
+An index is published as a whole. A snapshot has a random token, and its contents never change. `records` has the
 classes that are stored and found, and `sql` the reader that views and drafts inherit from.
 """
 
@@ -22,10 +22,10 @@ from arag.retrieval.types import Chunk
 
 
 class View(TableReader):
-    """One publication of an index, whole or limited to some documents: everything else is as if it were not there.
+    """One snapshot of an index, whole or limited to some documents: everything else is as if it were not there.
 
     Several threads may use it at once. Each kind of search opens its files at its first use. A StorageError may also
-    mean that a newer publication has replaced this one: then open that.
+    mean that a newer snapshot has replaced this one: then open that.
     """
 
     @abstractmethod
@@ -74,14 +74,14 @@ class View(TableReader):
         """Count the chunks that hold each of some texts."""
 
     @abstractmethod
-    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+    def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         """Return, for each group of texts, the numbers of the first `limit` chunks by id that hold all of them."""
 
     def chunks_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[dict[int, Chunk]]:
-        """Return, for each group of texts, the first `limit` chunks by id that hold all of them, by number."""
-        numbers_by_group = self.numbers_holding(groups, limit)
-        chunks = self.numbered(set().union(*numbers_by_group))
-        return [{number: chunks[number] for number in numbers} for numbers in numbers_by_group]
+        """Return, for each group of texts, the first `limit` chunks by id that hold all of them, by row id."""
+        row_ids_by_group = self.row_ids_holding(groups, limit)
+        chunks = self.chunks_by_row_id(set().union(*row_ids_by_group))
+        return [{row_id: chunks[row_id] for row_id in row_ids} for row_ids in row_ids_by_group]
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 
@@ -129,9 +129,9 @@ class View(TableReader):
 
 
 class Draft(TableReader):
-    """The next publication of an index, being written. No reader sees its contents before it is published.
+    """The next snapshot of an index, being written. No reader sees its contents before it is published.
 
-    Its settings are those of the last publication, or those that it began with.
+    Its settings are those of the last snapshot, or those that it began with.
     """
 
     def claim(self, document_ids: Collection[str]) -> set[str]:
@@ -167,7 +167,7 @@ class Draft(TableReader):
         """Let readers see the changes, if there are any. It is the last call: later changes need another draft.
 
         Args:
-            settings: The settings of the publication, without token and counts.
+            settings: The settings of the snapshot, without token and counts.
 
         Returns:
             The settings with token and counts.
@@ -187,9 +187,9 @@ class Draft(TableReader):
         """Return the stored vectors of these documents' sentences, by the sentences' texts."""
         chunks = self._chunks_among("chunks.document_id", document_ids)
         vectors_by_text: dict[str, NDArray[np.float32]] = {}
-        for number, positions, vectors in self.vectors(chunks):
+        for row_id, positions, vectors in self.vectors(chunks):
             for position, vector in zip(positions, vectors, strict=True):
-                text = chunks[number].sentence_text(position)
+                text = chunks[row_id].sentence_text(position)
                 vectors_by_text[text] = vector
         return vectors_by_text
 
@@ -215,13 +215,13 @@ class IndexStore(Protocol):
         """Its name, for messages: a folder, or an address without a password."""
 
     def settings(self) -> Settings:
-        """Read the settings of the last publication."""
+        """Read the settings of the last snapshot."""
 
     def stamp(self) -> Hashable:
-        """Return a value that changes with every publication. It is cheap: every search asks for it."""
+        """Return a value that changes with every snapshot. It is cheap: every search asks for it."""
 
     def open(self) -> View:
-        """Open the last publication.
+        """Open the last snapshot.
 
         Raises:
             IndexNotFoundError: There is no index, or nothing was published yet.
@@ -235,7 +235,7 @@ class IndexStore(Protocol):
         """Return the bytes that the index takes up."""
 
     def draft(self, begin: Callable[[], Settings]) -> AbstractContextManager[Draft]:
-        """Open the next publication for writing.
+        """Open the next snapshot for writing.
 
         A folder has one writer at a time; a database may have many.
 

@@ -67,14 +67,14 @@ class KeywordTexts:
 
     Args:
         source: The pieces that `format_keywords` yielded: a file, which may be deleted while it is open here, or bytes.
-        numbers: The chunks' numbers, in the order of their ids.
+        row_ids: The chunks' row ids, in the order of their ids.
 
     Raises:
         ValueError: The source holds something else.
         OSError: The file cannot be opened.
     """
 
-    def __init__(self, source: Path | bytes, numbers: Sequence[int]) -> None:
+    def __init__(self, source: Path | bytes, row_ids: Sequence[int]) -> None:
         self._file: Path | None = None
         self._map: mmap.mmap | None = None
         if isinstance(source, Path):
@@ -86,17 +86,17 @@ class KeywordTexts:
         self._size = len(data)
         self._text: Str = Str(data)
         self._bytes = np.frombuffer(data, np.uint8)
-        boundaries = _read_boundaries(data, len(numbers))
-        self._numbers = np.asarray(numbers, dtype=np.int64)
+        boundaries = _read_boundaries(data, len(row_ids))
+        self._row_ids = np.asarray(row_ids, dtype=np.int64)
         # Single values are read faster from lists than from arrays.
         self._begins: list[int] = boundaries[:-1].tolist()
         self._ends: list[int] = boundaries[1:].tolist()
 
-    def limited_to(self, numbers: Integers) -> KeywordTexts:
+    def limited_to(self, row_ids: Integers) -> KeywordTexts:
         """Return the texts of some chunks only; they share the file."""
-        rows = np.flatnonzero(np.isin(self._numbers, numbers))
+        rows = np.flatnonzero(np.isin(self._row_ids, row_ids))
         limited: KeywordTexts = copy(self)
-        limited._numbers = self._numbers[rows]
+        limited._row_ids = self._row_ids[rows]
         limited._begins = [self._begins[row] for row in rows.tolist()]
         limited._ends = [self._ends[row] for row in rows.tolist()]
         return limited
@@ -106,10 +106,10 @@ class KeywordTexts:
         return [int(np.count_nonzero(self.counts(text))) for text in texts]
 
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
+        """Return the row ids of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         self._check_size()
         rows = self._rows_with_all([_encode(text) for text in texts])
-        return [int(self._numbers[row]) for row in islice(rows, limit)]
+        return [int(self._row_ids[row]) for row in islice(rows, limit)]
 
     def holds_word(self, word: str) -> bool:
         """Return whether a text has this word, as a whole word in lower case."""
@@ -128,7 +128,7 @@ class KeywordTexts:
         self._check_size()
         # `map` calls the native function without a step of Python in between: a loop takes much longer.
         counts = map(self._text.count, repeat(_encode(keyword)), self._begins, self._ends)
-        return np.fromiter(counts, np.int64, len(self._numbers))
+        return np.fromiter(counts, np.int64, len(self._row_ids))
 
     def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
         """Rank the chunks by keywords; see `View.rank`."""
@@ -136,12 +136,12 @@ class KeywordTexts:
         words: dict[str, Integers] = {}
         if ranking == "bm25":
             words = {keyword: self._count_words(keyword, counts[keyword]) for keyword in keywords}
-        chunks = len(self._numbers)
+        chunks = len(self._row_ids)
         occurrences = Occurrences(
             counts=counts,
             words=words,
             sizes=np.ones(chunks, np.int64),
-            numbers=self._numbers,
+            row_ids=self._row_ids,
             groups=np.arange(chunks),
         )
         return rank_chunks(occurrences, top_k, chunks)
@@ -194,7 +194,7 @@ class Occurrences:
     counts: Mapping[str, Integers]  # of each keyword, shape (groups,)
     words: Mapping[str, Integers]  # of each keyword outside of longer words, shape (groups,); empty if not counted
     sizes: Integers  # how many chunks each group has, shape (groups,)
-    numbers: Integers  # of the first chunks of each group, in the order of the chunks' ids
+    row_ids: Integers  # of the first chunks of each group, in the order of the chunks' ids
     groups: Integers  # the group of each of these chunks
 
 
@@ -230,7 +230,7 @@ def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRan
     ranked = []
     for row in _best(best, chunk_scores, len(best)).tolist():
         chunk = RankedChunk(
-            number=int(occurrences.numbers[row]),
+            row_id=int(occurrences.row_ids[row]),
             score=chunk_scores[row].item(),
             counts=_counts_of_group(occurrences, occurrences.groups[row]),
         )

@@ -14,7 +14,7 @@ from arag.errors import IndexFormatError
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
-ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's number, positions of its sentences, their vectors
+ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's row id, positions of its sentences, their vectors
 Ranking = Literal["paper", "bm25"]
 
 FORMAT_VERSION = 6
@@ -33,7 +33,7 @@ class Settings:
     dimension: Annotated[int, Field(ge=1, le=MAX_DIMENSION)]  # length of its vectors
     chunk_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)]  # size of a chunk, in tokens
     tokenizer: _Name  # counted the tokens; several names if documents were counted differently
-    token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
+    token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the snapshot; empty before the first one
     documents: _Count = 0
     chunks: _Count = 0
     sentences: _Count = 0  # with a vector
@@ -96,7 +96,7 @@ class EmbeddedDocument:
 class RankedChunk:
     """A chunk and its score."""
 
-    number: int
+    row_id: int
     score: float  # Score(c, K), or the BM25 score
     counts: dict[str, int]  # how often the chunk holds each keyword that it has
 
@@ -115,7 +115,7 @@ class KeywordRanking:
 class SentenceMatch:
     """A sentence found by its vector."""
 
-    chunk: int  # its chunk's number
+    row_id: int  # of its chunk
     position: int  # its position among the chunk's sentences
     similarity: float  # cosine similarity to the query, -1 to 1
 

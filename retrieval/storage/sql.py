@@ -1,7 +1,7 @@
 """Reads documents, chunks and vectors with SQL that SQLite and PostgreSQL have in common.
 
 Both have the tables `documents`, `chunks` (short fields, which are scanned often), `contents` (texts) and `words` (with
-their plain forms). A chunk has a number as well as an id: the number names one version of the chunk, and is never used
+their plain forms). A chunk has a row id as well as an id: the row id names one version of the chunk, and is never used
 again.
 """
 
@@ -66,7 +66,7 @@ class TableReader(ABC):
         """Return the error that reports damage."""
 
     @abstractmethod
-    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+    def vectors(self, row_ids: Collection[int]) -> Iterator[ChunkVectors]:
         """Yield the vectors of chunks' embedded sentences."""
 
     def query_among(self, select: str, column: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -89,26 +89,26 @@ class TableReader(ABC):
         for (chunk_id,) in self.query(f"SELECT id FROM {self.chunks_table} ORDER BY number"):
             yield chunk_id
 
-    def numbers(self, chunk_ids: Collection[str]) -> dict[str, int]:
-        """Return the numbers of the chunks with these ids, in this order; unknown ids are left out."""
-        numbers = dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
-        return {chunk_id: numbers[chunk_id] for chunk_id in chunk_ids if chunk_id in numbers}
+    def row_ids(self, chunk_ids: Collection[str]) -> dict[str, int]:
+        """Return the row ids of the chunks with these ids, in this order; unknown ids are left out."""
+        row_ids = dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
+        return {chunk_id: row_ids[chunk_id] for chunk_id in chunk_ids if chunk_id in row_ids}
 
-    def numbers_by_id(self) -> list[int]:
-        """Return the numbers of all chunks, in the order of their ids."""
-        return [number for (number,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
+    def ordered_row_ids(self) -> list[int]:
+        """Return the row ids of all chunks, in the order of their ids."""
+        return [row_id for (row_id,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
 
-    def ids(self, numbers: Collection[int]) -> dict[int, str]:
-        """Return the ids of the chunks with these numbers; unknown numbers are left out."""
-        return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", numbers))
+    def ids(self, row_ids: Collection[int]) -> dict[int, str]:
+        """Return the ids of the chunks with these row ids; unknown ones are left out."""
+        return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", row_ids))
 
-    def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
-        """Return the chunks with these numbers, which exist, in this order."""
-        chunks = self._chunks_among("chunks.number", numbers)
-        for number in numbers:
-            if number not in chunks:
-                raise self.damage(f"chunk {number} has no text or no document")
-        return {number: chunks[number] for number in numbers}
+    def chunks_by_row_id(self, row_ids: Collection[int]) -> dict[int, Chunk]:
+        """Return the chunks with these row ids, which exist, in this order."""
+        chunks = self._chunks_among("chunks.number", row_ids)
+        for row_id in row_ids:
+            if row_id not in chunks:
+                raise self.damage(f"chunk {row_id} has no text or no document")
+        return {row_id: chunks[row_id] for row_id in row_ids}
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -228,27 +228,27 @@ class TableReader(ABC):
         """Return the ids of documents whose sentences do not all have a finite vector."""
         document_ids = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
         found: set[str] = set()
-        for numbers in batches(document_ids, _CHUNKS_PER_QUERY):
-            for number in self._find_damaged_chunks(numbers):
-                found.add(document_ids[number])
+        for row_ids in batches(document_ids, _CHUNKS_PER_QUERY):
+            for row_id in self._find_damaged_chunks(row_ids):
+                found.add(document_ids[row_id])
         return found
 
-    def _find_damaged_chunks(self, numbers: Sequence[int]) -> list[int]:
-        """Return the numbers of chunks that cannot be read, or whose sentences do not all have a finite vector."""
+    def _find_damaged_chunks(self, row_ids: Sequence[int]) -> list[int]:
+        """Return the row ids of chunks that cannot be read, or whose sentences do not all have a finite vector."""
         stored: dict[int, list[int]] = {}
         try:
-            chunks = self.numbered(numbers)
-            for number, positions, vectors in self.vectors(numbers):
+            chunks = self.chunks_by_row_id(row_ids)
+            for row_id, positions, vectors in self.vectors(row_ids):
                 if np.isfinite(vectors).all():
-                    stored[number] = positions
+                    stored[row_id] = positions
         except IndexFormatError:
-            if len(numbers) == 1:
-                return list(numbers)
+            if len(row_ids) == 1:
+                return list(row_ids)
             damaged: list[int] = []
-            for number in numbers:
-                damaged += self._find_damaged_chunks([number])
+            for row_id in row_ids:
+                damaged += self._find_damaged_chunks([row_id])
             return damaged
-        return [number for number in numbers if chunks[number].embedded_positions() != stored.get(number)]
+        return [row_id for row_id in row_ids if chunks[row_id].embedded_positions() != stored.get(row_id)]
 
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         rows = self.query_among(self._select_chunks(), column, values)
@@ -267,7 +267,7 @@ class TableReader(ABC):
         except (ValueError, LookupError) as error:
             raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
         fault = ""
-        if not all(0 <= number <= MAX_COUNT for number in (ordinal, tokens, chunks)):
+        if not all(0 <= row_id <= MAX_COUNT for row_id in (ordinal, tokens, chunks)):
             fault = "its numbers are not possible"
         elif _UNSTORABLE.search(chunk_id):
             fault = "no id has such characters"

@@ -58,9 +58,9 @@ class SentenceMatrix:
         positions = np.empty(sentences, dtype=np.int64)
         vectors = np.empty((sentences, dimension), dtype=np.float32)
         filled = 0
-        for number, chunk_positions, chunk_vectors in rows:
+        for row_id, chunk_positions, chunk_vectors in rows:
             count = min(len(chunk_positions), sentences - filled)
-            chunks[filled : filled + count] = number
+            chunks[filled : filled + count] = row_id
             positions[filled : filled + count] = chunk_positions[:count]
             vectors[filled : filled + count] = chunk_vectors[:count]
             filled += count
@@ -71,7 +71,7 @@ class SentenceMatrix:
         """Make a matrix of single sentences.
 
         Args:
-            places: The number of each sentence's chunk, and the sentence's position in it.
+            places: The row id of each sentence's chunk, and the sentence's position in it.
             vectors: The sentences' vectors.
 
         Returns:
@@ -84,7 +84,7 @@ class SentenceMatrix:
         return len(self._chunks)
 
     def nearest(
-        self, vector: NDArray[np.float32], count: int, numbers: NDArray[np.int64] | None = None
+        self, vector: NDArray[np.float32], count: int, row_ids: NDArray[np.int64] | None = None
     ) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector.
 
@@ -93,15 +93,15 @@ class SentenceMatrix:
         Args:
             vector: A vector of length one.
             count: How many sentences to return at most.
-            numbers: The numbers of the chunks to search in, or None for all.
+            row_ids: The row ids of the chunks to search in, or None for all.
 
         Returns:
             The sentences, nearest first, ties in the order of the rows.
         """
         similarities = self._vectors @ vector
         similarities[np.isnan(similarities)] = -np.inf
-        if numbers is not None:
-            similarities[~np.isin(self._chunks, numbers)] = -np.inf
+        if row_ids is not None:
+            similarities[~np.isin(self._chunks, row_ids)] = -np.inf
         # Candidates are chosen in float32, and then compared in float64.
         least = _least_similarity(similarities, count)
         rows = np.flatnonzero((similarities >= least) & (similarities > -np.inf))

@@ -98,12 +98,12 @@ def _ask_judge(judge: str, wrong: Sequence[Failure], folder: Path, index: Index)
     from arag.evaluation.cache import CallCache, Store
     from arag.evaluation.experiment import load_without_retries
     from arag.evaluation.failures import diagnose
-    from arag.evaluation.method import Lab, Session
+    from arag.evaluation.method import RunContext, Session
 
     store = Store(folder)
     model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})
     with preparing("Judge") as show:
-        session = Session(Lab(index, model, store, progress=show))
+        session = Session(RunContext(index, model, store, progress=show))
         session.map_parallel(
             lambda own, failure: diagnose(failure, own),
             _list_undecided(wrong),

@@ -152,7 +152,7 @@ def _answer(run: MethodRun) -> None:
     if run.is_complete():
         return
     name = run.method.name
-    with preparing(name) as run.lab.progress:
+    with preparing(name) as run.context.progress:
         prepared = run.prepare()
     with _answering(name, run.questions, run.file.read()) as show:
         for record in run.answer(prepared):
@@ -222,7 +222,7 @@ def _write_report_if_possible(folders: Sequence[Path], target: Path) -> list[Pat
 
 @contextmanager
 def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each part of the work before the first question; yield a function for `Lab.progress`."""
+    """Draw a bar for each part of the work before the first question; yield a function for `RunContext.progress`."""
     with progress(MofNCompleteColumn(), transient=False) as bar:
         tasks: dict[str, TaskID] = {}
 

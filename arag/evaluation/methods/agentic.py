@@ -17,7 +17,7 @@ from arag.retrieval.tools.base import RetrievalTool
 class GraphMethod(Method):
     """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`.
 
-    `prepare` returns the compiled graph, which calls `session.lab.model` and searches `session.lab.index`.
+    `prepare` returns the compiled graph, which calls `session.context.model` and searches `session.context.index`.
     """
 
     autonomous: ClassVar[bool | None] = True
@@ -51,15 +51,15 @@ class ARAG(GraphMethod):
 
     def prepare(self, session: Session) -> Any:
         """Create the agent. The embedder is loaded here, so that the first question does not pay for it."""
-        lab = session.lab
+        context = session.context
         if "semantic_search" in self.tools:
-            lab.index.embedder.load()
+            context.index.embedder.load()
         return create_arag_agent(
-            lab.model,
-            lab.index,
-            tools=self._choose_tools(lab.presentation),
-            top_k=lab.top_k,
-            max_steps=lab.max_steps,
+            context.model,
+            context.index,
+            tools=self._choose_tools(context.presentation),
+            top_k=context.top_k,
+            max_steps=context.max_steps,
         )
 
     def _choose_tools(self, presentation: Presentation) -> Sequence[str | type[RetrievalTool]]:

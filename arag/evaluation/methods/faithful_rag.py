@@ -133,11 +133,11 @@ class FaithfulRAG(Method):
 
     def prepare(self, session: Session) -> Passages:
         """Embed the chunks."""
-        return session.lab.passages()
+        return session.context.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Mine the model's beliefs, align them with the passages, and answer from both (self-think)."""
-        chunks = prepared.top(question, session.lab.top_k)
+        chunks = prepared.top(question, session.context.top_k)
         session.retrieved(chunks, question)
         texts = [chunk.text for chunk in chunks]
         beliefs = self._recall(question, session)
@@ -176,7 +176,7 @@ class FaithfulRAG(Method):
         groups = cut_context(texts)
         if not beliefs or not groups:
             return []
-        embedder = session.lab.index.embedder
+        embedder = session.context.index.embedder
         belief_vectors = embedder.embed_documents(beliefs)
         group_vectors = embedder.embed_documents(groups)
         nearest = choose_groups(belief_vectors @ group_vectors.T, groups)

@@ -290,13 +290,13 @@ class HippoRAG2(Method):
 
     def prepare(self, session: Session) -> Graph:
         """Find the facts and synonyms of all chunks, and make the graph (offline)."""
-        passages = session.lab.passages()
+        passages = session.context.passages()
         texts = [chunk.text for chunk in passages.chunks]
         named = _find_entities(texts, session)
         facts = collect(_find_triples(texts, named, session))
-        entity_vectors = session.lab.vectors(facts.entities, "Entities embedded")
+        entity_vectors = session.context.vectors(facts.entities, "Entities embedded")
         synonyms = find_synonyms(facts.entities, entity_vectors)
-        fact_vectors = session.lab.vectors([str(triple) for triple in facts.triples], "Facts embedded")
+        fact_vectors = session.context.vectors([str(triple) for triple in facts.triples], "Facts embedded")
         return Graph(
             passages=passages,
             facts=facts,
@@ -306,7 +306,7 @@ class HippoRAG2(Method):
 
     def answer(self, question: str, session: Session, prepared: Graph) -> Answer:
         """Rank the chunks by PageRank from the facts that the model keeps; without any, by similarity (online)."""
-        query = session.lab.index.embedder.embed_query(question)
+        query = session.context.index.embedder.embed_query(question)
         kept = _filter(question, query, session, prepared)
         starts = weigh_entities(kept, prepared.facts.chunk_counts)
         scores: NDArray[Any] = prepared.passages.vectors @ query
@@ -316,7 +316,7 @@ class HippoRAG2(Method):
         else:
             lines = ["none: the chunks are ranked by similarity alone"]
         session.note("Entities where PageRank starts", lines)
-        chunks = prepared.passages.best(scores, session.lab.top_k)
+        chunks = prepared.passages.best(scores, session.context.top_k)
         session.retrieved(chunks, question, kept=len(kept), entities=len(starts))
         return session.read(question, chunks, _READER_EXAMPLE)
 

@@ -281,34 +281,34 @@ class LinearRAG(Method):
 
     def prepare(self, session: Session) -> Corpus:
         """Find the entities of all chunks, and make the graph."""
-        lab = session.lab
+        context = session.context
         recogniser = Entities(self.ner)
-        texts = [chunk.text for chunk in lab.chunks]
-        spans: list[list[Span]] = lab.store.each(
+        texts = [chunk.text for chunk in context.chunks]
+        spans: list[list[Span]] = context.store.each(
             f"entities {recogniser.name}",
             texts,
             recogniser.find,
             _CHUNKS_AT_ONCE,
-            lambda done: lab.progress("Entities", done, len(texts)),
+            lambda done: context.progress("Entities", done, len(texts)),
         )
         mentions: list[list[str]] = []
         spans_by_chunk: dict[str, list[Span]] = {}
-        for chunk, spans_of_chunk in zip(lab.chunks, spans, strict=True):
+        for chunk, spans_of_chunk in zip(context.chunks, spans, strict=True):
             mentions.append(_cut(chunk.text, spans_of_chunk))
             spans_by_chunk[chunk.id] = spans_of_chunk
-        sentences, sentence_vectors = _find_sentences(lab.index, spans_by_chunk)
+        sentences, sentence_vectors = _find_sentences(context.index, spans_by_chunk)
         graph = EntityGraph(texts, mentions, sentences)
         return Corpus(
             recogniser=recogniser,
-            passages=lab.passages(),
+            passages=context.passages(),
             graph=graph,
-            entity_vectors=lab.vectors(graph.entities, "Entities embedded"),
+            entity_vectors=context.vectors(graph.entities, "Entities embedded"),
             sentence_vectors=sentence_vectors,
         )
 
     def answer(self, question: str, session: Session, prepared: Corpus) -> Answer:
         """Rank the chunks by PageRank from the active entities; without entities, by similarity."""
-        query = session.lab.index.embedder.embed_query(question)
+        query = session.context.index.embedder.embed_query(question)
         scores: NDArray[Any] = prepared.passages.vectors @ query
         (spans,) = prepared.recogniser.find([question])
         named = list(dict.fromkeys(entity.lower() for entity in _cut(question, spans)))
@@ -318,13 +318,13 @@ class LinearRAG(Method):
         else:
             where = "corpus" if named else "question"
             session.note("Entities", [f"none in the {where}: the passages are ranked by similarity alone"])
-        chunks = prepared.passages.best(scores, session.lab.top_k)
+        chunks = prepared.passages.best(scores, session.context.top_k)
         session.retrieved(chunks, question, ner=prepared.recogniser.name, entities=len(named))
         return session.read(question, chunks)
 
     def _find_seeds(self, named: Sequence[str], session: Session, corpus: Corpus) -> dict[str, float]:
         """Return the corpus entity nearest to each entity of the question, with its cosine similarity."""
-        named_vectors = session.lab.index.embedder.embed_documents(named)
+        named_vectors = session.context.index.embedder.embed_documents(named)
         cosines = named_vectors @ corpus.entity_vectors.T
         seeds: dict[str, float] = {}
         lines: list[str] = []

@@ -122,7 +122,7 @@ class MARAG(Method):
 
     def prepare(self, session: Session) -> Passages:
         """Embed the chunks."""
-        return session.lab.passages()
+        return session.context.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Plan, take the steps until one fails, and combine their answers (planner and step definer)."""
@@ -180,7 +180,7 @@ class MARAG(Method):
 
     def _take_notes(self, task: str, session: Session, passages: Passages) -> list[_Note]:
         """Let the model note the facts in each of the nearest passages (extractor)."""
-        chunks = passages.top(task, session.lab.top_k)
+        chunks = passages.top(task, session.context.top_k)
         session.retrieved(chunks, task)
         question = as_data("question", task)
         prompts = [f"{question}\n\n{as_data('passage', chunk.text)}" for chunk in chunks]

@@ -33,7 +33,7 @@ class NaiveRAG(Method):
 
     def prepare(self, session: Session) -> None:
         """Load the embedder, so that the first question does not pay for it."""
-        session.lab.index.embedder.load()
+        session.context.index.embedder.load()
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Search, and ask the model."""

@@ -262,7 +262,7 @@ class RAGentA(Method):
 
     def prepare(self, session: Session) -> tuple[Passages, BM25]:
         """Embed the chunks, and count their words."""
-        return session.lab.passages(), BM25([chunk.text for chunk in session.lab.chunks])
+        return session.context.passages(), BM25([chunk.text for chunk in session.context.chunks])
 
     def answer(self, question: str, session: Session, prepared: tuple[Passages, BM25]) -> Answer:
         """Answer from the documents that pass the filter (agent 3), and add the findings of follow-up questions."""
@@ -304,7 +304,7 @@ def _search(
     excluded: Collection[Chunk] = (),
 ) -> list[Chunk]:
     """Return the best documents of both rankings together, best first."""
-    top_k = session.lab.top_k
+    top_k = session.context.top_k
     candidates = _OVERSAMPLED * top_k
     dense = _best(passages.vectors @ passages.embedder.embed_query(question), candidates)
     sparse = _best(words.scores(question), candidates)

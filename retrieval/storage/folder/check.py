@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaGraph, ReadOnlyError
-from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
+from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ReadOnlyError, VectorIndex
+from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
 from arag.retrieval.storage.keywords import format_keywords
@@ -23,7 +23,7 @@ def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
     """Look for damage in all files of an index.
 
     Args:
-        view: The last publication.
+        view: The last snapshot.
         folder: The index's folder.
 
     Yields:
@@ -37,7 +37,7 @@ def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
     if view.counted(view.settings) != view.settings:
         yield Damage(INDEX_FILE, "its settings count more or less than there is")
     yield from _check_keywords(view, keyword_file(folder, view.settings.token))
-    yield from _check_graph(view, graph_folder(folder, view.settings.token))
+    yield from _check_vector_index(view, vector_index_folder(folder, view.settings.token))
 
 
 def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
@@ -52,13 +52,13 @@ def _check_keywords(view: FolderView, file: Path) -> Iterator[Damage]:
         yield Damage(file.name, "it does not have the texts of the chunks")
 
 
-def _check_graph(view: FolderView, folder: Path) -> Iterator[Damage]:
+def _check_vector_index(view: FolderView, folder: Path) -> Iterator[Damage]:
     if view.settings.sentences < MIN_SENTENCES:
         return
     try:
-        with closing(ChromaGraph(folder, view.settings.sentences)) as graph:
+        with closing(VectorIndex(folder, view.settings.sentences)) as vector_index:
             any_vector = np.ones(view.settings.dimension, np.float32)
-            graph.nearest(any_vector, 1)
+            vector_index.nearest(any_vector, 1)
     except ReadOnlyError as error:
         warnings.warn(visible_line(f"{folder} was not checked: {error}"), stacklevel=2)
     except IndexFormatError as error:

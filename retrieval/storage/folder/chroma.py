@@ -2,7 +2,7 @@
 
 Chroma is native code that trusts the files in its folder: it may crash, or hang for ever. So it runs in a worker
 process (`chroma_worker`), and opens only folders that this user wrote (`derived`). It overwrites its graph in pieces:
-a process that is killed while it writes damages the graph, often unnoticed. So a publication's folder is made under
+a process that is killed while it writes damages the graph, often unnoticed. So a snapshot's folder is made under
 another name, renamed when it is complete, and never written to again: no file changes when it is opened or searched.
 
 Its graph only proposes sentences; their similarities come from the vectors in the index's file.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.folder.derived import GRAPH_DATABASE, TRUST_VARIABLE, is_trusted
+from arag.retrieval.storage.folder.derived import CHROMA_DATABASE, TRUST_VARIABLE, is_trusted
 from arag.system.files import delete, publish_path, sync_tree
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 
@@ -44,7 +44,7 @@ _KEEP_UNCHANGED = (
 
 
 class SentenceRecord(NamedTuple):
-    """A sentence: `<chunk number>#<position>`, its chunk's id, its text, and its vector of length one."""
+    """A sentence: `<row id>#<position>`, its chunk's id, its text, and its vector of length one."""
 
     id: str
     chunk_id: str
@@ -125,7 +125,7 @@ class ChromaWriter:
         self._process.call("close", seconds=CLOSE_SECONDS)
 
     def _finish_database(self) -> None:
-        with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
+        with closing(sqlite3.connect(self._working / CHROMA_DATABASE)) as connection:
             connection.execute(_KEEP_UNCHANGED)
             if self._has_gaps:  # removed texts must not stay in the published file
                 connection.execute("VACUUM")
@@ -146,8 +146,8 @@ class ReadOnlyError(IndexFormatError):
     """Chroma's folder is read-only: it may be sound, but Chroma does not open it."""
 
 
-class ChromaGraph:
-    """A publication's sentences in Chroma's graph.
+class VectorIndex:
+    """A snapshot's sentences in Chroma's graph.
 
     Every call may raise an IndexFormatError: the folder must not be opened (a ReadOnlyError if it cannot be written
     to), has the wrong number of sentences, or cannot be searched; or Chroma crashed or hangs.
@@ -173,9 +173,9 @@ class ChromaGraph:
         self._process.close()
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[tuple[int, int]]:
-        """Return the chunks' numbers and the positions of sentences near a vector, the nearest first."""
+        """Return the chunks' row ids and the positions of sentences near a vector, the nearest first."""
         found: NDArray[np.int64] = self._call("nearest", vector, count)
-        return [(number, position) for number, position in found.tolist()]
+        return [(row_id, position) for row_id, position in found.tolist()]
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
@@ -190,10 +190,10 @@ def copy_folder(previous: Path, working: Path) -> None:
     shutil.copytree(
         previous,
         working,
-        ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"),
+        ignore=shutil.ignore_patterns(f"{CHROMA_DATABASE}*"),
         copy_function=shutil.copyfile,
     )
     # VACUUM does not copy deleted rows.
-    database = (previous / GRAPH_DATABASE).absolute().as_uri()
+    database = (previous / CHROMA_DATABASE).absolute().as_uri()
     with closing(sqlite3.connect(f"{database}?mode=ro", uri=True)) as source:
-        source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])
+        source.execute("VACUUM INTO ?", [str(working / CHROMA_DATABASE)])

@@ -1,4 +1,4 @@
-"""Chroma's folder for the next publication: most of it is written while other sentences are still being embedded."""
+"""Chroma's folder for the next snapshot: most of it is written while other sentences are still being embedded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from pathlib import Path
 from arag.errors import StorageError
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ChromaWriter, SentenceRecord
-from arag.retrieval.storage.folder.derived import GRAPH_DRAFT, count_removed, graph_folder, is_trusted, write_receipt
+from arag.retrieval.storage.folder.derived import (
+    VECTOR_INDEX_DRAFT,
+    count_removed,
+    is_trusted,
+    vector_index_folder,
+    write_receipt,
+)
 from arag.retrieval.storage.folder.sqlite import Database
 from arag.retrieval.storage.records import Settings, Vectors
 from arag.retrieval.types import Chunk
@@ -21,17 +27,17 @@ from arag.text.visible import visible_line
 _MAX_REMOVED = 0.3
 _CHUNKS_PER_BATCH = 200  # read at once: more take more memory, fewer more queries
 
-EmbeddedChunk = tuple[int, Chunk, Vectors]  # a chunk's number, the chunk, the vectors of its embedded sentences
+EmbeddedChunk = tuple[int, Chunk, Vectors]  # a chunk's row id, the chunk, the vectors of its embedded sentences
 
 
-class NextGraph:
-    """Makes Chroma's folder for the next publication from that of the last one, or from scratch."""
+class NextVectorIndex:
+    """Makes Chroma's folder for the next snapshot from that of the last one, or from scratch."""
 
     def __init__(self, folder: Path, published: Database | None) -> None:
         self._folder = folder
         self._published = published
         self._writer: ChromaWriter | None = None
-        self._before: set[int] = set()  # numbers of the chunks in the copied folder
+        self._before: set[int] = set()  # row ids of the chunks in the copied folder
         self._removed = 0  # sentences that were removed since the copied folder's graph was built
         self._written: dict[int, list[int]] = {}  # numbers of the added chunks, and the positions of their sentences
         self._is_from_scratch = False
@@ -58,7 +64,7 @@ class NextGraph:
         """Write the remaining chunks and give the folder its name. If Chroma crashes or hangs, there is no folder.
 
         Args:
-            draft: The documents of the next publication.
+            draft: The documents of the next snapshot.
             settings: Its settings.
             rebuild: Whether to write all chunks from scratch.
 
@@ -75,8 +81,8 @@ class NextGraph:
                 self.publish(draft, settings, rebuild=True)
             elif isinstance(error, WorkerError):
                 message = (
-                    f"the index in {self._folder} has no graph now, and large ones are searched more slowly: Chroma "
-                    f"failed ({error}). To make it, run `arag verify --repair` on the index"
+                    f"the index in {self._folder} has no vector index now, and large ones are searched more slowly: "
+                    f"Chroma failed ({error}). To make it, run `arag verify --repair` on the index"
                 )
                 warnings.warn(visible_line(message), stacklevel=2)
             else:
@@ -97,7 +103,7 @@ class NextGraph:
             previous = self._find_previous()
             self._is_from_scratch = previous is None
             # The name is random: the process of a killed run may still be writing to that run's folder.
-            working = self._folder / f"{GRAPH_DRAFT}.{secrets.token_hex(8)}"
+            working = self._folder / f"{VECTOR_INDEX_DRAFT}.{secrets.token_hex(8)}"
             self._writer = ChromaWriter(working, previous)
         return self._writer
 
@@ -105,57 +111,57 @@ class NextGraph:
         """Return the folder to start from, if this user has written it."""
         if self._is_from_scratch or self._published is None:
             return None
-        previous = graph_folder(self._folder, self._published.settings.token)
+        previous = vector_index_folder(self._folder, self._published.settings.token)
         if not is_trusted(previous):
             return None
-        self._before = set(self._published.numbers_by_id())
+        self._before = set(self._published.ordered_row_ids())
         self._removed = count_removed(previous)
         return previous
 
     def _write(self, draft: Database, settings: Settings) -> None:
         self._open()
-        numbers = set(draft.numbers_by_id())
-        gone = self._find_gone(numbers)
+        row_ids = set(draft.ordered_row_ids())
+        gone = self._find_gone(row_ids)
         if self._removed + len(gone) > _MAX_REMOVED * settings.sentences:
             self._start_again()
             gone = []
-        missing = sorted(numbers - self._before - self._written.keys())
+        missing = sorted(row_ids - self._before - self._written.keys())
         writer = self._open()
         writer.remove(gone)
         writer.add(self._sentences(_read_chunks(draft, missing)))
-        folder = graph_folder(self._folder, settings.token)
-        added = sorted(numbers & self._written.keys())
+        folder = vector_index_folder(self._folder, settings.token)
+        added = sorted(row_ids & self._written.keys())
         writer.publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
         write_receipt(folder, self._removed + len(gone))
 
-    def _find_gone(self, numbers: set[int]) -> list[str]:
+    def _find_gone(self, row_ids: set[int]) -> list[str]:
         """Return the ids of the sentences that the folder has, except those of some chunks."""
         gone: list[str] = []
-        for number, positions in self._written.items():
-            if number not in numbers:
-                gone += _sentence_ids(number, positions)
+        for row_id, positions in self._written.items():
+            if row_id not in row_ids:
+                gone += _sentence_ids(row_id, positions)
         if self._published is not None:
-            removed_chunks = sorted(self._before - numbers)
-            for number, positions, _ in self._published.vectors(removed_chunks):
-                gone += _sentence_ids(number, positions)
+            removed_chunks = sorted(self._before - row_ids)
+            for row_id, positions, _ in self._published.vectors(removed_chunks):
+                gone += _sentence_ids(row_id, positions)
         return gone
 
     def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
         """Yield the sentences of chunks, and note that they are written."""
-        for number, chunk, vectors in rows:
+        for row_id, chunk, vectors in rows:
             positions = chunk.embedded_positions()
-            self._written[number] = positions
-            ids = _sentence_ids(number, positions)
+            self._written[row_id] = positions
+            ids = _sentence_ids(row_id, positions)
             for sentence_id, position, vector in zip(ids, positions, vectors, strict=True):
                 yield SentenceRecord(sentence_id, chunk.id, chunk.sentence_text(position), vector)
 
 
-def _sentence_ids(number: int, positions: Sequence[int]) -> list[str]:
-    return [f"{number}#{position}" for position in positions]
+def _sentence_ids(row_id: int, positions: Sequence[int]) -> list[str]:
+    return [f"{row_id}#{position}" for position in positions]
 
 
-def _read_chunks(draft: Database, numbers: Sequence[int]) -> Iterator[EmbeddedChunk]:
-    for batch in batches(numbers, _CHUNKS_PER_BATCH):
-        chunks = draft.numbered(batch)
-        for number, _, vectors in draft.vectors(batch):
-            yield number, chunks[number], vectors
+def _read_chunks(draft: Database, row_ids: Sequence[int]) -> Iterator[EmbeddedChunk]:
+    for batch in batches(row_ids, _CHUNKS_PER_BATCH):
+        chunks = draft.chunks_by_row_id(batch)
+        for row_id, _, vectors in draft.vectors(batch):
+            yield row_id, chunks[row_id], vectors

@@ -18,7 +18,7 @@ import numpy as np
 from chromadb_rust_bindings import Bindings, MigrationHash, MigrationMode, SqliteDBConfig
 from numpy.typing import NDArray
 
-from arag.retrieval.storage.folder.derived import GRAPH_DATABASE
+from arag.retrieval.storage.folder.derived import CHROMA_DATABASE
 
 Vectors = NDArray[np.float32]
 
@@ -39,7 +39,7 @@ def _open(folder: str) -> tuple[Bindings, str]:
     database = SqliteDBConfig(
         hash_type=MigrationHash.MD5,
         migration_mode=MigrationMode.Apply,
-        url=f"{folder}/{GRAPH_DATABASE}",
+        url=f"{folder}/{CHROMA_DATABASE}",
     )
     chroma = Bindings(
         allow_reset=False,
@@ -98,7 +98,7 @@ def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
 
 
 def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Return the chunks' numbers and the positions of sentences near a vector, nearest first, shape (count, 2)."""
+    """Return the chunks' row ids and the positions of sentences near a vector, nearest first, shape (count, 2)."""
     chroma, collection = _open(folder)
     result = chroma.query(collection, None, vector[np.newaxis], count, include=[])
     numbers_and_positions = [sentence_id.split("#") for sentence_id in result.ids[0]]

@@ -1,6 +1,6 @@
 """The files that are derived from an index's documents: their names, and receipts for Chroma's folders.
 
-The files are named after the publication. Chroma's folder may come from somebody else, or have been overwritten with
+The files are named after the snapshot. Chroma's folder may come from somebody else, or have been overwritten with
 files of somebody else. A receipt says that this user has written its files: the receipt is a file in the user's own
 state folder, with the name of Chroma's folder, which is random. It lists each file with its inode, its size, and the
 times of its last changes. The kernel sets one of these times at each change, and programs cannot set it back. Opening
@@ -23,8 +23,8 @@ from pydantic import TypeAdapter, ValidationError
 from arag.system.files import delete, make_folder, written_whole
 
 TRUST_VARIABLE = "ARAG_TRUST_INDEX"
-GRAPH_DRAFT = "chroma-draft"
-GRAPH_DATABASE = "chroma.sqlite3"
+VECTOR_INDEX_DRAFT = "chroma-draft"
+CHROMA_DATABASE = "chroma.sqlite3"
 
 _DERIVED = re.compile(r"(?:keywords|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
 # A receipt of a missing folder is kept for so long after its last use: the folder's disk may only be away.
@@ -42,18 +42,18 @@ _RECEIPT = TypeAdapter(_Receipt)
 
 
 def keyword_file(folder: Path, token: str) -> Path:
-    """Return the path of a publication's keyword file."""
+    """Return the path of a snapshot's keyword file."""
     return folder / f"keywords-{token}"
 
 
-def graph_folder(folder: Path, token: str) -> Path:
-    """Return the path of the Chroma folder of a publication."""
+def vector_index_folder(folder: Path, token: str) -> Path:
+    """Return the path of the Chroma folder of a snapshot."""
     return folder / f"chroma-{token}"
 
 
 def delete_others(folder: Path, token: str) -> None:
-    """Delete the files that are derived from other publications, and unfinished files of killed processes."""
-    kept = {keyword_file(folder, token), graph_folder(folder, token)}
+    """Delete the files that are derived from other snapshots, and unfinished files of killed processes."""
+    kept = {keyword_file(folder, token), vector_index_folder(folder, token)}
     for path in list(folder.iterdir()):
         if path in kept or not _DERIVED.fullmatch(path.name):
             continue

@@ -1,4 +1,4 @@
-"""The next publication of an index in a folder, being written.
+"""The next snapshot of an index in a folder, being written.
 
 It is a copy of the index's file, made at the first change. To publish it, all derived files are written, and then one
 `os.replace` puts it in the place of the index's file. If a run was killed, the next one continues its draft.
@@ -17,7 +17,7 @@ import numpy as np
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.contract import Draft
-from arag.retrieval.storage.folder.chroma_draft import EmbeddedChunk, NextGraph
+from arag.retrieval.storage.folder.chroma_draft import EmbeddedChunk, NextVectorIndex
 from arag.retrieval.storage.folder.derived import delete_others, keyword_file
 from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
@@ -33,13 +33,13 @@ _UNFINISHED_SUFFIX = ".new"
 
 
 class FolderDraft(Database, Draft):
-    """The next publication of an index in a folder; use `FolderStore.draft` to get one."""
+    """The next snapshot of an index in a folder; use `FolderStore.draft` to get one."""
 
     def __init__(self, folder: Path, published: FolderView | None, begin: Callable[[], Settings]) -> None:
         self._folder = folder
         self._published = published
         self._draft = folder / DRAFT_FILE
-        self._graph = NextGraph(folder, published)
+        self._graph = NextVectorIndex(folder, published)
         kept = self._open_kept()
         self._is_writing = kept is not None or published is None
         if kept is not None:
@@ -96,7 +96,7 @@ class FolderDraft(Database, Draft):
         """Let readers see the changes; see `Draft.publish`.
 
         Args:
-            settings: The settings of the publication, without token and counts.
+            settings: The settings of the snapshot, without token and counts.
             rebuild: Whether to make everything again that is derived from the documents, even if nothing has changed.
 
         Returns:
@@ -120,7 +120,7 @@ class FolderDraft(Database, Draft):
         return new
 
     def _open_kept(self) -> sqlite3.Connection | None:
-        """Open the draft of a killed run, if it was made from the last publication; else delete it."""
+        """Open the draft of a killed run, if it was made from the last snapshot; else delete it."""
         _delete_database(_beside(self._draft, _UNFINISHED_SUFFIX))
         delete(_beside(self._draft, "-journal"))  # ours would only hold the change of the journal's mode
         has_links = any(_beside(self._draft, suffix).is_symlink() for suffix in ("", "-wal", "-shm"))
@@ -134,13 +134,13 @@ class FolderDraft(Database, Draft):
         return None
 
     def _can_continue(self, draft: Database) -> bool:
-        """Return whether a draft is sound, and was made from the last publication."""
+        """Return whether a draft is sound, and was made from the last snapshot."""
         token = self._published.settings.token if self._published is not None else ""
         is_sound = draft.query("PRAGMA quick_check(1)") == [("ok",)]
         return is_sound and draft.query("SELECT previous FROM settings") == [(token,)]
 
     def _begin_writing(self) -> None:
-        """Copy the last publication, unless there is a copy already."""
+        """Copy the last snapshot, unless there is a copy already."""
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
@@ -165,9 +165,9 @@ class FolderDraft(Database, Draft):
 
     def _delete(self, document_ids: Collection[str]) -> None:
         condition, value = self.among("document_id", document_ids)
-        numbers = self.query(f"SELECT number FROM chunks WHERE {condition}", value)
+        row_ids = self.query(f"SELECT number FROM chunks WHERE {condition}", value)
         for table in ("contents", "vectors", "chunks"):
-            self.connection.executemany(f"DELETE FROM {table} WHERE number = ?", numbers)
+            self.connection.executemany(f"DELETE FROM {table} WHERE number = ?", row_ids)
         ids = [(document_id,) for document_id in document_ids]
         self.connection.executemany("DELETE FROM documents WHERE id = ?", ids)
 
@@ -181,20 +181,20 @@ class FolderDraft(Database, Draft):
             yield self._insert_chunk(chunk, vectors), chunk, vectors
 
     def _insert_chunk(self, chunk: Chunk, vectors: Vectors) -> int:
-        """Insert a chunk's rows, and return its number."""
+        """Insert a chunk's rows, and return its row id."""
         inserted = self.connection.execute(
             f"INSERT INTO chunks ({CHUNK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
             chunk_row(chunk),
         )
-        number = inserted.lastrowid or 0
+        row_id = inserted.lastrowid or 0
         self.connection.execute(
             "INSERT INTO contents VALUES (?, ?, ?)",
-            (number, chunk.text, format_places(chunk.sentences)),
+            (row_id, chunk.text, format_places(chunk.sentences)),
         )
         rows = np.full((len(chunk.sentences), self.settings.dimension), np.nan, dtype=np.float16)
         rows[chunk.embedded_positions()] = vectors
-        self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, rows.tobytes()))
-        return number
+        self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (row_id, rows.tobytes()))
+        return row_id
 
     def _finish_file(self) -> None:
         """Write everything into the draft's file itself, and sync it."""

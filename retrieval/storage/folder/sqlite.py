@@ -21,15 +21,15 @@ from arag.retrieval.storage.sql import TableReader, replace_unstorable, storable
 from arag.text.normalise import lower
 
 INDEX_FILE = "index.sqlite3"
-DRAFT_FILE = "draft.sqlite3"  # the next publication, being written
+DRAFT_FILE = "draft.sqlite3"  # the next snapshot, being written
 
-# Short fields are in `chunks`, which is scanned often; texts are in another table. A number is never used again, so it
+# Short fields are in `chunks`, which is scanned often; texts are in another table. A row id is never used again, so it
 # names one version of a chunk. `vectors` has a row of float16 for each sentence of the chunk, and NaN where the
 # sentence has no vector: so a position is an offset. Words of removed chunks stay in `words`.
 SCHEMA = """
 CREATE TABLE settings (
     value TEXT NOT NULL,
-    previous TEXT NOT NULL -- the publication that this one was made from
+    previous TEXT NOT NULL -- the snapshot that this one was made from
 ) STRICT;
 CREATE TABLE documents (
     id TEXT NOT NULL PRIMARY KEY,
@@ -134,21 +134,21 @@ class Database(TableReader):
     def damage(self, what: str) -> IndexFormatError:
         return make_damage(self._file, what)
 
-    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+    def vectors(self, row_ids: Collection[int]) -> Iterator[ChunkVectors]:
         select = f"SELECT number, sentences, vectors FROM {self.chunks_table} LEFT JOIN vectors USING (number)"
-        for batch in batches(numbers, _CHUNKS_PER_QUERY):
+        for batch in batches(row_ids, _CHUNKS_PER_QUERY):
             rows = self.query_among(select, "chunks.number", batch)
-            stored = {number: (embedded, blob) for number, embedded, blob in rows}
-            for number in batch:
-                if number not in stored:
+            stored = {row_id: (embedded, blob) for row_id, embedded, blob in rows}
+            for row_id in batch:
+                if row_id not in stored:
                     continue
-                embedded, blob = stored[number]
-                vectors = self._parse_vectors(number, blob or b"")
+                embedded, blob = stored[row_id]
+                vectors = self._parse_vectors(row_id, blob or b"")
                 is_embedded = ~np.isnan(vectors[:, 0])
                 positions = np.flatnonzero(is_embedded)
                 if len(positions) != embedded:
-                    raise self.damage(f"chunk {number} has {len(positions)} vectors instead of {embedded}")
-                yield number, positions.tolist(), vectors[positions].astype(np.float32)
+                    raise self.damage(f"chunk {row_id} has {len(positions)} vectors instead of {embedded}")
+                yield row_id, positions.tolist(), vectors[positions].astype(np.float32)
 
     def check_documents(self) -> None:
         faults = [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]
@@ -158,12 +158,12 @@ class Database(TableReader):
 
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk, in the order of the chunks' ids."""
-        for batch in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):
+        for batch in batches(self.ordered_row_ids(), _CHUNKS_PER_QUERY):
             texts = dict(self.query_among("SELECT number, text FROM contents", "number", batch))
-            for number in batch:
-                if number not in texts:
-                    raise self.damage(f"chunk {number} has no text")
-                yield number, texts[number]
+            for row_id in batch:
+                if row_id not in texts:
+                    raise self.damage(f"chunk {row_id} has no text")
+                yield row_id, texts[row_id]
 
     def _read_settings(self) -> Settings:
         rows = self.query("SELECT value FROM settings LIMIT 2")
@@ -171,12 +171,12 @@ class Database(TableReader):
             raise self.damage("it has no settings")
         return Settings.from_json(rows[0][0], self._file.parent)
 
-    def _parse_vectors(self, number: int, blob: bytes) -> NDArray[np.float16]:
+    def _parse_vectors(self, row_id: int, blob: bytes) -> NDArray[np.float16]:
         """Read the rows of a chunk in table `vectors`, shape (sentences, dimension)."""
         try:
             return np.frombuffer(blob, np.float16).reshape(-1, self.settings.dimension)
         except ValueError as error:
-            raise self.damage(f"the vectors of chunk {number}: {error}") from error
+            raise self.damage(f"the vectors of chunk {row_id}: {error}") from error
 
 
 def make_damage(file: Path, what: str) -> IndexFormatError:

@@ -66,7 +66,7 @@ class FolderStore:
 
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[FolderDraft]:
-        """Open the next publication for writing, with the lock of the only writer; see `IndexStore.draft`."""
+        """Open the next snapshot for writing, with the lock of the only writer; see `IndexStore.draft`."""
         from arag.retrieval.storage.folder.draft import FolderDraft
 
         # Path.exists raises an error for a name that is too long.

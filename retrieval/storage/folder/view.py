@@ -1,4 +1,4 @@
-"""One publication of an index in a folder, open for searching."""
+"""One snapshot of an index in a folder, open for searching."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.storage import vectors as exact
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.folder.chroma import ChromaGraph, ReadOnlyError
-from arag.retrieval.storage.folder.derived import graph_folder, keyword_file
+from arag.retrieval.storage.folder.chroma import ReadOnlyError, VectorIndex
+from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE, Database, connect
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import KeywordRanking, Ranking, SentenceMatch
@@ -39,7 +39,7 @@ _FLOAT16_BYTES = np.dtype(np.float16).itemsize
 
 
 class FolderView(Database, View):
-    """One publication of an index in a folder, given by its absolute path. Views of its parts share its files."""
+    """One snapshot of an index in a folder, given by its absolute path. Views of its parts share its files."""
 
     _close: weakref.finalize[..., Any]
 
@@ -56,14 +56,14 @@ class FolderView(Database, View):
         self._keywords_lock = threading.Lock()
         self._keywords: KeywordTexts | None = None
         self._sentences_lock = threading.Lock()
-        self._sentences: SentenceMatrix | ChromaGraph | None = None
-        self._allowed: NDArray[np.int64] | None = None  # in a limited view, the numbers of its chunks
+        self._sentences: SentenceMatrix | VectorIndex | None = None
+        self._allowed: NDArray[np.int64] | None = None  # in a limited view, those of its chunks
         self._asked_for_each = _MARGIN  # sentences that the graph is asked for, for each one that is wanted
         self._last_part = 0  # the number of the limited view that was made last
         self._unused: list[int] = []  # the numbers of limited views that are gone, but whose tables are not
 
     def close(self) -> None:
-        if isinstance(self._sentences, ChromaGraph):
+        if isinstance(self._sentences, VectorIndex):
             self._sentences.close()
         self._sentences = None
         self._keywords = None
@@ -86,7 +86,7 @@ class FolderView(Database, View):
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         return self.keyword_texts().count_chunks(texts)
 
-    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+    def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         return [self.keyword_texts().holding_all(texts, limit) for texts in groups]
 
     def words_present(self, words: Collection[str]) -> set[str]:
@@ -101,13 +101,13 @@ class FolderView(Database, View):
 
     def _open_keywords(self) -> KeywordTexts:
         file = keyword_file(self._folder, self.settings.token)
-        numbers = self.numbers_by_id()
+        row_ids = self.ordered_row_ids()
         with suppress(OSError, ValueError):
-            return KeywordTexts(file, numbers)
-        # The file is missing or damaged. If a writer deleted it, the whole publication is gone.
+            return KeywordTexts(file, row_ids)
+        # The file is missing or damaged. If a writer deleted it, the whole snapshot is gone.
         self.check_is_published()
         pieces = format_keywords(text for _, text in self.chunk_texts())
-        return KeywordTexts(b"".join(pieces), numbers)
+        return KeywordTexts(b"".join(pieces), row_ids)
 
     # --- names and words ---
 
@@ -162,40 +162,40 @@ class FolderView(Database, View):
         return self._compare_all(vector, count)
 
     def _keep_allowed(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the places (a chunk's number and a sentence's position) in the chunks of this view."""
+        """Return the places (a chunk's row id and a sentence's position) in the chunks of this view."""
         if self._allowed is None:
             return places
-        is_allowed = np.isin([number for number, _ in places], self._allowed)
+        is_allowed = np.isin([row_id for row_id, _ in places], self._allowed)
         return [place for place, is_kept in zip(places, is_allowed, strict=True) if is_kept]
 
-    def sentences(self) -> SentenceMatrix | ChromaGraph:
+    def sentences(self) -> SentenceMatrix | VectorIndex:
         """Open the vectors: as one matrix if they are few, or if there is no graph that can be trusted."""
         with self._sentences_lock:
             if self._sentences is None:
                 self._sentences = self._open_sentences()
             return self._sentences
 
-    def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
+    def _open_sentences(self) -> SentenceMatrix | VectorIndex:
         if self.settings.vector_bytes > exact.MAX_MATRIX_BYTES:
-            graph = self._open_graph()
-            if graph is not None:
-                return graph
+            vector_index = self._open_vector_index()
+            if vector_index is not None:
+                return vector_index
         return self._make_matrix()
 
-    def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
+    def _give_up(self, vector_index: VectorIndex, error: IndexFormatError) -> None:
         """After a failure of the graph, compare with every vector from now on."""
         with self._sentences_lock:
-            if self._sentences is graph:
-                self._warn_of_graph(error)
-                graph.close()
+            if self._sentences is vector_index:
+                self._warn_of_vector_index(error)
+                vector_index.close()
                 self._sentences = self._make_matrix()
 
     def _make_matrix(self) -> SentenceMatrix:
         settings = self.settings
-        return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.dimension, settings.sentences)
+        return SentenceMatrix.build(self.vectors(self.ordered_row_ids()), settings.dimension, settings.sentences)
 
     def _read_places(self, places: Sequence[tuple[int, int]]) -> SentenceMatrix:
-        """Read the vectors of sentences (their chunks' numbers and their positions), in the order of chunk ids."""
+        """Read the vectors of sentences (their chunks' row ids and their positions), in the order of chunk ids."""
         dimension = self.settings.dimension
         size = dimension * _FLOAT16_BYTES
         rows = self.query(
@@ -208,9 +208,9 @@ class FolderView(Database, View):
         )
         found: list[tuple[int, int]] = []
         blobs: list[bytes] = []
-        for _, number, position, blob in sorted(rows):
+        for _, row_id, position, blob in sorted(rows):
             if len(blob) == size:
-                found.append((number, position))
+                found.append((row_id, position))
                 blobs.append(blob)
         vectors = np.frombuffer(b"".join(blobs), np.float16).reshape(-1, dimension)
         return SentenceMatrix.of(found, vectors.astype(np.float32))
@@ -218,22 +218,22 @@ class FolderView(Database, View):
     def _compare_all(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Compare a vector with all sentences, batch by batch."""
         best: list[SentenceMatch] = []
-        for numbers in batches(self.numbers_by_id(), _CHUNKS_COMPARED_AT_ONCE):
-            matrix = SentenceMatrix.build(self.vectors(numbers), self.settings.dimension)
+        for row_ids in batches(self.ordered_row_ids(), _CHUNKS_COMPARED_AT_ONCE):
+            matrix = SentenceMatrix.build(self.vectors(row_ids), self.settings.dimension)
             best += matrix.nearest(vector, count)
             best = heapq.nlargest(count, best, key=lambda match: match.similarity)  # keeps the order of ties
         return best
 
-    def _open_graph(self) -> ChromaGraph | None:
+    def _open_vector_index(self) -> VectorIndex | None:
         try:
-            return ChromaGraph(graph_folder(self._folder, self.settings.token), self.settings.sentences)
+            return VectorIndex(vector_index_folder(self._folder, self.settings.token), self.settings.sentences)
         except IndexFormatError as error:
             self.check_is_published()
-            self._warn_of_graph(error)
+            self._warn_of_vector_index(error)
             return None
 
-    def _warn_of_graph(self, error: IndexFormatError) -> None:
-        message = f"semantic search is slow, because the graph of the index in {self._folder} is not used: {error}"
+    def _warn_of_vector_index(self, error: IndexFormatError) -> None:
+        message = f"semantic search is slow, because the vector index of {self._folder} is not used: {error}"
         if not isinstance(error, ReadOnlyError):
             command = f"arag verify --index {shlex.quote(str(self._folder))} --repair"
             message += f". To make it again, run `{command}`"
@@ -247,7 +247,7 @@ class FolderView(Database, View):
             raise self.damage("its settings count more sentences than it has room for")
 
     def check_is_published(self) -> None:
-        """Raise a StorageError if a newer publication has replaced this one, and deleted its files."""
+        """Raise a StorageError if a newer snapshot has replaced this one, and deleted its files."""
         with closing(connect(self._file)) as newest:
             token = Database(newest, self._file).settings.token
         if token != self.settings.token:
@@ -263,14 +263,14 @@ class _Names(NamedTuple):
 
 
 class LimitedView(FolderView):
-    """A part of a publication. Two temporary tables on the connection of the whole list its documents and chunks.
+    """A part of a snapshot. Two temporary tables on the connection of the whole list its documents and chunks.
 
     Use `FolderView.limited_to` to get one.
 
     Args:
-        whole: The view of the whole publication.
+        whole: The view of the whole snapshot.
         folder: The index's folder.
-        part: A number that no other limited view of the publication has.
+        part: A number that no other limited view of the snapshot has.
         document_ids: The documents that it is limited to.
     """
 
@@ -293,7 +293,7 @@ class LimitedView(FolderView):
         self.documents_table = f"(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM {documents})) AS documents"
         self.chunks_table = f"(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM {chunks})) AS chunks"
         self.settings = self.counted(whole.settings)
-        self._allowed = np.array(self.numbers_by_id(), dtype=np.int64)
+        self._allowed = np.array(self.ordered_row_ids(), dtype=np.int64)
         # The graph has the sentences of the whole: enough of them must be in this part.
         self._asked_for_each = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
 
@@ -317,14 +317,14 @@ class LimitedView(FolderView):
     def _open_keywords(self) -> KeywordTexts:
         return self._whole.keyword_texts().limited_to(self._allowed)
 
-    def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
+    def _open_sentences(self) -> SentenceMatrix | VectorIndex:
         sentences = self._whole.sentences()
         is_small = self.settings.vector_bytes <= exact.MAX_LIMITED_BYTES
-        if is_small and isinstance(sentences, ChromaGraph):
+        if is_small and isinstance(sentences, VectorIndex):
             return self._make_matrix()
         return sentences
 
-    def _give_up(self, graph: ChromaGraph, error: IndexFormatError) -> None:
-        self._whole._give_up(graph, error)  # noqa: SLF001 - of the same kind
+    def _give_up(self, vector_index: VectorIndex, error: IndexFormatError) -> None:
+        self._whole._give_up(vector_index, error)  # noqa: SLF001 - of the same kind
         with self._sentences_lock:
             self._sentences = None  # the next search opens them again

@@ -33,10 +33,10 @@ def find_damage(session: Session) -> Iterator[Damage]:
         return
     wrong_texts = 0
     missing_words: set[str] = set()
-    for numbers in batches(reader.numbers_by_id(), _CHUNKS_PER_QUERY):
+    for row_ids in batches(reader.ordered_row_ids(), _CHUNKS_PER_QUERY):
         texts = session.query(
             "SELECT text, lowered FROM contents LEFT JOIN lowered USING (number) WHERE number = ANY (?)",
-            numbers,
+            row_ids,
         )
         wrong_texts += sum(lowered != searchable(text) for text, lowered in texts)
         missing_words |= _find_missing_words(session, (text for text, _ in texts))
@@ -64,17 +64,17 @@ def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
 def repair(session: Session) -> None:
     """Make everything again that is derived from the documents; see `IndexStore.repair`."""
     with session.transaction():
-        lock(session, "publication")
+        lock(session, "snapshot")
         state = read_published(session)
         reader = Tables(session, state, state.visible())
         reader.check_documents()
         settings = reader.counted(state.settings)
         session.execute("DELETE FROM lowered; DELETE FROM words")
         words: set[tuple[str, str]] = set()
-        numbers = [number for (number,) in session.query("SELECT number FROM contents")]
-        for batch in batches(numbers, _CHUNKS_PER_QUERY):
+        row_ids = [row_id for (row_id,) in session.query("SELECT number FROM contents")]
+        for batch in batches(row_ids, _CHUNKS_PER_QUERY):
             texts = session.query("SELECT number, text FROM contents WHERE number = ANY (?)", batch)
-            lowered = [(number, searchable(text)) for number, text in texts]
+            lowered = [(row_id, searchable(text)) for row_id, text in texts]
             session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
             words.update(word_rows(text for _, text in texts))
         session.copy("words (word, plain)", ["text", "text"], sorted(words))

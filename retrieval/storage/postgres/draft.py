@@ -1,6 +1,6 @@
-"""The next publication of an index in PostgreSQL, which any number of processes write to at once.
+"""The next snapshot of an index in PostgreSQL, which any number of processes write to at once.
 
-A document is stored in one transaction with its chunks and vectors, for the next publication, whichever process
+A document is stored in one transaction with its chunks and vectors, for the next snapshot, whichever process
 publishes it. So a writer that was killed leaves whole documents or nothing, and the next one publishes them.
 """
 
@@ -39,7 +39,7 @@ _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_i
 
 
 class PostgresDraft(Tables, Draft):
-    """The next publication of an index in PostgreSQL.
+    """The next snapshot of an index in PostgreSQL.
 
     It has a session of its own. The server frees its claims when the session ends, for whatever reason.
     """
@@ -119,7 +119,7 @@ class PostgresDraft(Tables, Draft):
     @contextmanager
     def _next_generation(self) -> Iterator[int]:
         """Yield the next generation. Other writers change nothing until the transaction around this ends."""
-        lock(self._session, "publication")
+        lock(self._session, "snapshot")
         ((generation,),) = self.query(GENERATION)
         yield generation + 1
 
@@ -136,12 +136,12 @@ class PostgresDraft(Tables, Draft):
         lowered: list[tuple[int, str]] = []
         sentences: list[tuple[int, int, bytes]] = []
         rows: list[tuple[Any, ...]] = []
-        for (number,), chunk, chunk_vectors in zip(numbered, chunks, vectors, strict=True):
-            contents.append((number, chunk.text, format_places(chunk.sentences)))
-            lowered.append((number, searchable(chunk.text)))
+        for (row_id,), chunk, chunk_vectors in zip(numbered, chunks, vectors, strict=True):
+            contents.append((row_id, chunk.text, format_places(chunk.sentences)))
+            lowered.append((row_id, searchable(chunk.text)))
             for position, vector in zip(chunk.embedded_positions(), pack(chunk_vectors), strict=True):
-                sentences.append((number, position, vector))
-            rows.append((number, *chunk_row(chunk)))
+                sentences.append((row_id, position, vector))
+            rows.append((row_id, *chunk_row(chunk)))
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
         self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
@@ -169,16 +169,16 @@ class PostgresDraft(Tables, Draft):
             )
 
     def _delete_gone(self) -> None:
-        """Delete rows that neither the last publication nor the one before it has."""
+        """Delete rows that neither the last snapshot nor the one before it has."""
         ((generation,),) = self.query(GENERATION)
         self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
         with self._session.transaction():
             # Rows that another writer is deleting are skipped.
             gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"
             rows = self.query(f"DELETE FROM chunks WHERE number IN ({gone}) RETURNING number", generation)
-            numbers = [number for (number,) in rows]
+            row_ids = [row_id for (row_id,) in rows]
             for table in ("contents", "lowered", "sentences"):
-                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", numbers)
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", row_ids)
 
     def _free(self, document_ids: Iterable[str]) -> None:
         """Give up claims of documents that the server has now."""

@@ -87,7 +87,7 @@ class KeywordTables(Tables, View):
         counts = self._query_each(f"count(*) FROM lowered JOIN {self.chunks_table} USING (number)", conditions)
         return [count for (count,) in counts]
 
-    def numbers_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+    def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         texts = [text for group in groups for text in group]
         needles = dict(zip(texts, self._find_runs(texts), strict=True))
         conditions: list[Condition] = []
@@ -209,15 +209,15 @@ def _decode(
         for n, keyword in enumerate(keywords):
             words[keyword] = columns.get(f"w{n}", counts[keyword])
     chunks: list[tuple[str, int, int]] = []
-    for group, (*_, ids, numbers) in enumerate(rows):
-        for chunk_id, number in zip(ids, numbers, strict=True):
-            chunks.append((chunk_id, number, group))
+    for group, (*_, ids, row_ids) in enumerate(rows):
+        for chunk_id, row_id in zip(ids, row_ids, strict=True):
+            chunks.append((chunk_id, row_id, group))
     chunks.sort()
     return Occurrences(
         counts=counts,
         words=words,
         sizes=columns["size"],
-        numbers=np.array([number for _, number, _ in chunks], dtype=np.int64),
+        row_ids=np.array([row_id for _, row_id, _ in chunks], dtype=np.int64),
         groups=np.array([group for _, _, group in chunks], dtype=np.int64),
     )
 

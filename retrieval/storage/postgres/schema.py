@@ -1,6 +1,6 @@
 """The tables of an index in PostgreSQL, in a schema of their own.
 
-`documents` and `chunks` are narrow: they are joined, and updated. Their rows belong to the publications from `added`
+`documents` and `chunks` are narrow: they are joined, and updated. Their rows belong to the snapshots from `added`
 until before `removed`. The other tables are wide and never updated. `lowered` (the texts in which keywords are
 matched) and `words` are derived from `contents`. Text is compared byte by byte, as in Python.
 """
@@ -113,7 +113,7 @@ Statements = Session | Pool
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The last publication."""
+    """The last snapshot."""
 
     generation: int
     settings: Settings
@@ -121,7 +121,7 @@ class State:
     has_graph: bool  # whether there is an index of the vectors
 
     def visible(self) -> str:
-        """Return the SQL for whether a row belongs to this publication."""
+        """Return the SQL for whether a row belongs to this snapshot."""
         return f"added <= {self.generation} AND removed > {self.generation}"
 
 
@@ -150,8 +150,8 @@ class Tables(TableReader):
             "ingest all documents into another index"
         )
 
-    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
-        for batch in batches(numbers, _CHUNKS_PER_QUERY):
+    def vectors(self, row_ids: Collection[int]) -> Iterator[ChunkVectors]:
+        for batch in batches(row_ids, _CHUNKS_PER_QUERY):
             rows = self.query(
                 "SELECT chunks.number, array_agg(position ORDER BY position) FILTER (WHERE position IS NOT NULL), "
                 f"string_agg({self._state.vector}.halfvec_send(embedding), ''::bytea ORDER BY position) "
@@ -161,14 +161,14 @@ class Tables(TableReader):
             )
             stored: dict[int, tuple[list[int], Vectors]] = {}
             try:
-                for number, positions, blob in rows:
-                    stored[number] = (positions or [], unpack(blob or b"", self.settings))
+                for row_id, positions, blob in rows:
+                    stored[row_id] = (positions or [], unpack(blob or b"", self.settings))
             except ValueError as error:
                 raise self.damage(f"its vectors: {error}") from error
-            for number in batch:
-                if number in stored:
-                    positions, vectors = stored[number]
-                    yield number, positions, vectors
+            for row_id in batch:
+                if row_id in stored:
+                    positions, vectors = stored[row_id]
+                    yield row_id, positions, vectors
 
 
 def pack(vectors: Vectors) -> list[bytes]:
@@ -192,7 +192,7 @@ def has_tables(source: Statements) -> bool:
 
 
 def read_published(source: Statements) -> State:
-    """Read the last publication."""
+    """Read the last snapshot."""
     state = read_state(source)
     if not state.settings.token:
         raise IndexNotFoundError(
@@ -202,7 +202,7 @@ def read_published(source: Statements) -> State:
 
 
 def read_state(source: Statements) -> State:
-    """Read the last publication, or the first one, which is not published yet: then the token is empty."""
+    """Read the last snapshot, or the first one, which is not published yet: then the token is empty."""
     read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
     rows = source.query(read) if has_tables(source) else []
     if not rows:
@@ -251,7 +251,7 @@ def _make_extensions(session: Session) -> None:
     ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     major, minor, *_ = version.split(".")
     if (int(major), int(minor)) < _PGVECTOR:
-        needed = ".".join(str(number) for number in _PGVECTOR)
+        needed = ".".join(str(row_id) for row_id in _PGVECTOR)
         raise StorageError(
             f"{session.location} needs pgvector {needed} or later, and has {version}: an administrator runs "
             "`ALTER EXTENSION vector UPDATE` in its database"

@@ -56,7 +56,7 @@ class PostgresStore:
 
     @contextmanager
     def draft(self, begin: Callable[[], Settings]) -> Iterator[PostgresDraft]:
-        """Open the next publication for writing, and make the index if there is none; others may write to it, too."""
+        """Open the next snapshot for writing, and make the index if there is none; others may write to it, too."""
         with open_session(self._location) as session:
             if not has_tables(session) or not session.query("SELECT FROM state"):
                 make_tables(session)

@@ -1,4 +1,4 @@
-"""One publication of an index in PostgreSQL, whole or limited to some documents.
+"""One snapshot of an index in PostgreSQL, whole or limited to some documents.
 
 A few vectors are compared in one matrix, as in a folder. If there are many, pgvector proposes sentences: by its graph,
 or by comparing all vectors where the graph does not pay. Their similarities are computed here from the stored vectors.
@@ -41,16 +41,16 @@ _GRAPH_SETTINGS = {
 
 
 class PostgresView(KeywordTables):
-    """One publication of an index in PostgreSQL; see `View`.
+    """One snapshot of an index in PostgreSQL; see `View`.
 
-    Rows are kept for one publication after their last one. So a view stays complete until there are two newer ones.
+    Rows are kept for one snapshot after their last one. So a view stays complete until there are two newer ones.
     """
 
     def __init__(self, pool: Pool, state: State) -> None:
         super().__init__(pool, state, state.visible())
         self._pool = pool
         self._whole: PostgresView | None = None
-        self._numbers: NDArray[np.int64] | None = None  # in a limited view, the numbers of its chunks
+        self._row_ids: NDArray[np.int64] | None = None  # in a limited view, those of its chunks
         self._matrix: SentenceMatrix | None = None
         self._lock = threading.Lock()
 
@@ -63,7 +63,7 @@ class PostgresView(KeywordTables):
         chunks = self.query_among(f"SELECT number FROM {self.chunks_table}", "document_id", document_ids)
         limited = PostgresView(self._pool, self._state)
         limited._whole = self._whole or self
-        limited._numbers = np.array([number for (number,) in chunks], dtype=np.int64)
+        limited._row_ids = np.array([row_id for (row_id,) in chunks], dtype=np.int64)
         limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)}) AS chunks"
         limited.documents_table = f"(SELECT * FROM documents WHERE {_number_condition(documents)}) AS documents"
         limited.settings = limited.counted(self.settings)
@@ -82,13 +82,13 @@ class PostgresView(KeywordTables):
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self
         if whole.settings.vector_bytes <= MAX_MATRIX_BYTES:
-            return whole.load_matrix().nearest(vector, count, self._numbers)
+            return whole.load_matrix().nearest(vector, count, self._row_ids)
         if self._whole is not None and self.settings.vector_bytes <= MAX_LIMITED_BYTES:
             return self.load_matrix().nearest(vector, count)
         proposed, generation = self._pool.run(lambda session: self._propose(session, vector, count))
         self._check_age(generation)
         proposed.sort()  # so that ties are in the order of the chunks' ids
-        places = [(number, position) for _, number, position, _ in proposed]
+        places = [(row_id, position) for _, row_id, position, _ in proposed]
         vectors = unpack(b"".join(value for *_, value in proposed), self.settings)
         return SentenceMatrix.of(places, vectors).nearest(vector, count)
 
@@ -96,7 +96,7 @@ class PostgresView(KeywordTables):
         """Return all vectors in one matrix, read at the first use."""
         with self._lock:
             if self._matrix is None:
-                rows = self.vectors(self.numbers_by_id())
+                rows = self.vectors(self.ordered_row_ids())
                 sentences = self.settings.sentences
                 self._matrix = SentenceMatrix.build(rows, self.settings.dimension, sentences)
                 if len(self._matrix) < sentences:
@@ -141,19 +141,19 @@ class PostgresView(KeywordTables):
     def _check_age(self, generation: int) -> None:
         """Refuse rows that may be incomplete, given the generation that was read after them."""
         if generation > self._state.generation + 1:
-            raise StorageError(f"the index {self._pool.location} was replaced by newer publications during a search")
+            raise StorageError(f"the index {self._pool.location} was replaced by newer snapshots during a search")
 
 
 def _number_condition(rows: Sequence[tuple[int]]) -> str:
     """Return the SQL for whether `number` is one of some numbers: a list, or a mask with a bit for each."""
-    numbers = np.array([number for (number,) in rows], dtype=np.int64)
-    first = int(numbers.min()) if len(numbers) else 0
-    last = int(numbers.max()) if len(numbers) else 0
-    if len(numbers) <= max(_MAX_LISTED, (last - first) // _BITS_PER_NUMBER):
-        listed = ",".join(str(number) for number in numbers.tolist())
+    row_ids = np.array([row_id for (row_id,) in rows], dtype=np.int64)
+    first = int(row_ids.min()) if len(row_ids) else 0
+    last = int(row_ids.max()) if len(row_ids) else 0
+    if len(row_ids) <= max(_MAX_LISTED, (last - first) // _BITS_PER_NUMBER):
+        listed = ",".join(str(row_id) for row_id in row_ids.tolist())
         return f"number = ANY ('{{{listed}}}'::bigint[])"
     bits = np.zeros(last - first + 1, dtype=np.uint8)
-    bits[numbers - first] = 1
+    bits[row_ids - first] = 1
     mask = np.packbits(bits, bitorder="little").tobytes().hex()
     # With `> 0`, the planner expects every third bit to be set. With `= 1`, it would expect few, and look up each.
     return f"number BETWEEN {first} AND {last} AND get_bit('\\x{mask}'::bytea, number - {first}) > 0"

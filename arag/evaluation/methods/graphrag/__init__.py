@@ -77,12 +77,12 @@ class GraphRAG(Method):
             )
         graph = build_graph(session)
         texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
-        return graph, session.lab.vectors(texts, "Entities embedded")
+        return graph, session.context.vectors(texts, "Entities embedded")
 
     def answer(self, question: str, session: Session, prepared: tuple[KnowledgeGraph, NDArray[np.float32]]) -> str:
         """Answer from the reports, rows and chunks that belong to the nearest entities."""
         graph, vectors = prepared
-        index = session.lab.index
+        index = session.context.index
         selected: list[Entity] = []
         if graph.entities:
             similarities = vectors @ index.embedder.embed_query(question)

@@ -291,7 +291,7 @@ def extract(session: Session) -> list[tuple[str, Extraction]]:
     Returns:
         The entities and relationships of each reading, with the chunk's id.
     """
-    chunks = session.lab.chunks
+    chunks = session.context.chunks
     openings: list[list[AnyMessage]] = [[HumanMessage(as_data("text", chunk.text))] for chunk in chunks]
     first_replies = session.ask_all(TASK, openings, Extraction, title="Chunks read")
 

@@ -1,4 +1,4 @@
-"""Opens the publications of an index for its searches, each newer one when it appears."""
+"""Opens the snapshots of an index for its searches, each newer one when it appears."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-class Publication:
-    """An open publication.
+class Snapshot:
+    """An open snapshot.
 
     Attributes:
         stamp: The store's stamp, read before the view was opened.
@@ -30,28 +30,28 @@ class Publication:
         self.limited: WeakKeyDictionary[object, View] = WeakKeyDictionary()
 
 
-class Publications:
-    """Opens the last publication of a store. An older view is closed when the last search in it ends and drops it.
+class Snapshots:
+    """Opens the last snapshot of a store. An older view is closed when the last search in it ends and drops it.
 
     Attributes:
         store: The store.
-        settings: The settings of the publication that was opened last.
+        settings: The settings of the snapshot that was opened last.
         embedder: Its embedder.
     """
 
     def __init__(self, store: IndexStore, embedder: str | Embeddings | Embedder | None) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._newest: Publication | None = None
+        self._newest: Snapshot | None = None
         self._open(embedder)
 
-    def newest(self) -> Publication:
-        """Return the last publication.
+    def newest(self) -> Snapshot:
+        """Return the last snapshot.
 
         Searches ask the store without the lock, so that they do not wait for each other: it may be on another machine.
 
         Raises:
-            ARAGError: It was closed, or the publication cannot be opened.
+            ARAGError: It was closed, or the snapshot cannot be opened.
         """
         newest = self._newest
         if newest is not None and newest.stamp == self.store.stamp():
@@ -70,7 +70,7 @@ class Publications:
         self.store.close()
 
     def _open(self, embedder: str | Embeddings | Embedder | None) -> None:
-        publication = Publication(self.store)
-        self.settings = publication.view.settings
+        snapshot = Snapshot(self.store)
+        self.settings = snapshot.view.settings
         self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
-        self._newest = publication
+        self._newest = snapshot

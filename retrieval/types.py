@@ -23,7 +23,7 @@ class Sentence:
     embedded: bool
     """Whether it has a vector; bare headings have none."""
     heading: str = ""
-    """The headings that it stands under, outermost first, joined by " > "; empty if there are none."""
+    """The headings above it, outermost first, joined by " > "; empty if there are none."""
     header: str = ""
     """For a row of a table, its column names as one line; empty if it has them itself."""
 

@@ -91,7 +91,7 @@ def ingest(
 
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The index: a folder, or postgresql://...")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where to copy it to, likewise.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Folder or address to copy it to.")],
     as_json: JsonOption = False,
 ) -> None:
     """Copy an index to another place without embedding anything again; an interrupted copy is continued."""

@@ -140,7 +140,7 @@ class WorkerProcess:
 
     def _describe_end(self, exit_code: int) -> str:
         if exit_code in {-signal.SIGALRM, -signal.SIGPROF}:
-            return "it took longer than it may"
+            return "it timed out"
         cause = f"exit code {exit_code}"
         if exit_code < 0:
             cause = signal.Signals(-exit_code).name

@@ -208,6 +208,6 @@ def name_write_failures(folder: Path) -> Iterator[None]:
         if isinstance(error, ARAGError | TimeoutError):  # a missing index or the lock, which are OSErrors, too
             raise
         raise StorageError(
-            f"the index in {folder} cannot be written to ({error}): what was written is kept: run it again to "
+            f"the index in {folder} cannot be written to ({error}): what was written is kept; run it again to "
             "go on from there"
         ) from error

@@ -68,7 +68,7 @@ def test_chunks_are_ranked_as_the_equation_says(tmp_path, texts, keywords, top_k
     part = {chunk_id: text for n, (chunk_id, text) in enumerate(named.items()) if n in inside}
     for held, some in ((whole, named), (whole.limited_to([10 * n + 10 for n in inside]), part)):
         found = held.rank(keywords, top_k)
-        ranked = [(list(named)[r.number // 10 - 1], r.score, r.counts) for r in found.chunks]
+        ranked = [(list(named)[r.row_id // 10 - 1], r.score, r.counts) for r in found.chunks]
         assert (ranked, found.total) == reference(some, keywords, top_k)
         assert found.document_frequency == {k: holding(some, k) for k in keywords}
         assert held.count_chunks(keywords) == [holding(some, k) for k in keywords]
@@ -126,7 +126,7 @@ def test_chunks_are_ranked_by_coverage_as_the_plainest_way_does(tmp_path, texts,
     order = sorted((i for i in named if scores[i]), key=lambda i: (-scores[i], i))
     best = {next(i for i in order if i in first) for first in firsts}
     expected = [i for place, i in enumerate(order) if place < top_k or i in best]
-    assert [f"c{r.number // 10 - 1}" for r in found.chunks] == expected
+    assert [f"c{r.row_id // 10 - 1}" for r in found.chunks] == expected
     assert [r.score for r in found.chunks] == pytest.approx([scores[i] for i in expected])
     assert found.as_word == as_word
 

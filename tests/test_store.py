@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -15,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from arag.errors import IndexFormatError, StorageError
+from arag.retrieval.storage.folder.sqlite import SCHEMA
 from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.storage.locations import using_store
+from arag.retrieval.storage.records import FORMAT_VERSION
 from arag.system.worker_process import WorkerError, WorkerProcess
 from selection import EVERYWHERE
 from stores import begin, document, read_all, trust, vector_of, write
@@ -297,3 +300,9 @@ def test_a_draft_that_cannot_be_continued_is_dropped(store, damage):
     assert read_all(store) == before
     write(store, document("e", "At last."))
     assert store.find_damage() == []
+
+
+def test_the_schema_changes_only_with_the_format():
+    """The text of the tables is compared when an index is opened: any other text, a comment too, refuses all indexes."""
+    digest = hashlib.sha256(SCHEMA.encode()).hexdigest()[:16]
+    assert (FORMAT_VERSION, digest) == (6, "61f8b7da615f13da")

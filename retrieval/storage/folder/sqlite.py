@@ -29,7 +29,7 @@ DRAFT_FILE = "draft.sqlite3"  # the next snapshot, being written
 SCHEMA = """
 CREATE TABLE settings (
     value TEXT NOT NULL,
-    previous TEXT NOT NULL -- the snapshot that this one was made from
+    previous TEXT NOT NULL -- the publication that this one was made from
 ) STRICT;
 CREATE TABLE documents (
     id TEXT NOT NULL PRIMARY KEY,

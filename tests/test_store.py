@@ -303,6 +303,6 @@ def test_a_draft_that_cannot_be_continued_is_dropped(store, damage):
 
 
 def test_the_schema_changes_only_with_the_format():
-    """The text of the tables is compared when an index is opened: any other text, a comment too, refuses all indexes."""
+    """Opening an index compares the text of its tables: any other text, even of a comment, refuses all indexes."""
     digest = hashlib.sha256(SCHEMA.encode()).hexdigest()[:16]
     assert (FORMAT_VERSION, digest) == (6, "61f8b7da615f13da")

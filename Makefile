@@ -74,7 +74,8 @@ coverage: COVERAGE := --cov --cov-report term-missing:skip-covered
 coverage: test
 
 test-fast: $(VENV)/test
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers"
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers" \
+		--max-worker-restart 0
 
 test-servers: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \

@@ -279,7 +279,7 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     answer = re.sub(f"[{_MARK_START}{_MARK_END}]", "\ufffd", answer)
     spans: list[tuple[Mapping[str, int], int]] = []
     for number, source in enumerate(sources, 1):
-        spans += [(span, number) for span in source["spans"]]
+        spans += [(span, number) for span in source.get("spans", ())]
     spans.sort(key=lambda entry: entry[0]["start"], reverse=True)  # from the end: earlier places stay valid
     for span, number in spans:
         answer = answer[: span["start"]] + _mark_citation(number) + answer[span["end"] :]

@@ -24,7 +24,9 @@ _BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（
 _ROUND = 3  # the group of _BRACKETS for round brackets
 _PART = re.compile(r"[^,;，；、]+")  # of the text in brackets
 _NUMBERED = re.compile(r":\d+$")
-_BEFORE_QUOTED = re.compile(r'\["(?:[^"\\\n]|\\.)*", ?$|\[$')  # a bracket, or a bracket and another id in quotes
+_JSON_STRING = r'"(?:[^"\\\n]|\\.)*"'
+# A bracket, and then nothing but ids: texts of documents are shown with a space where they have the like.
+_BEFORE_QUOTED = re.compile(rf"\[(?:(?:{_JSON_STRING}|{_ID.pattern})(?:[,;，；、]\s?|\sand\s))*$")
 _MAX_BEFORE_QUOTED = 400
 _FILLER = "\ue000"  # replaces a character of an unusual id
 _NUMBERS = re.compile(r"\d+:\d+")  # a time or a verse, or an id of a document whose id is a number
@@ -135,10 +137,7 @@ def _list_spans(claims: Iterable[_Claim]) -> dict[str, list[Span]]:
 
 
 def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
-    """Replace unusual ids of chunks that were shown: as marks have them, in quotes, or without quotes.
-
-    Quotes count only behind a bracket or behind another id in quotes: texts of documents are shown with a space there.
-    """
+    """Replace unusual ids of chunks that were shown: as marks have them, in quotes, or without quotes."""
     forms: dict[str, str] = {}  # ids by how an answer may write them
     for chunk_id in seen:
         if not is_usual(chunk_id):
@@ -151,10 +150,12 @@ def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
 
     def mask(match: re.Match[str]) -> str:
         start = match.start()
-        is_quoted = match[0].startswith('"')
-        if is_quoted and not _BEFORE_QUOTED.search(answer, max(0, start - _MAX_BEFORE_QUOTED), start):
+        chunk_id = forms[match[0]]
+        before = answer[max(0, start - _MAX_BEFORE_QUOTED) : start]
+        # A text may have the like of a ready-made id, such as "12", in quotes and brackets.
+        if not _NUMBERED.search(chunk_id) and not _BEFORE_QUOTED.search(before):
             return match[0]
-        replaced[start] = forms[match[0]]
+        replaced[start] = chunk_id
         number = ":0"
         return _FILLER * (len(match[0]) - len(number)) + number
 

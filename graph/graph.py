@@ -406,4 +406,6 @@ def _keep_end(text: str, room: int) -> str:
         length = min(max(room, 0) * len(kept) // tokens, len(kept) - 1)
         kept = kept[len(kept) - length :]
         tokens = count_tokens(kept)
-    return kept if kept == text else f"{CUT}{kept}"
+    if not kept or kept == text:
+        return kept
+    return f"{CUT}{kept}"

@@ -118,6 +118,8 @@ class Listing:
                 listed = self._list(source, place)
             except InputError as error:
                 name = str(source) if isinstance(source, str | Path) else place
+                if looks_like_address(name):  # it may have a password
+                    name = place
                 listed = [Problem(name, str(error))]
             yield from listed
 

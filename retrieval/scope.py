@@ -111,7 +111,7 @@ def read_scope(given: object) -> Scope:
     if isinstance(given, Scope):
         return given
     scope = Scope()
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
         scope = Scope(**given)
     if scope == Scope():
         raise InputError(

@@ -65,7 +65,7 @@ def test_the_scope_of_any_parents_context_counts(small_index):
         assert "broke the bridges" not in result.text
 
 
-EMPTY = ["", " ", {}, {"documents": None}, {"where": None}, {"where": {}}, [], 0, False]
+EMPTY = ["", " ", {}, {1: "x"}, {"documents": None}, {"where": None}, {"where": {}}, [], 0, False]
 
 
 @pytest.mark.parametrize("given", [*EMPTY, "kitchen", ["boso"]], ids=repr)

@@ -319,6 +319,24 @@ def test_what_a_text_has_in_quotes_or_brackets_is_no_citation_of_a_ready_made_ch
         assert cited('After 14 days ["1"], ["1", "a [b]"]; unlimited ["2"].', index, seen) == ["1", "a [b]", "2"]
 
 
+LISTS = [
+    ('["a [b].md:0", "c [d].md:1", "my [e] report.md:2"]', ["a [b].md:0", "c [d].md:1", "my [e] report.md:2"]),
+    ('[a.md:1, "a [b].md:0"]', ["a.md:1", "a [b].md:0"]),
+    ('["a [b].md:0"; "c [d].md:1"]', ["a [b].md:0", "c [d].md:1"]),
+    ('("a [b].md:0") and 【"c [d].md:1"】', ["a [b].md:0", "c [d].md:1"]),
+    ('["12", "13", "14"]', ["12", "13", "14"]),
+    ('[a.md:1, "12" and "13"]', ["a.md:1", "12", "13"]),
+    ('[see "12"] [ "12"] [1, "12"] [a.md: 1, "12"] ("12")', []),
+]
+
+
+@pytest.mark.parametrize(("answer", "ids"), LISTS)
+def test_unusual_ids_are_cited_alone_and_in_lists(make_index, answer, ids):
+    index = make_index([{"id": "a", "text": "One."}])
+    seen = ["a.md:1", "a [b].md:0", "c [d].md:1", "my [e] report.md:2", "12", "13", "14"]
+    assert cited(f"So it is {answer}.", index, seen) == ids
+
+
 def test_a_title_and_a_text_make_no_mark_together(make_index):
     index = make_index(
         [
@@ -328,6 +346,10 @@ def test_a_title_and_a_text_make_no_mark_together(make_index):
     )
     state = create_arag_agent("extractive", index).invoke({"messages": [("user", "What are the Zorblax dues?")]})
     assert [citation["chunk_id"] for citation in state["citations"]] == ["evil:0"]
+
+
+def test_joiners_without_end_take_no_time():
+    assert without_marks(f"a{chr(0x200D) * 200_000}b").startswith("a")
 
 
 @pytest.mark.parametrize("invisible", ["\u200d", "\ufe0f", "\u200b", "\u00ad", "\U000e0100", "\U00016fe4", "\x08"])

@@ -170,10 +170,11 @@ def mcp(
     Over HTTP, clients must send the token in $ARAG_MCP_TOKEN, if it is set.
     """
     from arag.mcp import TOKEN_VARIABLE, serve_mcp
-    from arag.retrieval.storage.locations import store_at
+    from arag.retrieval.storage.locations import using_store
     from arag.retrieval.trust import check_embedder
 
-    check_embedder(store_at(index))
+    with using_store(index) as store:
+        check_embedder(store)
     token = os.environ.get(TOKEN_VARIABLE)
     if not http:  # Ctrl-C ends the process at once: a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -88,7 +88,7 @@ def describe_method(method: Method) -> MethodFacts:
 
 
 def _find_code(kind: type[Method]) -> str:
-    """Return the code of a method's module; for a script or a notebook, that of the class's functions.
+    """Return the code of a method's module; for a script or a notebook, that of the class and of those it inherits.
 
     The rest of a script may change: it also has the call that runs the experiment. The code is empty if Python does not
     have it, as for classes that were typed into an interpreter.
@@ -97,10 +97,20 @@ def _find_code(kind: type[Method]) -> str:
     try:
         if module is not None and module.__name__ != "__main__":
             return inspect.getsource(module)
-        functions = filter(inspect.isfunction, vars(kind).values())
-        return "\n".join(map(inspect.getsource, functions))
+        return "\n".join(_class_code(each) for each in inspect.getmro(kind) if each.__module__ == "__main__")
     except (OSError, TypeError):
         return ""
+
+
+def _class_code(kind: type[Any]) -> str:
+    """Return the code of a class's functions, also of its properties, static and class methods."""
+    sources: list[str] = []
+    for value in vars(kind).values():
+        function = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", None)
+        function = function or value
+        if inspect.isfunction(function):
+            sources.append(inspect.getsource(function))
+    return "\n".join(sources)
 
 
 def open_run(folder: Path, plan: Plan) -> None:

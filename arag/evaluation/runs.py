@@ -180,7 +180,8 @@ def answer_questions(
     """
     judged = context.judge is not None
     failures = 0  # in a row
-    with FileLock(file.file.with_suffix(".lock"), timeout=0):
+    # Another thread may take the next record, and release the lock.
+    with FileLock(file.file.with_suffix(".lock"), timeout=0, thread_local=False):
         file.drop_half_line()
         records = file.read()
         with threads(context.concurrency) as pool:

@@ -37,8 +37,11 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
     "\U00013430-\U0001345f\U00016fe4\U000e0000-\U000e0fff]"
 )
-_JOINER = re.compile("[\u200c\u200d]")  # scripts and emoji need them between letters...
-_LOOSE_JOINERS = re.compile(r"[\u200c\u200d]+(?=[\s\[\]:\d\"]|$)|(?:(?<=[\s\[\]:\d\"])|^)[\u200c\u200d]+")  # ...only
+_JOINER = re.compile("[\u200c\u200d]")
+# Scripts and emoji need joiners between letters only.
+_LOOSE_JOINERS = re.compile(
+    r"(?<![\u200c\u200d])[\u200c\u200d]++(?=[\s\[\]:\d\"]|$)|(?:(?<=[\s\[\]:\d\"])|^)[\u200c\u200d]+"
+)
 _JSON_STRING = r'"(?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _MARK = re.compile(rf"^\[(?:({_JSON_STRING})|([^\[\]\n]*))\]", re.MULTILINE)
 _USUAL = re.compile(r"\S(?:.*\S)?:\d+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import searchable
@@ -46,9 +46,9 @@ def matched_sentences(hit: Hit) -> list[int]:
 def _sentences_with_gaps(chunk: Chunk) -> list[str]:
     """Return the sentences as keywords are matched in them, each with the white space behind it as one space."""
     texts: list[str] = []
-    ends = [sentence.start for sentence in chunk.sentences[1:]] + [len(chunk.text)]
-    for sentence, end in zip(chunk.sentences, ends, strict=True):
-        piece = chunk.text[sentence.start : end]
+    starts = [sentence.start for sentence in chunk.sentences]
+    for start, end in pairwise([*starts, len(chunk.text)]):
+        piece = chunk.text[start:end]
         gap = " " if piece[-1:].isspace() else ""
         texts.append(searchable(piece) + gap)
     return texts

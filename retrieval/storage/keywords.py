@@ -218,7 +218,7 @@ def rank_chunks(occurrences: Occurrences, top_k: int, chunks: int) -> KeywordRan
         chunks: How many chunks the index has.
 
     Returns:
-        The best chunks, best first, ties in the order of `occurrences.numbers`.
+        The best chunks, best first, ties in the order of `occurrences.row_ids`.
     """
     scored = _score_by_bm25(occurrences, chunks) if occurrences.words else _score_as_paper(occurrences)
     chunk_scores = scored.scores[occurrences.groups]

@@ -267,7 +267,7 @@ class TableReader(ABC):
         except (ValueError, LookupError) as error:
             raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
         fault = ""
-        if not all(0 <= row_id <= MAX_COUNT for row_id in (ordinal, tokens, chunks)):
+        if not all(0 <= number <= MAX_COUNT for number in (ordinal, tokens, chunks)):
             fault = "its numbers are not possible"
         elif _UNSTORABLE.search(chunk_id):
             fault = "no id has such characters"

@@ -121,7 +121,7 @@ def make_tools(
             classes.append(kind)
     if not classes or len(classes) != len(names):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
-    can_read = any(kind.model_fields["name"].default == "chunk_read" for kind in classes)
+    can_read = any(issubclass(kind, ChunkRead) or kind.model_fields["name"].default == "chunk_read" for kind in classes)
     settings = {"index": index, "top_k": top_k, "full_texts": not can_read}
     return [kind.model_validate(settings) for kind in classes]
 

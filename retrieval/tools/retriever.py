@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
 from arag.retrieval.index import Index
-from arag.retrieval.types import Chunk, Hit
+from arag.retrieval.types import Hit
 from arag.text.words import list_words
 
 Search: TypeAlias = Literal["semantic", "keyword"]
@@ -43,11 +43,10 @@ class IndexRetriever(BaseRetriever):
             hits = self.index.semantic_search(query, self.k).hits
         else:
             hits = self.index.keyword_search(_list_keywords(query), self.k, ranking="bm25").hits[: self.k]
-        chunks = {chunk.id: chunk for chunk in self.index.read([hit.chunk_id for hit in hits]).chunks}
-        # A writer may have removed one meanwhile.
-        return [self._make_document(chunks[hit.chunk_id], hit) for hit in hits if hit.chunk_id in chunks]
+        return [self._make_document(hit) for hit in hits]
 
-    def _make_document(self, chunk: Chunk, hit: Hit) -> Document:
+    def _make_document(self, hit: Hit) -> Document:
+        chunk = hit.chunk
         info = self.index.document(chunk.document_id)
         metadata: dict[str, Any] = {
             **(info.metadata if info else {}),

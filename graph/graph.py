@@ -37,7 +37,7 @@ from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
 from arag.graph import MAX_STEPS
-from arag.graph.citations import parse_citations
+from arag.graph.citations import find_grounding, parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
@@ -366,11 +366,13 @@ class _Loop:
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
         answer = reply.text.strip()
+        citations = parse_citations(answer, index, seen, read)
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, seen, read),
+            "citations": citations,
+            "grounding": find_grounding(citations),
             "stop_reason": reason,
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import find_documents, read
@@ -286,6 +287,10 @@ class Index:
         while page := self._search(_list_documents, after):
             yield from page
             after = page[-1].id
+
+    def overview(self) -> str:
+        """Return the names of all documents, or the largest folders with how many documents they hold, on one line."""
+        return self._search(find_overview)
 
     def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
         """Return a LangChain retriever of chunks.

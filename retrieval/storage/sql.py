@@ -155,6 +155,10 @@ class TableReader(ABC):
                 yield self._make_record(row)
             after = rows[-1][0]
 
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in order."""
+        return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
+
     def metadata(self, record: DocumentRecord) -> dict[str, Any]:
         """Return the further fields of a document."""
         try:

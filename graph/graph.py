@@ -39,7 +39,7 @@ from pydantic import ValidationError
 from arag.graph import MAX_STEPS
 from arag.graph.citations import find_grounding, parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
-from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
+from arag.graph.prompts import NO_ANSWER, few_steps_note, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
     Conversation,
@@ -57,12 +57,13 @@ from arag.graph.state import (
     union,
 )
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.compact import TOOL_NAMES
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
+from arag.retrieval.tools.sets import ToolSet
 from arag.text.normalise import CUT
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
+FEW_STEPS = 2  # of `max_steps`: from then on, the model is told how many are left
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
@@ -74,7 +75,7 @@ def create_arag_agent(
     model: str | BaseChatModel,
     index: Index | str | Path,
     *,
-    tools: Sequence[AnyTool] = TOOL_NAMES,
+    tools: ToolSet | Sequence[AnyTool] | None = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     interrupt_before: All | list[str] | None = None,
@@ -92,10 +93,10 @@ def create_arag_agent(
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
-        tools: Retrieval tools by name, subclasses of `RetrievalTool`, and your own LangChain tools or functions with a
-            docstring. Chunks that your own tools show count as seen if a result's artifact has their ids as
-            `chunk_ids`. The calls of one message run one after another in one step: if one interrupts or fails, a
-            resumed run repeats all of them.
+        tools: A set of retrieval tools (`paper`, `all` or `shell`), or a list of sets, of tools by name, of subclasses
+            of `RetrievalTool`, and of your own LangChain tools or functions with a docstring. Chunks that your own
+            tools show count as seen if a result's artifact has their ids as `chunk_ids`. The calls of one message run
+            one after another in one step: if one interrupts or fails, a resumed run repeats all of them.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -245,7 +246,11 @@ class _Loop:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
         resources = self._resources()
         earlier, turn = self._fit(state)
-        prompt = [SystemMessage(resources.system_prompt), *earlier, *turn]
+        instructions = resources.system_prompt()
+        steps_left = resources.settings.max_steps - len(_list_replies(state))
+        if steps_left <= FEW_STEPS:
+            instructions = f"{instructions}\n\n{few_steps_note(steps_left)}"
+        prompt = [SystemMessage(instructions), *earlier, *turn]
         [reply] = yield Call(resources.searcher, prompt)
         reply = repair_reply(reply, state["messages"])
         if kind_of_reply(reply) == "answer":
@@ -345,8 +350,7 @@ class _Loop:
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         resources = self._resources()
-        run = find_run(split_turn(state["messages"]).turn)
-        replies = [message for message in run if isinstance(message, AIMessage)]
+        replies = _list_replies(state)
         if replies and kind_of_reply(replies[-1]) == "empty":
             return "empty_reply"
         if len(replies) >= resources.settings.max_steps:
@@ -377,6 +381,12 @@ class _Loop:
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),
         }
+
+
+def _list_replies(state: State) -> list[AIMessage]:
+    """Return the replies of the model in this run."""
+    run = find_run(split_turn(state["messages"]).turn)
+    return [message for message in run if isinstance(message, AIMessage)]
 
 
 def _refuse_call(call: InvalidToolCall) -> ToolMessage:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.citations import find_grounding, parse_citations
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from fakes import HashEmbeddings
 
 DOCUMENTS = [
@@ -113,7 +113,7 @@ IMITATIONS = [
 ]
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_chunks(make_index, names):
     index = make_index(IMITATIONS)
     search, _, read = make_tools(index, names=names)

@@ -14,7 +14,7 @@ from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import ingest
 from arag.retrieval.presentation.excerpts import for_keywords
-from arag.retrieval.tools.compact import make_tools
+from arag.retrieval.tools.sets import make_tools
 from arag.retrieval.types import Hit
 from arag.text.normalise import searchable
 from fakes import HashEmbeddings, write_corpus

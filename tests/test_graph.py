@@ -15,7 +15,7 @@ from arag.graph.prompts import DATA_RULE, NO_ANSWER, system_prompt
 from arag.graph.state import MAX_CALLS, count_context_tokens
 from arag.models.extractive import read_forced_question
 from arag.retrieval.index import Index
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from arag.text.tokens import count_tokens
 from scripted import (
     ANSWER,
@@ -60,7 +60,7 @@ def test_a_run_message_by_message(small_index):
         plain([system, question, search, hits, read, text]),
     ]
     for request in model.calls:
-        assert request.tool_names == list(TOOL_NAMES)
+        assert request.tool_names == list(PAPER)
         assert request.options["parallel_tool_calls"] is False
         assert "messages" not in json.dumps(request.options)
 

@@ -20,7 +20,7 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.models.chat import load_model, naming_failures
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
 from scripted import QUESTION, asked, in_thread
@@ -100,7 +100,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
     state, requests, streamed = run(CHAT, small_index, script, streaming=streaming)
     for request in requests:
         assert request["parallel_tool_calls"] is False
-        assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
+        assert [tool["function"]["name"] for tool in request["tools"]] == list(PAPER)
         assert "tool_choice" not in request
 
     def sent(call_id, name, arguments):

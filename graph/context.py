@@ -21,7 +21,7 @@ from pydantic.config import JsonDict
 
 from arag.errors import InputError, ModelError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
-from arag.graph.prompts import system_prompt
+from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
 from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
@@ -33,6 +33,7 @@ from arag.retrieval.tools.sets import DEFAULT_TOOLS, TOOL_SETS, ToolName, ToolSe
 from arag.text.normalise import shorten
 from arag.text.tokens import count_tokens
 
+_FEW_STEPS = 2  # that are left: then the model is told
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
@@ -162,11 +163,18 @@ class Resources:
     room: int
     """Tokens of the context that the system prompt and the tools' schemas leave for the conversation."""
 
-    def system_prompt(self) -> str:
-        """Return the system prompt of the search, for what the index holds now."""
+    def system_prompt(self, steps: int = 0) -> str:
+        """Return the system prompt of the search, after some steps: the caller's own, or ours for what the index holds.
+
+        Ours says how many steps are left when they are few.
+        """
         if self.settings.system_prompt is not None:
             return self.settings.system_prompt
-        return system_prompt(self.tools.tools_by_name.values(), self.index)
+        prompt = system_prompt(self.tools.tools_by_name.values(), self.index)
+        left = self.settings.max_steps - steps
+        if steps and left <= _FEW_STEPS:
+            return f"{prompt}\n\n{few_steps_note(left)}"
+        return prompt
 
 
 Loader: TypeAlias = Callable[[object], Resources]

@@ -39,7 +39,7 @@ from pydantic import ValidationError
 from arag.graph import MAX_STEPS
 from arag.graph.citations import find_grounding, parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
-from arag.graph.prompts import NO_ANSWER, few_steps_note, forced_prompt, forced_question
+from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
     Conversation,
@@ -63,7 +63,6 @@ from arag.text.normalise import CUT
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
-FEW_STEPS = 2  # of `max_steps`: from then on, the model is told how many are left
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
@@ -246,10 +245,7 @@ class _Loop:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
         resources = self._resources()
         earlier, turn = self._fit(state)
-        instructions = resources.system_prompt()
-        steps_left = resources.settings.max_steps - len(_list_replies(state))
-        if steps_left <= FEW_STEPS:
-            instructions = f"{instructions}\n\n{few_steps_note(steps_left)}"
+        instructions = resources.system_prompt(steps=len(_list_replies(state)))
         prompt = [SystemMessage(instructions), *earlier, *turn]
         [reply] = yield Call(resources.searcher, prompt)
         reply = repair_reply(reply, state["messages"])

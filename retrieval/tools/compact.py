@@ -12,8 +12,8 @@ from pydantic import Field
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved, read_chunks, search_keywords, search_meaning
+from arag.retrieval.presentation.retrieve import Retrieved, read_chunks, search_keywords, search_meaning
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import ChunkIds, Keywords, OneText, Queries, RetrievalArguments, Within
 from arag.retrieval.tools.base import RetrievalTool
 

@@ -41,10 +41,8 @@ def has_row_of(chunk: Chunk, keyword: str) -> bool:
     """Return whether a chunk has a row with this label."""
     if CELL_BOUNDARY not in chunk.text:
         return False
-    for position in range(len(chunk.sentences)):
-        if is_row_of(sentence_line(chunk, position), keyword):
-            return True
-    return False
+    positions = range(len(chunk.sentences))
+    return any(is_row_of(sentence_line(chunk, position), keyword) for position in positions)
 
 
 def find_header(chunk: Chunk, row: int) -> int:

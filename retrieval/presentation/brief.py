@@ -12,8 +12,8 @@ from arag.retrieval.presentation.similarity import find_rarest_word
 from arag.retrieval.types import Hit
 from arag.text.normalise import is_title, words
 
-BRIEF_CHARACTERS = 100  # of a sentence in brief...
-UNCUT_CHARACTERS = 160  # ...unless the whole sentence has no more than these
+BRIEF_CHARACTERS = 100  # that are shown of a sentence in brief: enough to judge whether to read on...
+UNCUT_CHARACTERS = 160  # ...but a sentence of up to this length is shown whole
 
 _MIN_BRIEF_CHARACTERS = BRIEF_CHARACTERS // 3  # a shorter sentence says little: a longer one is preferred
 _MIN_WORD_CHARACTERS = 3  # a shorter word is found everywhere

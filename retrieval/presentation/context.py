@@ -11,7 +11,7 @@ from arag.retrieval.presentation.table_rows import find_header, is_row
 from arag.retrieval.types import Chunk
 from arag.text.normalise import without_title
 
-MAX_SHORT_CHARACTERS = 700  # of a document that may be shown whole
+MAX_SHORT_CHARACTERS = 700  # a document of up to this length may be shown whole
 
 _MAX_MISSING_CHARACTERS = 100  # of a short document: if no more is missing, it is shown whole
 # A sentence that begins like this refers to something named before it.

@@ -14,7 +14,7 @@ from arag.text.normalise import HEADING_BOUNDARY, is_title
 
 MAX_SENTENCE_CHARACTERS = 400  # a longer sentence is cut
 
-_MAX_HEADINGS = 2  # that are named, the nearest ones
+_MAX_HEADINGS = 2  # that are named above a sentence: the nearest ones say most
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from arag.retrieval.presentation.similarity import Passage, rank_passages
 from arag.retrieval.presentation.table_rows import find_rows
 from arag.retrieval.types import Chunk
 
-_READ_CHARACTERS = 1_600  # of passages in one read...
-_READ_CHARACTERS_PER_QUERY = 600  # ...and for each query
+_READ_CHARACTERS = 1_600  # of passages in one read: less than half of a full chunk...
+_READ_CHARACTERS_PER_QUERY = 600  # ...plus these for each query
 
 
 def excerpts_for_reading(

@@ -1,4 +1,4 @@
-"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of their results.
+"""The three retrieval functions (paper, section 3.2): they search or read, and write the text that a model is shown.
 
 Nothing here imports LangChain or LangGraph, which take a second: commands that search start at once.
 """
@@ -31,16 +31,16 @@ from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import collapse_whitespace
 from arag.text.scripts import is_latin
 
-MAX_QUERIES = 10  # of one call
+MAX_QUERIES = 10  # in one call: each is searched for and adds to the result
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
 _OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
-_CANDIDATES = 20  # chunks from which those that are shown are chosen
-_MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
-_MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
-_SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is read whole, whatever the reader looks for
-_MAX_DOCUMENTS = 1_000  # that one search may be limited to
-_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # between the parts of a question, each of which is looked for by itself
+_CANDIDATES = 20  # chunks that a keyword search finds; the ones to show are chosen from them
+_MAX_SENTENCE_TOKENS = 300  # estimated, in a search by meaning: beyond them, chunks are shown in brief
+_MAX_KEYWORD_TOKENS = 100  # estimated, in a keyword search: beyond them, only the best chunks are shown in full
+_SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is always read whole: an excerpt would save little
+_MAX_DOCUMENTS = 1_000  # that `within` may name: more would hardly narrow a search
+_PART_BOUNDARY = re.compile(r"[,;?!]\s+|[。，；！？]")  # in a question, whose parts are looked for one by one
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def search_keywords(
     """Search for keywords; each has its best chunk shown before any has a second."""
     index = _limit(index, within)
     results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
-    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_FURTHER_TOKENS)
+    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_KEYWORD_TOKENS)
     text = render_keywords(results, selection)
     return _make_result(index, results, [selection], text)
 
@@ -163,7 +163,7 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
     )
 
 
-# --- their steps ---
+# --- steps of these functions ---
 
 
 def _limit(index: Index, within: str) -> Index:
@@ -179,7 +179,7 @@ def _limit(index: Index, within: str) -> Index:
 
 
 def _show_ids(index: Index, unknown: str) -> str:
-    """Say how ids look, by those that are closest to an unknown one."""
+    """Give examples of chunk ids, the closest ones to an unknown id."""
     closest: list[str] = []
     for chunk_ids in index.read([unknown]).unknown.values():
         closest += chunk_ids
@@ -189,8 +189,8 @@ def _show_ids(index: Index, unknown: str) -> str:
 
 
 def _find_passages(index: Index, chunks: Sequence[Chunk], about: str, seen: SeenChunks) -> dict[str, Excerpt]:
-    """Return excerpts of the long chunks, with passages about something; none if there is nothing to look for."""
-    queries = [part for part in _PARTS.split(about) if part.strip()][:MAX_QUERIES]
+    """Return excerpts of the long chunks, with their passages about something; none if there is nothing to look for."""
+    queries = [part for part in _PART_BOUNDARY.split(about) if part.strip()][:MAX_QUERIES]
     long = [chunk for chunk in chunks if chunk.tokens > _SHORT_CHUNK_TOKENS]
     if not queries or not long:
         return {}

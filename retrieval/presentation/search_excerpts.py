@@ -16,11 +16,11 @@ from arag.retrieval.presentation.table_rows import find_rows, is_row_of
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import bare_title
 
-SENTENCE_GAP = 0.2  # of cosine similarity: how much less similar than the best a chunk's second sentence may be
+SENTENCE_GAP = 0.2  # cosine similarity: how far below the best sentence of a chunk a second one may be
 
-_MAX_KEYWORD_SENTENCES = 3  # unless more are needed to show every keyword
-_MAX_QUERY_SENTENCES = 2
-_OPENING_SENTENCES = 3
+_MAX_KEYWORD_SENTENCES = 3  # for keywords, unless more are needed to show every keyword
+_MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which costs tokens
+_OPENING_SENTENCES = 3  # of a chunk that was found by its name
 _NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
 
 

@@ -18,13 +18,13 @@ from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 from arag.text.normalise import bare_title, searchable
 from arag.text.tokens import estimate_tokens
 
-DETAILED_GAP = 0.15  # of cosine similarity below the best hit: beyond it, a hit is shown in brief...
+DETAILED_GAP = 0.15  # cosine similarity below the best hit: beyond it, a hit is shown in brief...
 BRIEF_GAP = 0.3  # ...and beyond this, not at all
-MAX_BRIEF_HITS = 3  # of a search by meaning
-MAX_BRIEF_HITS_OF_SEVERAL = 1  # for each of several queries
-MAX_DETAILED_HITS = 2  # the best ones, of which more is shown
-COMMON_KEYWORD_CHUNKS = 8  # a keyword that at least so many chunks hold is common
-MAX_EXTRA_HITS = 2  # more than asked for are shown if no others are left
+MAX_BRIEF_HITS = 3  # hits in brief for one query: each costs tokens...
+MAX_BRIEF_HITS_OF_SEVERAL = 1  # ...and for each of several queries
+MAX_DETAILED_HITS = 2  # the best hits, whose excerpts are longer
+COMMON_KEYWORD_CHUNKS = 8  # a keyword in at least this many chunks is common
+MAX_EXTRA_HITS = 2  # hits beyond top_k that are still shown if no others are left
 
 BuildExcerpt = Callable[[Hit, Collection[int]], Excerpt]
 """Builds a hit's excerpt without the sentences, given by position, that the conversation has seen."""
@@ -96,10 +96,10 @@ def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int
         results: The results.
         seen: What the conversation has seen.
         top_k: How many hits to show, or more, so that each keyword has its best chunk before any has a second.
-        tokens: How many tokens the sentences of further hits may have; beyond them, hits are shown in brief.
+        tokens: A budget for the sentences. Once it is spent, hits are shown in brief, except the best of each keyword.
     """
-    hits = _sort_keyword_hits(results, top_k)
-    selector = _Selector(seen, _keyword_excerpts(results), always=len(hits.needed))
+    hits = _group_keyword_hits(results, top_k)
+    selector = _Selector(seen, _keyword_builder(results), always=len(hits.needed))
     for hit in [*hits.needed, *hits.further]:
         selector.add(hit, tokens=tokens)
     for hit in hits.common:
@@ -109,10 +109,11 @@ def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int
 
 def show_keyword_hits(results: KeywordResults) -> Selection:
     """Show all hits of a keyword search."""
-    return _show_all(results.hits, _keyword_excerpts(results))
+    return _show_all(results.hits, _keyword_builder(results))
 
 
-def _keyword_excerpts(results: KeywordResults) -> BuildExcerpt:
+def _keyword_builder(results: KeywordResults) -> BuildExcerpt:
+    """Return the function that builds excerpts; those of the best hits are longer."""
     best = {hit.chunk_id for hit in results.hits[:MAX_DETAILED_HITS]}
 
     def build(hit: Hit, seen: Collection[int]) -> Excerpt:
@@ -128,15 +129,15 @@ def _keyword_excerpts(results: KeywordResults) -> BuildExcerpt:
 
 @dataclass
 class _KeywordHits:
-    """The hits of a keyword search, by what they are shown for; each list is in the order of the results."""
+    """The hits of a keyword search, grouped by their role; each list has the order of the results."""
 
-    needed: list[Hit] = field(default_factory=list)  # the best of a keyword
+    needed: list[Hit] = field(default_factory=list)  # the best hit for a keyword
     further: list[Hit] = field(default_factory=list)
-    common: list[Hit] = field(default_factory=list)  # the best of a common keyword, with no other keyword
+    common: list[Hit] = field(default_factory=list)  # the best hit for a common keyword, with no other keyword
 
 
-def _sort_keyword_hits(results: KeywordResults, top_k: int) -> _KeywordHits:
-    """Sort the hits by what they are shown for, and drop those that are not shown."""
+def _group_keyword_hits(results: KeywordResults, top_k: int) -> _KeywordHits:
+    """Group the hits by their role, and drop those that are not shown."""
     best = _choose_best_of_each(results)
     common = _find_only_common(results, best)
     hits = _KeywordHits()
@@ -235,17 +236,17 @@ def select_semantic_hits(
     Args:
         results: The results.
         seen: What the conversation has seen.
-        tokens: How many tokens the sentences may have; beyond them, hits are shown in brief.
+        tokens: A budget for the sentences. Once it is spent, hits are shown in brief.
         is_one_of_several: Whether the query is one of several: then fewer hits are shown in brief.
     """
-    selector = _Selector(seen, _semantic_excerpts(results), always=1, query=results.query)
+    selector = _Selector(seen, _semantic_builder(results), always=1, query=results.query)
     best_score = max((hit.score for hit in results.hits), default=0.0)
     for hit in results.hits:
         if hit.score >= best_score - DETAILED_GAP:
             selector.add(hit, tokens=tokens)
             continue
         is_too_far = is_one_of_several or hit.score <= best_score - BRIEF_GAP
-        selector.add(hit, tokens=0, or_in_brief=not is_too_far)
+        selector.add(hit, tokens=0, or_in_brief=not is_too_far)  # in full only if no nearer hit is
     most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
     del selector.selection.brief[most:]
     return selector.selection
@@ -253,10 +254,11 @@ def select_semantic_hits(
 
 def show_semantic_hits(results: SemanticResults) -> Selection:
     """Show all hits of a search by meaning."""
-    return _show_all(results.hits, _semantic_excerpts(results))
+    return _show_all(results.hits, _semantic_builder(results))
 
 
-def _semantic_excerpts(results: SemanticResults) -> BuildExcerpt:
+def _semantic_builder(results: SemanticResults) -> BuildExcerpt:
+    """Return the function that builds excerpts; those of the best hits are longer."""
     best = {hit.chunk_id for hit in results.hits[:MAX_DETAILED_HITS]}
 
     def build(hit: Hit, seen: Collection[int]) -> Excerpt:
@@ -301,19 +303,19 @@ class _Selector:
         self._ids_by_text: dict[str, str] = {}  # of the hits that are shown in full
 
     def add(self, hit: Hit, *, tokens: int, or_in_brief: bool = True) -> None:
-        """Add a hit in full, or in brief if with its sentences all would have more than so many tokens.
+        """Add a hit in full if its sentences fit into a budget, and otherwise in brief.
 
         Args:
             hit: The hit.
-            tokens: The tokens. With 0, the hit is shown in full only if no other one is.
-            or_in_brief: Whether a hit that is too long is shown in brief, or not at all.
+            tokens: The budget, for the sentences of this hit and of those before it.
+            or_in_brief: Whether a hit that does not fit is shown in brief, or not at all.
         """
         shown = self._find_new(hit)
         if shown is None:
             return
         cost = estimate_tokens(evidence_text([shown]))
-        is_too_long = len(self.selection.full) >= self._always and self._used + cost > tokens
-        if not is_too_long:
+        is_needed = len(self.selection.full) < self._always
+        if is_needed or self._used + cost <= tokens:
             self._used += cost
             self._ids_by_text[_comparable_text(shown.excerpt)] = hit.chunk_id
             self.selection.full.append(shown)
@@ -331,7 +333,7 @@ class _Selector:
         self.selection.brief.append(ShownHit(shown.hit, excerpt))
 
     def _find_new(self, hit: Hit) -> ShownHit | None:
-        """Return a hit with its new sentences; a hit without any is named in the selection, and None returned."""
+        """Return a hit with its new sentences. If it has none, record that in the selection, and return None."""
         excerpt = self._build(hit, self._seen.sentences.get(hit.chunk_id, ()))
         shown = ShownHit(hit, excerpt)
         is_seen = excerpt.has_seen and not excerpt.sentences
@@ -349,7 +351,7 @@ class _Selector:
 
 
 def _comparable_text(excerpt: Excerpt) -> str:
-    """Return the text in which copies are equal."""
+    """Return an excerpt's text in the form in which copies are equal."""
     parts: list[str] = []
     for sentence in excerpt.sentences:
         parts += [*sentence.under, sentence.text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arag.retrieval.types import Chunk
 from arag.text.normalise import CUT, collapse_whitespace
 
-_MIN_CUT_CHARACTERS = 40  # how far from the end of a cut text a space is looked for
+_MAX_TRIMMED_CHARACTERS = 40  # that are given up at the end of a cut text to end it at a space
 
 
 def sentence_line(chunk: Chunk, position: int) -> str:
@@ -23,7 +23,7 @@ def cut_around(text: str, offset: int, longest: int) -> str:
     end = start + longest
     if end < len(text):
         space = text.rfind(" ", offset + 1, end)
-        if space > end - _MIN_CUT_CHARACTERS:
+        if space > end - _MAX_TRIMMED_CHARACTERS:
             end = space
     before = CUT if start > 0 else ""
     after = CUT if end < len(text) else ""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from arag.retrieval.types import Chunk
 from arag.text.normalise import bare_title, lower, words
 
-PASSAGE_GAP = 0.3  # of cosine similarity: how much less similar than the best a passage of a read may be
-RARE_WORD_BOOST = 0.15  # of cosine similarity, for each of up to two rare words of the query
+PASSAGE_GAP = 0.3  # cosine similarity: how far below the nearest sentence a passage of a read may be
+RARE_WORD_BOOST = 0.15  # cosine similarity, for each of up to two rare words of the query
 
-_MAX_RARE_SENTENCES = 3  # of a chunk: a word in more of them is not rare in it
-_MAX_RARE_WORDS = 2
+_MAX_RARE_SENTENCES = 3  # a word in more sentences of a chunk is not rare in it
+_MAX_RARE_WORDS = 2  # that count in a sentence: with more, words would outweigh the similarity
 _MIN_WORD_CHARACTERS = 3  # shorter words carry little meaning
 
 

@@ -12,10 +12,10 @@ from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.types import Chunk
 from arag.text.normalise import CELL_BOUNDARY, searchable, words
 
-MAX_ROWS = 4  # for each query
-LABEL_SHARE = 0.6  # of a label's words: a row is shown if more of them are in the query
+MAX_ROWS = 4  # for each query: further rows cost tokens
+LABEL_SHARE = 0.6  # a row is shown if a larger share of its label's words is in the query
 
-_MIN_WORD_CHARACTERS = 3  # a shorter word of a label is in too many queries
+_MIN_WORD_CHARACTERS = 3  # shorter words carry little meaning
 _ROW = re.compile(r"\S \| .*\d")  # with a number in it
 _NAMED_ROW = re.compile(r"[^|]*?: ([^|]*) \| [^|]*?: ")  # with the names of the columns in its cells
 

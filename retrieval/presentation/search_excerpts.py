@@ -62,13 +62,11 @@ def excerpt_for_keywords(
     shown = expand(chunk, matched, is_subject=_is_about_any(chunk, keywords))
     if is_best:
         shown |= expand(chunk, anchors[:1], window=True)
-
-    offsets: dict[int, int] = {}
-    for position in matched:
-        in_sentence = found[position]
-        rarest = min(in_sentence, key=lambda keyword: document_frequency.get(keyword, 0))
-        offsets[position] = in_sentence[rarest]
-    chosen = ChosenSentences(shown, matched, offsets=offsets)
+    chosen = ChosenSentences(
+        shown=shown,
+        matched=matched,
+        offsets=_find_rarest_offsets(found, matched, document_frequency),
+    )
     return make_excerpt(chunk, chosen, seen=seen)
 
 
@@ -85,10 +83,10 @@ class _KeywordRank(NamedTuple):
     """How well a sentence shows keywords; the first field that differs decides."""
 
     wanted: int  # keywords that are looked for
-    labels_row: bool
+    labels_row: bool  # whether such a keyword is the label of a table's row
     is_statement: bool
-    rarity: float
-    order: int
+    rarity: float  # of all its keywords
+    order: int  # the position, negated: earlier sentences come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,20 @@ def _weigh(chunk: Chunk, keywords: Sequence[str], document_frequency: Mapping[st
         else:
             weights[keyword] = 1 / (1 + document_frequency.get(keyword, 0))
     return weights
+
+
+def _find_rarest_offsets(
+    found: KeywordOffsets,
+    positions: Collection[int],
+    document_frequency: Mapping[str, int],
+) -> dict[int, int]:
+    """Return where sentences have their rarest keyword, by position."""
+    offsets: dict[int, int] = {}
+    for position in positions:
+        in_sentence = found[position]
+        rarest = min(in_sentence, key=lambda keyword: document_frequency.get(keyword, 0))
+        offsets[position] = in_sentence[rarest]
+    return offsets
 
 
 def _is_about_any(chunk: Chunk, keywords: Sequence[str]) -> bool:

@@ -42,9 +42,9 @@ from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
-    Conversation,
     InputState,
     OutputState,
+    SplitConversation,
     State,
     StopReason,
     as_sent,
@@ -331,7 +331,7 @@ class _Loop:
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
 
-    def _fit(self, state: State) -> Conversation:
+    def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
         earlier, turn = split_turn(state["messages"])
         fitting = trim_messages(
@@ -341,7 +341,7 @@ class _Loop:
             start_on="human",
             include_system=True,
         )
-        return Conversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
+        return SplitConversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""

@@ -153,7 +153,7 @@ class State(OutputState, total=False):
 # --- the conversation ---
 
 
-class Conversation(NamedTuple):
+class SplitConversation(NamedTuple):
     """A conversation, split at its last question."""
 
     earlier: list[AnyMessage]
@@ -162,7 +162,7 @@ class Conversation(NamedTuple):
     """The last question, and everything behind it."""
 
 
-def split_turn(messages: Sequence[AnyMessage]) -> Conversation:
+def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
     """Split a conversation at its last question.
 
     Raises:
@@ -181,7 +181,7 @@ def split_turn(messages: Sequence[AnyMessage]) -> Conversation:
             turn.append(message)
         elif isinstance(message, HumanMessage) or kind_of_reply(message) == "answer":
             earlier.append(message)
-    return Conversation([*instructions, *earlier], turn)
+    return SplitConversation([*instructions, *earlier], turn)
 
 
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:

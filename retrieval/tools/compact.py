@@ -5,8 +5,8 @@ from __future__ import annotations
 from langchain_core.tools.base import ArgsSchema
 from pydantic import Field
 
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved, read_chunks, search_keywords, search_meaning
+from arag.retrieval.presentation.retrieve import Retrieved, read_chunks, search_keywords, search_meaning
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import ChunkIds, Keywords, OneText, Queries, RetrievalArguments, Within
 from arag.retrieval.tools.base import RetrievalTool
 

@@ -9,7 +9,7 @@ from itertools import chain, islice, product
 from arag.retrieval.storage.contract import View
 from arag.text.normalise import plain, searchable
 
-MIN_SPLIT_CHARACTERS = 2  # of the parts of a word, and of a word that is misspelt
+MIN_SPLIT_CHARACTERS = 2  # of each part of a word that is split; a word this short is not replaced by a similar one
 
 _MAX_CHOICES = 8  # of spellings for all words of a keyword
 _CHUNKS_LOOKED_AT = 50  # to find what is between the words of a keyword
@@ -34,7 +34,7 @@ def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
 
 
 def respell(words: Sequence[str], view: View) -> Iterator[str]:
-    """Yield texts of the corpus that have the letters of some words, but not the same spelling, in lower case."""
+    """Yield other spellings of the same letters, in lower case."""
     regrouped = _regroup(words)
     forms = set(map(plain, chain(words, *regrouped)))
     spelled = view.words_spelled(forms)

@@ -28,7 +28,7 @@ _TEXTS_READ = 50  # for a word, at first
 _MORE = 100  # so many times as many texts are read for a word that the first ones do not have
 
 # Run by run: for all at once, the planner would split all texts, which takes longer than it expects. Use it once in a
-# condition: beside another index, the server would look for each number in the array from the start.
+# condition: beside another index, the server would look for each row id in the array from the start.
 _WITH_RUNS = (
     "lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
     f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held))"
@@ -93,7 +93,7 @@ class KeywordTables(Tables, View):
         conditions: list[Condition] = []
         for group in groups:
             holding = _holding_all([needles[text] for text in group])
-            # The planner expects few numbers in an array, and looks each up; else it would read texts by chunk id.
+            # The planner expects few row ids in an array, and looks each up; else it would read texts by chunk id.
             sql = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {holding.sql}))"
             conditions.append(Condition(sql, holding.values))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
@@ -199,7 +199,7 @@ class KeywordTables(Tables, View):
 def _decode(
     rows: Sequence[Sequence[Any]], names: Sequence[str], keywords: Sequence[str], *, as_words: bool
 ) -> Occurrences:
-    """Read the rows of `_COUNT`: the named columns, the group's size, and the ids and numbers of its first chunks."""
+    """Read the rows of `_COUNT`: the named columns, the group's size, and the ids and row ids of its first chunks."""
     columns: dict[str, Integers] = {}
     for column, name in enumerate([*names, "size"]):
         columns[name] = np.array([row[column] for row in rows], dtype=np.int64)

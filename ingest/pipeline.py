@@ -44,7 +44,7 @@ class IngestOptions(TypedDict, total=False):
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index.
         chunk_tokens: Maximum tokens in a chunk; by default the index's value, or 1,000 for a new one.
         prune: Remove documents that came from the given files and folders and are no longer there; by default not.
-        readers: How files are read, by their endings, beside the formats that are built in: another ending to read them
+        readers: How files are read, by extension, beside the formats that are built in: a known extension to read them
             like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. If it raises
             a ValueError, the file is left out, and the message says why.
         encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:

@@ -16,7 +16,7 @@ from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, clean_characters, clean_text, reason
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
-from arag.text.normalise import shorten
+from arag.text.normalise import count, shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -93,8 +93,9 @@ class SourceReader:
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
         if problems > _MAX_PROBLEMS:
-            more = f"{problems - _MAX_PROBLEMS:,} more problems"
-            yield self._finish(Problem(str(file.path), more), file.real_path)
+            more = problems - _MAX_PROBLEMS
+            rest = Problem(str(file.path), count(more, "more problem"), more)
+            yield self._finish(rest, file.real_path)
         self.bytes = start + file.size
 
     def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
@@ -154,7 +155,8 @@ class SourceReader:
         """Return a document with clean fields, or the problem with it."""
         source = clean_characters(item.source)
         if isinstance(item, Problem):
-            return self._fail(file, source, clean_characters(item.reason))
+            self.failures.add(file)
+            return replace(item, source=source, reason=clean_characters(item.reason))
         document_id = clean_characters(item.id).strip()
         if not is_id(document_id):
             return self._fail(file, source, clean_characters(f"id {_show(document_id)} {_WRONG_ID}"))

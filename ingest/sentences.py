@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from arag.ingest.outline import BARE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
+from arag.text.scripts import CHINESE_OR_JAPANESE, SPACED
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 7  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 8  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
 _MAX_HEADING = 100  # characters; a longer line is text
@@ -31,7 +32,7 @@ _MAX_HEADING_WORDS = 12  # a line with more words is text
 _BEFORE_BOUNDARY = 64
 _AFTER_BOUNDARY = 32
 
-_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_CHINESE_OR_JAPANESE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
 # A line of a log, which begins with its time, is an item, too.
 _LIST_ITEM = re.compile(
@@ -43,8 +44,11 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 _CLOSERS = "\"'”’»›)]}」』》】）"
 _OPENERS = "“‘«‹„([{「『《【（"
-_ENDS = ".!?…。！？｡؟।۔"
-_EAST_ASIAN_ENDS = "。！？｡"
+_FULL_WIDTH_STOP = "．"
+# They never occur inside a word, and need no space behind them: of Chinese and Japanese, Arabic and Urdu, Hindi,
+# Armenian, Ethiopic, Burmese, and Khmer.
+_ENDS_WITHOUT_SPACE = "。！？｡" + _FULL_WIDTH_STOP + "؟۔" + "।" + "։" + "።" + "။" + "។៕"
+_ENDS = ".!?…" + _ENDS_WITHOUT_SPACE
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
 _NOT_AFTER_HEADING = _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
 
@@ -61,6 +65,7 @@ _BEFORE_NUMBER = frozenset(
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
+_INSIDE_WORD = re.compile(f"[{SPACED}]")
 # These words begin a new sentence after a word that keeps its full stop ("U.S.", "100 kW.", "World War I.").
 _STARTERS = frozenset(
     "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
@@ -170,10 +175,19 @@ def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
 @cache
 def _pipeline(language: str) -> Language:
     import spacy
+    from spacy.pipeline import Sentencizer
+    from spacy.util import compile_infix_regex, compile_suffix_regex
 
     pipeline = spacy.blank(language)
-    pipeline.add_pipe("sentencizer")
+    ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
+    pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
     pipeline.max_length = 10 * _MAX_BLOCK
+    if language == "en":
+        # The sentencizer looks at tokens: the English tokenizer leaves most of these marks inside of one.
+        pattern = f"[{_ENDS_WITHOUT_SPACE}]"
+        rules = pipeline.Defaults
+        pipeline.tokenizer.suffix_search = compile_suffix_regex([*rules.suffixes, pattern]).search
+        pipeline.tokenizer.infix_finditer = compile_infix_regex([*rules.infixes, pattern]).finditer
     return pipeline
 
 
@@ -298,8 +312,8 @@ def _boundaries(text: str) -> list[int]:
 
 
 def _parse(text: str) -> Doc:
-    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
-        # Chinese is read character by character, and _SLOW_WORD would match its paragraphs as one word.
+    if 3 * len(_CHINESE_OR_JAPANESE.findall(text)) > len(text):
+        # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
     masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
     return _pipeline("en")(masked)
@@ -330,7 +344,7 @@ def _before_openers(text: str, boundary: int, opening_quotes: set[int]) -> int:
             return boundary
         is_opener = text[last] in _OPENERS or last in opening_quotes
         before = text[last - 1]
-        begins_word = before.isspace() or before in _EAST_ASIAN_ENDS + _EAST_ASIAN_CLOSERS
+        begins_word = before.isspace() or before in _ENDS_WITHOUT_SPACE + _EAST_ASIAN_CLOSERS
         if not (is_opener and begins_word):
             return boundary
         boundary = last
@@ -346,12 +360,13 @@ def _is_boundary(text: str, boundary: int) -> bool:
     end = without_closers[-1]
     if end not in _ENDS:
         return False
-    is_east_asian = end in _EAST_ASIAN_ENDS
+    needs_space = end not in _ENDS_WITHOUT_SPACE
     has_space = before != sentence
-    if not is_east_asian and not has_space:
-        return False  # "example.com", "EURO.KO."
+    is_decimal_point = end == _FULL_WIDTH_STOP and _INSIDE_WORD.match(after) is not None
+    if not has_space and (needs_space or is_decimal_point):
+        return False  # "example.com", "EURO.KO.", "３．５"
     following = after.lstrip("\"'" + _OPENERS + " ")
-    if not is_east_asian and following[:1].islower():
+    if needs_space and following[:1].islower():
         return False
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence

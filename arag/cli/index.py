@@ -54,7 +54,7 @@ def ingest(
     ] = False,
     read_as: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar=".ENDING=.KNOWN", help="Read files with an ending like another: .log=.txt."),
+        typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
     ] = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")

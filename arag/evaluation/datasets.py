@@ -18,7 +18,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from arag.errors import InputError
 
 # Where a gold answer is: a document's id, or a page with its number, from 1. A page's document is named without its
-# folder and suffix.
+# folder and extension.
 Source: TypeAlias = str | tuple[str, int]
 _Item = TypeVar("_Item")
 
@@ -39,7 +39,7 @@ class Question:
     Attributes:
         aliases: Other accepted answers.
         gold_documents: Ids of the documents or paragraphs with the answer, or FinanceBench's names without folder and
-            suffix, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
+            extension, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
         gold_pages: Pages with the answer, if the data has them. They then count as gold instead of the documents.
         fields: The other fields of the data.
         paragraphs: The paragraphs that come with it.
@@ -94,7 +94,7 @@ def read_questions(values: Iterable[Any], name: str = "question") -> list[Questi
 
 
 def name_dataset(questions: Path) -> str:
-    """Return the name of a questions file without its suffix; for `questions.json`, the name of its folder."""
+    """Return the name of a questions file without its extension; for `questions.json`, the name of its folder."""
     folder = questions.resolve().parent.name
     if questions.stem == "questions" and folder:
         return folder

@@ -15,14 +15,14 @@ import numpy as np
 
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, is_part_of_words, rank_chunks
+from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.text.normalise import searchable
+from arag.text.scripts import SPACED, makes_words
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100  # of a keyword: if more words hold it, trigrams propose its chunks
-_LETTER = "0-9a-z\u00c0-\u07ff"  # ASCII, and the scripts of UTF-8's two bytes
 _CONDITIONS_PER_QUERY = 100  # more make a longer statement to plan, fewer more queries
 _TEXTS_READ = 50  # for a word, at first
 _MORE = 100  # so many times as many texts are read for a word that the first ones do not have
@@ -260,12 +260,12 @@ def _word_pattern(needle: str) -> str:
 
     Empty if the text around the needle does not matter.
     """
-    is_word_at_start = is_part_of_words(needle[0])
-    is_word_at_end = is_part_of_words(needle[-1])
+    is_word_at_start = makes_words(needle[0])
+    is_word_at_end = makes_words(needle[-1])
     if not is_word_at_start and not is_word_at_end:
         return ""
-    before = f"(?<![{_LETTER}])" if is_word_at_start else ""
-    after = f"(?:e?s)?(?![{_LETTER}])" if is_word_at_end else ""
+    before = f"(?<![{SPACED}])" if is_word_at_start else ""
+    after = f"(?:e?s)?(?![{SPACED}])" if is_word_at_end else ""
     return f"{before}{re.escape(needle)}{after}"
 
 

@@ -111,6 +111,15 @@ class KeywordTexts:
         rows = self._rows_with_all([_encode(text) for text in texts])
         return [int(self._row_ids[row]) for row in islice(rows, limit)]
 
+    def texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
+        """Yield row id and text of chunks, in UTF-8."""
+        self._check_size()
+        data = self._bytes.data
+        order = np.argsort(self._row_ids)
+        places = np.searchsorted(self._row_ids, row_ids, sorter=order)
+        for row_id, row in zip(row_ids, order[places].tolist(), strict=True):
+            yield row_id, data[self._begins[row] : self._ends[row] - len(_SEPARATOR)]
+
     def holds_word(self, word: str) -> bool:
         """Return whether a text has this word, as a whole word in lower case."""
         self._check_size()

@@ -36,6 +36,7 @@ _CHUNK = (
 # Larger batches take more memory, and smaller ones more queries.
 _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
+_ROWS_LOOKED_UP = 10_000  # for more, it is faster to read all rows
 _MAX_LISTED = 10  # documents in a message
 _MAX_SHOWN = 100  # characters of an id in a message
 
@@ -98,6 +99,16 @@ class TableReader(ABC):
         """Return the row ids of all chunks, in the order of their ids."""
         return [row_id for (row_id,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
 
+    def in_text_order(self, row_ids: Collection[int]) -> list[int]:
+        """Return the row ids that exist among some, in the order of documents' ids and of the text."""
+        columns = "document_id, ordinal, number"
+        if len(row_ids) > _ROWS_LOOKED_UP:
+            wanted = set(row_ids)
+            rows = self.query(f"SELECT {columns} FROM {self.chunks_table} ORDER BY document_id, ordinal")
+            return [row_id for _, _, row_id in rows if row_id in wanted]
+        rows = self.query_among(f"SELECT {columns} FROM {self.chunks_table}", "number", row_ids)
+        return [row_id for _, _, row_id in sorted(rows)]
+
     def ids(self, row_ids: Collection[int]) -> dict[int, str]:
         """Return the ids of the chunks with these row ids; unknown ones are left out."""
         return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", row_ids))
@@ -158,6 +169,15 @@ class TableReader(ABC):
     def document_ids(self) -> list[str]:
         """Return the ids of all documents, in order."""
         return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
+
+    def titles(self) -> Iterator[tuple[str, str]]:
+        """Yield id and title of all documents, in the order of ids."""
+        after = ""
+        select = f"SELECT id, title FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            for document_id, title in rows:
+                yield document_id, title
+            after = rows[-1][0]
 
     def metadata(self, record: DocumentRecord) -> dict[str, Any]:
         """Return the further fields of a document."""

@@ -7,7 +7,7 @@ million chunks needs no million rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from arag.text.scripts import SPACED, makes_words
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100  # of a keyword: if more words hold it, trigrams propose its chunks
 _CONDITIONS_PER_QUERY = 100  # more make a longer statement to plan, fewer more queries
+_TEXTS_PER_QUERY = 2_000  # larger batches take more memory, smaller ones more queries
 _TEXTS_READ = 50  # for a word, at first
 _MORE = 100  # so many times as many texts are read for a word that the first ones do not have
 
@@ -97,6 +98,12 @@ class KeywordTables(Tables, View):
             sql = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {holding.sql}))"
             conditions.append(Condition(sql, holding.values))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
+
+    def searchable_texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        for batch in batches(row_ids, _TEXTS_PER_QUERY):
+            rows = self.query_among("SELECT number, convert_to(lowered, 'UTF8') FROM lowered", "number", batch)
+            for row_id, text in rows:
+                yield row_id, bytes(text)
 
     def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
         conditions = [_holding_any([_needle_of_word(word)]) for word in words]

@@ -114,7 +114,7 @@ class KeywordTexts:
     def texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
         """Yield row id and text of chunks, in UTF-8."""
         self._check_size()
-        data = self._bytes.data
+        data = self._data
         order = np.argsort(self._row_ids)
         places = np.searchsorted(self._row_ids, row_ids, sorter=order)
         for row_id, row in zip(row_ids, order[places].tolist(), strict=True):

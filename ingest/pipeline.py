@@ -14,7 +14,7 @@ from arag.ingest.documents import Document, IngestSummary, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
-from arag.ingest.reading import SourceReader
+from arag.ingest.reading import MAX_PROBLEMS, SourceReader
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
@@ -270,7 +270,7 @@ def _warn_of_omissions(summary: IngestSummary) -> None:
     omissions = [*summary.problems, *summary.skipped]
     if not omissions:
         return
-    hint = ": run_ingest returns up to 100 of each file" if len(omissions) > _MAX_NAMES else ""
+    hint = f": run_ingest returns up to {MAX_PROBLEMS} of each file" if len(omissions) > _MAX_NAMES else ""
     warnings.warn(f"left out {count(_count_all(omissions), 'item')}: {_name_first(omissions)}{hint}", stacklevel=3)
 
 

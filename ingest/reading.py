@@ -28,7 +28,7 @@ _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
-_MAX_PROBLEMS = 100  # of one file that are named one by one
+MAX_PROBLEMS = 100  # of one file that are named one by one
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
@@ -87,13 +87,13 @@ class SourceReader:
                 finished = self._finish(item, file.real_path)
                 if isinstance(finished, Problem):
                     problems += 1
-                    if problems > _MAX_PROBLEMS:
+                    if problems > MAX_PROBLEMS:
                         continue
                 yield finished
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
-        if problems > _MAX_PROBLEMS:
-            more = problems - _MAX_PROBLEMS
+        if problems > MAX_PROBLEMS:
+            more = problems - MAX_PROBLEMS
             rest = Problem(str(file.path), count(more, "more problem"), more)
             yield self._finish(rest, file.real_path)
         self.bytes = start + file.size

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
@@ -45,8 +45,8 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _CLOSERS = "\"'”’»›)]}」』》】）"
 _OPENERS = "“‘«‹„([{「『《【（"
 _FULL_WIDTH_STOP = "．"
-# They never occur inside a word, and need no space behind them: of Chinese and Japanese, Arabic and Urdu, Hindi,
-# Armenian, Ethiopic, Burmese, and Khmer.
+# The marks of Chinese and Japanese, Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, and Khmer. They never occur
+# inside a word, so they need no space behind them.
 _ENDS_WITHOUT_SPACE = "。！？｡" + _FULL_WIDTH_STOP + "؟۔" + "।" + "։" + "።" + "။" + "។៕"
 _ENDS = ".!?…" + _ENDS_WITHOUT_SPACE
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
@@ -176,19 +176,25 @@ def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
 def _pipeline(language: str) -> Language:
     import spacy
     from spacy.pipeline import Sentencizer
-    from spacy.util import compile_infix_regex, compile_suffix_regex
 
     pipeline = spacy.blank(language)
     ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
     pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
     pipeline.max_length = 10 * _MAX_BLOCK
     if language == "en":
-        # The sentencizer looks at tokens: the English tokenizer leaves most of these marks inside of one.
-        pattern = f"[{_ENDS_WITHOUT_SPACE}]"
-        rules = pipeline.Defaults
-        pipeline.tokenizer.suffix_search = compile_suffix_regex([*rules.suffixes, pattern]).search
-        pipeline.tokenizer.infix_finditer = compile_infix_regex([*rules.infixes, pattern]).finditer
+        _make_tokens_of_ends(pipeline.tokenizer)
     return pipeline
+
+
+def _make_tokens_of_ends(tokenizer: Any) -> None:
+    """Let the English tokenizer make tokens of other scripts' full stops, which the sentencizer then sees."""
+    from spacy.lang.en.punctuation import TOKENIZER_INFIXES
+    from spacy.lang.punctuation import TOKENIZER_SUFFIXES
+    from spacy.util import compile_infix_regex, compile_suffix_regex
+
+    end = f"[{_ENDS_WITHOUT_SPACE}]"
+    tokenizer.suffix_search = compile_suffix_regex([*TOKENIZER_SUFFIXES, end]).search
+    tokenizer.infix_finditer = compile_infix_regex([*TOKENIZER_INFIXES, end]).finditer
 
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:

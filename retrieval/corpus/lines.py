@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace, is_title
+
+# White space other than " ", as `str.split` knows it.
+_ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f"
+_OTHER_SPACES = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +43,19 @@ def list_lines(chunk: Chunk) -> list[Line]:
     elif title := collapse_whitespace(chunk.title):
         lines.insert(0, Line(chunk, None, f"# {title}", names_document=True))
     return lines
+
+
+def make_block(chunk: ChunkText) -> bytes:
+    """Return the text of each sentence of a chunk as a line, collapsed, in UTF-8, each ended by a newline.
+
+    It is what `list_lines` has, apart from a title that is not in the text, and several times as fast.
+    """
+    text = chunk.text
+    spaces = _ASCII_SPACES if text.isascii() else _ASCII_SPACES + _OTHER_SPACES
+    for space in spaces:  # faster than `translate`, or than a pattern
+        text = text.replace(space, " ")
+    lines = [text[start:end] for start, end in chunk.spans]
+    block = "\n".join(lines) + "\n"
+    while "  " in block:
+        block = block.replace("  ", " ")
+    return block.replace(" \n", "\n").replace("\n ", "\n").lstrip(" ").encode()

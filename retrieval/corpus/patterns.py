@@ -52,6 +52,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_LINE_ENDS = {"^": "(?m:^)", r"\A": "(?m:^)", "$": "(?m:$)", r"\z": "(?m:$)"}
 _NEGATED = re.compile(r"\\[DSWP]|\[\^|\[:\^")  # in a class: what it matches depends on the case
 _OPTIONAL = re.compile(r"[*?]|\{0+[,}]")  # at the start of a repetition
 
@@ -77,6 +78,7 @@ class Pattern:
         self.text = text
         self.whole_words = whole_words
         self._expression = _compile(_write(tokens), text, ignore_case=ignore_case)
+        self._in_block = _compile(_write(tokens, of_block=True), text, ignore_case=ignore_case, never_newline=True)
         self._loose = None if _DOTTED_I in source else _try_to_compile(_loosen(tokens))
         self.groups: int = self._expression.groups
         self.literals = _find_literals(tokens)
@@ -99,6 +101,17 @@ class Pattern:
         if self.whole_words:
             return next(self._find(line), None) is not None
         return self._expression.search(line.encode()) is not None
+
+    def find_lines(self, block: bytes) -> Iterator[int]:
+        """Yield where each matching line of a block starts; the block has lines in UTF-8, each ended by a newline."""
+        position = 0
+        while found := self._in_block.search(block, position):
+            start = block.rfind(b"\n", 0, found.start()) + 1
+            position = block.index(b"\n", start) + 1
+            if not self.whole_words or self.matches(block[start : position - 1].decode()):
+                yield start
+            if position == len(block):
+                return
 
     def find(self, line: str) -> list[Match]:
         """Return the matches in a line, at most 100. Empty ones are left out where there are others."""
@@ -162,9 +175,10 @@ def compile_pattern(
     return Pattern(pattern, source, ignore_case=ignore_case, whole_words=whole_words)
 
 
-def _compile(source: str, shown: str, *, ignore_case: bool) -> Any:
+def _compile(source: str, shown: str, *, ignore_case: bool, never_newline: bool = False) -> Any:
     options = re2.Options()
     options.case_sensitive = not ignore_case
+    options.never_nl = never_newline
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
     try:
@@ -223,8 +237,13 @@ def _split(source: str) -> Iterator[_Token]:
         yield _Token(found.lastgroup or "letter", found[0])
 
 
-def _write(tokens: Sequence[_Token]) -> str:
-    """Return the pattern to compile, in which words may have letters of all scripts."""
+def _write(tokens: Sequence[_Token], *, of_block: bool = False) -> str:
+    """Return the pattern to compile, in which words may have letters of all scripts.
+
+    Args:
+        tokens: The pattern's tokens.
+        of_block: Whether it is for a block of lines, not for a single one.
+    """
     has_foreign_letters = any(token.kind == "letter" and not token.text.isascii() for token in tokens)
     pieces: list[str] = []
     for token in tokens:
@@ -234,6 +253,8 @@ def _write(tokens: Sequence[_Token]) -> str:
             raise InputError(r"the pattern has \C, a single byte: use `.`, a single character")
         elif token.text == r"\b" and has_foreign_letters:
             pieces.append("(?:)")
+        elif of_block:
+            pieces.append(_LINE_ENDS.get(token.text, token.text))
         else:
             pieces.append(token.text)
     return "".join(pieces)

@@ -19,8 +19,8 @@ from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.records import MAX_COUNT, ChunkVectors, DocumentRecord, Settings
-from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
+from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Settings
+from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
 from arag.retrieval.types import Chunk
 from arag.text.normalise import count, shorten
 from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
@@ -120,6 +120,22 @@ class TableReader(ABC):
             if row_id not in chunks:
                 raise self.damage(f"chunk {row_id} has no text or no document")
         return {row_id: chunks[row_id] for row_id in row_ids}
+
+    def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
+        """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
+        columns = "chunks.number, chunks.document_id, chunks.ordinal, documents.title, contents.text, contents.places"
+        found: dict[int, ChunkText] = {}
+        for row in self.query_among(self._select(columns), "chunks.number", row_ids):
+            *fields, text, places = row
+            try:
+                spans = parse_spans(places, len(text))
+            except ValueError as error:
+                raise self.damage(f"the chunk {row[0]}: {error}") from error
+            found[row[0]] = ChunkText(*fields, text, spans)
+        for row_id in row_ids:
+            if row_id not in found:
+                raise self.damage(f"chunk {row_id} has no text or no document")
+        return [found[row_id] for row_id in row_ids]
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -279,8 +295,11 @@ class TableReader(ABC):
         return {row[0]: self._make_chunk(row) for row in rows}
 
     def _select_chunks(self) -> str:
+        return self._select(_CHUNK)
+
+    def _select(self, columns: str) -> str:
         return (
-            f"SELECT {_CHUNK} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
+            f"SELECT {columns} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
             f"JOIN {self.documents_table} ON documents.id = chunks.document_id"
         )
 

@@ -284,6 +284,27 @@ def _show_as_agent(index: Index, kind: _Kind, texts: list[str], top_k: int) -> s
     return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
 
 
+def sql(
+    index: IndexOption,
+    statement: Annotated[
+        str, typer.Argument(metavar="[SQL]", help="A SELECT statement in SQLite's language. Default: list the tables.")
+    ] = "",
+    within: Annotated[str, typer.Option(help="Only tables of documents with these words in title or id.")] = "",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Query the tables of all documents with SQL; without a statement, list the tables."""
+    from arag.retrieval.corpus.show_tables import show_tables
+
+    with open_scoped(index, where, documents) as opened:
+        results = opened.query_tables(statement, within=within)
+    if as_json:
+        print_json(asdict(results))
+    else:
+        out.print(show_tables(results).text)
+
+
 def read(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.")],
     index: IndexOption,

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.retrieval.corpus.lines import list_lines
-from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
 from arag.retrieval.types import Chunk
-from arag.text.marks import mark, without_marks
+from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words
 from arag.text.tokens import count_tokens
 
@@ -19,8 +20,11 @@ _MAX_LINES = 2_000  # that are looked at: more are never shown
 _MAX_LINE = 400  # characters of a line, where not all lines are shown whole
 _BEFORE_MATCH = 120  # characters of a cut line before the match
 _MAX_ERRORS = 8  # lines
+_MAX_MARKS = 2  # of the chunks of one row
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
+_PREFIX = re.compile(r"(\s*(?:\d+(?:[:\t]| +))?)([^:]+):\d+:")
+_PLAIN = re.compile(r"[\w .,'’-]*\w[\w .,'’-]*")
 _SHELL_LINE = re.compile(r"^bash: line \d+: ", re.MULTILINE)
 
 
@@ -55,6 +59,7 @@ class _Line:
     text: str
     chunk: Chunk | None = None  # that it is marked with
     named: Chunk | None = None  # that it names in another way
+    row: TableRow | None = None  # of a query
 
 
 def compose(ended: Ended, corpus: Corpus) -> ShellResult:
@@ -75,14 +80,15 @@ def compose(ended: Ended, corpus: Corpus) -> ShellResult:
         total = f"more than {len(lines):,}" if ended.is_cut else f"{len(lines):,}"
         notes.insert(0, f"{kept:,} of {total} lines; for the rest add | tail -n +{kept + 1}, or narrow it")
     parts = ["\n".join(pieces[:kept])] if kept else []
-    if errors := _write_errors(ended.stderr):
-        parts.append(errors)
-    if not parts:
+    errors = _attribute(_list_errors(ended.stderr), corpus)
+    if errors:
+        parts.append("\n".join(_write(errors)))
+    if not "".join(parts).strip():
         parts.append("(no output)" if ended.exit_code in {0, 1} else f"(no output; exit code {ended.exit_code})")
         parts += _hint(corpus)
     if notes:
         parts.append(f"({'; '.join(notes)})")
-    return _make_result("\n".join(parts), ended.exit_code, shown[:kept])
+    return _make_result("\n".join(parts), ended.exit_code, [*shown[:kept], *errors])
 
 
 def _count_fitting(tokens: Sequence[int]) -> int:
@@ -115,18 +121,26 @@ def _attribute(lines: Sequence[str], corpus: Corpus) -> list[_Line]:
     for line, (number, prefix, text) in zip(lines, parsed, strict=True):
         chunk = chunks.get(corpus.printed.get(prefix, ""))
         if chunk is None:
-            shown.append(_Line(line))
+            shown.append(_Line(_without_prefix(line, corpus), row=corpus.rows.get(line)))
             continue
         if chunk.id not in bodies:
             bodies[chunk.id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
         is_own = f"{prefix}:{text}" in corpus.written or (text and text in bodies[chunk.id])
         if not is_own:
-            shown.append(_Line(line))
+            shown.append(_Line(_without_prefix(line, corpus)))
         elif number:
             shown.append(_Line(line, named=chunk))
         else:
             shown.append(_Line(text, chunk))
     return shown
+
+
+def _without_prefix(line: str, corpus: Corpus) -> str:
+    """Return a line that is not a chunk's with a space in what may pass for a chunk's prefix at its start."""
+    match = _PREFIX.match(line)
+    if match is None or match[2] not in corpus.documents.ids:
+        return line
+    return f"{match[1]}{match[2]}: {line[match.end(2) + 1 :]}"
 
 
 def _list_titles(chunk: Chunk) -> list[str]:
@@ -161,8 +175,15 @@ def _write(lines: Sequence[_Line]) -> list[str]:
     named: set[str] = set()  # documents whose titles were shown
     headers: dict[str, set[str]] = {}  # of tables, by chunk id
     last: Chunk | None = None
+    names = ""  # of the columns of the row before
     for line in lines:
         chunk = line.chunk
+        if line.row is not None:
+            pieces.append(_write_row(line.text, line.row, line.row.names != names))
+            names = line.row.names
+            last = None
+            continue
+        names = ""
         if chunk is None:
             text = without_marks(line.text)
             pieces.append(text.lstrip() if last is not None or _NUMBER.match(text) else text)
@@ -181,6 +202,16 @@ def _write(lines: Sequence[_Line]) -> list[str]:
         pieces.append(start + without_marks(line.text).lstrip())
         last = chunk
     return pieces
+
+
+def _write_row(text: str, row: TableRow, is_first: bool) -> str:
+    """Write a row of a query with the chunks that it is from; above the first one, the names of the columns."""
+    marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
+    more = len(row.chunk_ids) - _MAX_MARKS
+    if more > 0:
+        marks += f" and {more:,} more:"
+    names = f"{without_marks(row.names)}\n" if is_first else ""
+    return f"{names}{marks} {without_marks(text)}" if marks else f"{names}{without_marks(text)}"
 
 
 def _introduce(chunk: Chunk, text: str, named: set[str]) -> str:
@@ -229,13 +260,13 @@ def _cut(text: str, corpus: Corpus) -> str:
     return f"{before}{text[start:end]}{after}"
 
 
-def _write_errors(stderr: str) -> str:
+def _list_errors(stderr: str) -> list[str]:
     """Return the lines of errors, each once."""
     text = _SHELL_LINE.sub("bash: ", stderr.strip())
-    lines = list(dict.fromkeys(line for line in text.splitlines() if line.strip()))
+    lines = list(dict.fromkeys(line[: 2 * _MAX_LINE] for line in text.splitlines() if line.strip()))
     if len(lines) > _MAX_ERRORS:
-        lines = [*lines[:_MAX_ERRORS], f"({len(lines) - _MAX_ERRORS:,} more errors)"]
-    return without_marks("\n".join(line[: 2 * _MAX_LINE] for line in lines))
+        return [*lines[:_MAX_ERRORS], f"({len(lines) - _MAX_ERRORS:,} more errors)"]
+    return lines
 
 
 def _hint(corpus: Corpus) -> list[str]:
@@ -243,17 +274,25 @@ def _hint(corpus: Corpus) -> list[str]:
     if not corpus.unmatched:
         return []
     unmatched = corpus.unmatched[-1]
-    hints: list[str] = []
+    hints = ["no line matches"]
     pattern = unmatched.patterns[0]
-    if len(unmatched.patterns) == 1 and re.fullmatch(r"[\w .,'’-]+", pattern):
-        (report,) = corpus.index.keyword_search([pattern], 1).keywords
-        if report.chunks:
-            hints.append(f"-i would find it in {count(report.chunks, 'chunk')}")
-        elif report.closest:
-            names = ", ".join(f"{term.text} ({count(term.chunks, 'chunk')})" for term in report.closest)
-            hints.append(f"closest: {without_marks(names)}")
-    hints.append('no line matches; the words may differ: meaning "..."')
-    return [f"({'; '.join(reversed(hints))})"]
+    if len(unmatched.patterns) == 1 and _PLAIN.fullmatch(pattern):
+        found = corpus.matching_lines([compile_pattern(pattern)], unmatched.paths)
+        number = sum(map(len, found.values()))
+        if number:
+            hints.append(f"{count(number, 'line')} with -i")
+        elif unmatched.is_all:
+            hints += _name_closest(pattern, corpus)
+    hints.append('the words may differ: meaning "..."')
+    return [f"({'; '.join(hints)})"]
+
+
+def _name_closest(keyword: str, corpus: Corpus) -> list[str]:
+    """Return other spellings of a keyword that the corpus has, and similar names."""
+    (report,) = corpus.index.keyword_search([keyword], 1).keywords
+    near = [term for term in report.closest if term.respelled or term.text[:1].isupper()]
+    names = [f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in near]
+    return [f"closest: {', '.join(names)}"] if names else []
 
 
 def _make_result(text: str, exit_code: int, lines: Sequence[_Line]) -> ShellResult:
@@ -261,6 +300,9 @@ def _make_result(text: str, exit_code: int, lines: Sequence[_Line]) -> ShellResu
     sentences: dict[str, set[int]] = {}
     evidence: list[str] = []
     for line in lines:
+        if line.row is not None:
+            chunk_ids |= dict.fromkeys(list(line.row.chunk_ids)[:_MAX_MARKS])
+            evidence.append(line.text)
         chunk = line.chunk or line.named
         if chunk is None:
             continue

@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.grep import find_matching_lines
+from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Match, Pattern
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.titles import find_titles
@@ -31,7 +31,8 @@ _lock = Lock()
 class Finder(Protocol):
     """Finds what a search looks for in a text."""
 
-    def find(self, text: str) -> list[Match]: ...
+    def find(self, text: str) -> list[Match]:
+        """Return the matches in a text."""
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from arag.retrieval.corpus.lines import list_lines
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
+from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.types import Chunk
 from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words
@@ -23,6 +24,8 @@ _MAX_ERRORS = 8  # lines
 _MAX_MARKS = 2  # of the chunks of one row
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
+_APOSTROPHE = re.compile("['’]")
+_HEADER = re.compile(r"==> .+ <==")
 _PREFIX = re.compile(r"(\s*(?:\d+(?:[:\t]| +))?)([^:]+):\d+:")
 _PLAIN = re.compile(r"[\w .,'’-]*\w[\w .,'’-]*")
 _SHELL_LINE = re.compile(r"^bash: line \d+: ", re.MULTILINE)
@@ -67,28 +70,32 @@ def compose(ended: Ended, corpus: Corpus) -> ShellResult:
     lines = ended.stdout.rstrip("\n").split("\n") if ended.stdout.strip("\n") else []
     shown = _attribute(lines[:_MAX_LINES], corpus)
     pieces = _write(shown)
-    tokens = [count_tokens(piece) + 1 for piece in pieces]
+    tokens = _count_each(pieces)
     notes: list[str] = []
     if sum(tokens) > MAX_TOKENS:
         is_shortened = _shorten(shown, corpus)
         pieces = _write(shown)
-        tokens = [count_tokens(piece) + 1 for piece in pieces]
+        tokens = _count_each(pieces)
         if is_shortened:
             notes.append(f"lines of more than {_MAX_LINE} characters are cut at {CUT}")
     kept = _count_fitting(tokens)
     if kept < len(lines):
         total = f"more than {len(lines):,}" if ended.is_cut else f"{len(lines):,}"
         notes.insert(0, f"{kept:,} of {total} lines; for the rest add | tail -n +{kept + 1}, or narrow it")
-    parts = ["\n".join(pieces[:kept])] if kept else []
+    parts = ["\n".join(piece for piece in pieces[:kept] if piece is not None)] if kept else []
     errors = _attribute(_list_errors(ended.stderr), corpus)
     if errors:
-        parts.append("\n".join(_write(errors)))
+        parts.append("\n".join(piece for piece in _write(errors) if piece is not None))
     if not "".join(parts).strip():
         parts.append("(no output)" if ended.exit_code in {0, 1} else f"(no output; exit code {ended.exit_code})")
         parts += _hint(corpus)
     if notes:
         parts.append(f"({'; '.join(notes)})")
     return _make_result("\n".join(parts), ended.exit_code, [*shown[:kept], *errors])
+
+
+def _count_each(pieces: Iterable[str | None]) -> list[int]:
+    return [0 if piece is None else count_tokens(piece) + 1 for piece in pieces]
 
 
 def _count_fitting(tokens: Sequence[int]) -> int:
@@ -169,15 +176,21 @@ def _split(line: str, corpus: Corpus) -> tuple[str, str, str]:
 # --- text ---
 
 
-def _write(lines: Sequence[_Line]) -> list[str]:
-    """Return each line as it is shown: the first one of a chunk has its mark, further ones a space."""
-    pieces: list[str] = []
+def _write(lines: Sequence[_Line]) -> list[str | None]:
+    """Return each line as it is shown: the first one of a chunk has its mark, further ones a space.
+
+    None stands for a line that says only what the next one's mark says: the names that `head` prints above files.
+    """
+    pieces: list[str | None] = []
     named: set[str] = set()  # documents whose titles were shown
     headers: dict[str, set[str]] = {}  # of tables, by chunk id
     last: Chunk | None = None
     names = ""  # of the columns of the row before
-    for line in lines:
+    for place, line in enumerate(lines):
         chunk = line.chunk
+        if _is_header(lines, place) or (not line.text and _is_header(lines, place + 1)):
+            pieces.append(None)
+            continue
         if line.row is not None:
             pieces.append(_write_row(line.text, line.row, line.row.names != names))
             names = line.row.names
@@ -204,6 +217,13 @@ def _write(lines: Sequence[_Line]) -> list[str]:
     return pieces
 
 
+def _is_header(lines: Sequence[_Line], place: int) -> bool:
+    """Return whether a line is a file's name above a line with a mark, as `head` and `tail` write it."""
+    if place + 1 >= len(lines):
+        return False
+    return _HEADER.fullmatch(lines[place].text) is not None and lines[place + 1].chunk is not None
+
+
 def _write_row(text: str, row: TableRow, is_first: bool) -> str:
     """Write a row of a query with the chunks that it is from; above the first one, the names of the columns."""
     marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
@@ -219,14 +239,19 @@ def _introduce(chunk: Chunk, text: str, named: set[str]) -> str:
     parts: list[str] = []
     title = collapse_whitespace(chunk.title)
     if title and chunk.document_id not in named:
-        is_in_id = set(name_words(title)) <= set(name_words(chunk.document_id))
-        if not is_in_id and not is_title(text, title) and not text.startswith(title):
+        if not _is_said(title, chunk.document_id) and not is_title(text, title) and not text.startswith(title):
             parts.append(without_marks(title))
     named.add(chunk.document_id)
     if chunk.pages:
         first, last = chunk.pages
         parts.append(f"page {first}" if first == last else f"pages {first}-{last}")
     return f"{', '.join(parts)}: " if parts else ""
+
+
+def _is_said(title: str, document_id: str) -> bool:
+    """Return whether an id has all words of a title, apart from words such as "the"."""
+    words = set(name_words(_APOSTROPHE.sub("", title))) - FUNCTION_WORDS
+    return words <= set(name_words(_APOSTROPHE.sub("", document_id)))
 
 
 def _find_header(chunk: Chunk, text: str) -> str:

@@ -92,7 +92,7 @@ def _list_options(*, replaces: bool) -> dict[str, Option]:
 _OPTIONS = {"rg": _list_options(replaces=True), "grep": _list_options(replaces=False)}
 _HELP = f"Usage: rg [options] PATTERN [path...]\nOptions: {_VALID}\n"
 # `rg -rn` is meant as grep's.
-_RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]*|-[inlcohwEFPRHI]+r")
+_RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]+|-[inlcohwEFPRHI]+r[inlcohwEFPRHI]*")
 
 # What a pattern has that may match the `# ` of a title, which is not in the text.
 _MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
@@ -197,13 +197,16 @@ def search(call: Call, corpus: Corpus) -> Answer:
 
 
 def _without_recursive(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `rg` without grep's `-r`, as in `-rn`: rg would replace each match with "n"."""
+    """Return the arguments of `rg` without the `r` of grep's `-rn`, with which rg would replace each match by "n"."""
     kept: list[str] = []
-    for argument in arguments:
-        if _RECURSIVE_FLAGS.fullmatch(argument):
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*kept, *arguments[place:]]
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        is_replacement = argument.endswith("r") and "$" in following
+        if _RECURSIVE_FLAGS.fullmatch(argument) and not is_replacement:
             argument = argument.replace("r", "", 1)  # noqa: PLW2901
-        if argument != "-":
-            kept.append(argument)
+        kept.append(argument)
     return kept
 
 
@@ -214,7 +217,8 @@ def _take_patterns(call: Call, corpus: Corpus, parsed: Parsed) -> list[str]:
         patterns += _read_text(name, call, corpus).splitlines()
     if not parsed.has("pattern", "pattern_file"):
         if not parsed.operands:
-            raise InputError(f"no pattern: {call.name} [options] PATTERN [path...]")
+            note = "; -r is --replace, every folder is searched anyway" if parsed.has("replace") else ""
+            raise InputError(f"no pattern: {call.name} [options] PATTERN [path...]{note}")
         patterns = parsed.operands.pop(0).split("\n")
     if len(patterns) > _MAX_PATTERNS:
         raise InputError(f"there are {len(patterns):,} patterns: give at most {_MAX_PATTERNS:,}")

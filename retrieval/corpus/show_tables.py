@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from arag.retrieval.corpus.sql import TableResults
 from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, CorpusTable, TableColumn
 from arag.retrieval.corpus.values import Value
-from arag.text.marks import list_marks, mark, without_marks
+from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import CELL_BOUNDARY, count, shorten
 from arag.text.tokens import count_tokens
 

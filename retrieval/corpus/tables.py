@@ -255,9 +255,7 @@ def _write_table(
     )
 
 
-def _read_column(
-    staged: sqlite3.Connection, parts: Sequence[_Group], label: str
-) -> Iterator[tuple[str, str | None]]:
+def _read_column(staged: sqlite3.Connection, parts: Sequence[_Group], label: str) -> Iterator[tuple[str, str | None]]:
     """Yield the document and the text of each cell of a column."""
     for part in parts:
         place = part.keys.get(label.casefold())

@@ -10,8 +10,8 @@ from pydantic import Field
 from arag.retrieval.corpus.shell.output import ShellResult
 from arag.retrieval.corpus.shell.run import run_shell
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import RetrievalArguments
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.types import Chunk

@@ -86,7 +86,7 @@ class _Run:
         shell = Bash(
             files={place: self._reader(path) for place, path in self._paths.items()},
             cwd=ROOT,
-            custom_builtins={name: self._call for name in self._commands},
+            custom_builtins=dict.fromkeys(self._commands, self._call),
             timeout_seconds=self._seconds,
             max_memory=_MAX_BYTES,
             max_commands=_MAX_COMMANDS,

@@ -9,7 +9,9 @@ from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.options import Option, parse
-from arag.text.normalise import collapse_whitespace
+from arag.retrieval.corpus.show_tables import show_tables
+from arag.retrieval.corpus.tables import CHUNK_ID
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import is_latin
 
 _DEFAULT_SENTENCES = 8
@@ -20,7 +22,6 @@ _MEANING_OPTIONS = {
     "--help": Option("help"),
 }
 _MEANING_USAGE = 'meaning "a short question or statement" [-n 8] [path...]'
-_SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
 
 
 def find_meaning(call: Call, corpus: Corpus) -> Answer:
@@ -61,6 +62,20 @@ def _split_operands(operands: list[str], call: Call, corpus: Corpus) -> tuple[st
 
 
 def query_tables(call: Call, corpus: Corpus) -> Answer:
-    """Answer a call of `sql`."""
-    _ = (call, corpus)
-    return Answer("", f"sql: there are no tables ({_SQL_USAGE})\n", 1)
+    """Answer a call of `sql`: the columns' names, and one line a row; without a statement, the tables."""
+    sql = " ".join(call.arguments) or (call.stdin or "")
+    results = corpus.index.query_tables(sql)
+    if not results.sql:
+        return Answer(f"{show_tables(results).text}\n")
+    hidden = results.columns.index(CHUNK_ID) if CHUNK_ID in results.columns and all(results.chunk_ids) else -1
+    names = [name for place, name in enumerate(results.columns) if place != hidden]
+    lines = [CELL_BOUNDARY.join(names) + "\n"]
+    wanted = list({ids[0] for ids in results.chunk_ids if len(ids) == 1})
+    chunks = dict(zip(wanted, corpus.index.mget(wanted), strict=True))
+    for row, ids in zip(results.rows, results.chunk_ids, strict=True):
+        cells = CELL_BOUNDARY.join(
+            "" if value is None else str(value) for place, value in enumerate(row) if place != hidden
+        )
+        chunk = chunks.get(ids[0]) if len(ids) == 1 else None
+        lines.append(f"{cells}\n" if chunk is None else corpus.print_row(chunk, cells))
+    return Answer("".join(lines))

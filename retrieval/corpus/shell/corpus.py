@@ -81,6 +81,14 @@ class Corpus:
             self.written.add(printed)
         return f"{printed}\n"
 
+    def print_row(self, chunk: Chunk, cells: str) -> str:
+        """Return a row of a query's result, which is from a chunk."""
+        prefix = self.prefix(chunk)
+        self.printed[prefix] = chunk.id
+        printed = f"{prefix}:{cells}"
+        self.written.add(printed)
+        return f"{printed}\n"
+
     def prefix(self, chunk: Chunk) -> str:
         """Return what begins each line of a chunk."""
         return f"{self.documents.path(chunk.document_id)}:{chunk.ordinal}"

@@ -23,12 +23,8 @@ closest, and that it is not settled.
 
 {answer}"""
 
-_SHELL = """Answer questions from a corpus of documents. You see it only through a read-only shell, as a text file for \
-each document.
+_SHELL = """Answer questions from a corpus that you see only through your shell.
 
-- `rg` prints lines as `file:chunk:text`; a row of a table is a line. `cat`, `sed -n`, `sort`, `uniq -c`, `cut`, \
-`awk`, `wc`, pipes and loops work, too. `meaning "a short question"` lists the nearest sentences by meaning; `sql` \
-lists all tables, and `sql "SELECT ..."` queries them.
 - Put all that you can already look for into one command, with other wordings as alternatives: rg -i "a|b". Let it \
 count and sum, and print little.
 - To be complete, look at a few lines first: the same fact may be worded differently, be in another language, or have \

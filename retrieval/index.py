@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.corpus.sql import TableResults, query_tables
 from arag.retrieval.corpus.grep import grep
 from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.corpus.sql import TableResults, query_tables
 from arag.retrieval.corpus.types import GrepResults
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search

@@ -4,7 +4,7 @@
     python examples/waterway/make_archive.py --questions
 
 The first writes the documents into a folder, and N short documents of other waterways beside them, as records of
-`filler.jsonl`. The second writes `questions.json` and `look-ups.json` beside this file anew.
+`filler.jsonl`. The second writes `questions.json` and `look-ups.json` beside this file again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write the archive of the Sarn Waterway.")
     parser.add_argument("folder", type=Path, nargs="?", help="where to write the documents")
     parser.add_argument("--filler", type=int, default=0, metavar="N", help="write N documents of other waterways, too")
-    parser.add_argument("--questions", action="store_true", help="write questions.json and look-ups.json anew")
+    parser.add_argument("--questions", action="store_true", help="write questions.json and look-ups.json again")
     arguments = parser.parse_args()
     if arguments.folder is None and not arguments.questions:
         parser.error("name a folder, or give --questions")

@@ -669,7 +669,7 @@ def _meeting_minutes(meeting: Meeting, path: str, date: dt.date, *, draft: bool)
     for number, motion in enumerate(meeting.motions, start=1):
         blocks += [
             Heading(f"Item {number}"),
-            f"It was moved {motion.text}. {rng.choice(_DEBATES)} {rng.choice(_DEBATES)}",
+            f"It was moved {motion.text}. {' '.join(rng.sample(_DEBATES, 2))}",
         ]
         outcome = "carried" if motion.carried else "lost"
         text = f"{motion.text[0].upper()}{motion.text[1:]}"
@@ -684,10 +684,19 @@ def _meeting_minutes(meeting: Meeting, path: str, date: dt.date, *, draft: bool)
 
 # --- inspections ---
 
+# What is said of one part, and of several.
 _RATED = {
-    "good": ("shows no damage", "is sound", "needs no work"),
-    "fair": ("has small cracks", "shows the usual wear", "will need work within five years"),
-    "poor": ("must be repaired before winter", "is worn through", "leaks badly"),
+    "good": (("shows no damage", "show no damage"), ("is sound", "are sound"), ("needs no work", "need no work")),
+    "fair": (
+        ("has small cracks", "have small cracks"),
+        ("shows the usual wear", "show the usual wear"),
+        ("will need work within five years", "will need work within five years"),
+    ),
+    "poor": (
+        ("must be repaired before winter", "must be repaired before winter"),
+        ("is worn through", "are worn through"),
+        ("leaks badly", "leak badly"),
+    ),
 }
 
 
@@ -702,9 +711,10 @@ def _inspections(world: World) -> list[Document]:
 def _inspection_report(inspection: Inspection, path: str) -> Document:
     rng = _rng(path)
     rows = tuple((part, rating) for part, rating in inspection.ratings)
-    sentences = [f"The {part.lower()}: {rng.choice(_RATED[rating])}." for part, rating in inspection.ratings]
-    if "walls" in sentences[3]:
-        sentences[3] = sentences[3].replace(" shows", " show").replace(" is ", " are ").replace(" needs", " need")
+    sentences = []
+    for part, rating in inspection.ratings:
+        one, several = rng.choice(_RATED[rating])
+        sentences.append(f"The {part.lower()} {several if part.endswith('s') else one}.")
     blocks: list[Block] = [
         f"Inspector: {inspection.inspector}. The lock was drained for four hours. Parts are rated good, fair or poor.",
         Heading("Ratings"),

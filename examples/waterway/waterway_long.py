@@ -198,7 +198,7 @@ _REPORT_SENTENCES = (
     "Volunteers from {town} gave {number} hours of work.",
     "A new sign at {town} explains how the water is shared.",
     "Complaints from {town} fell to {number}.",
-    "The contract for hedge cutting at {town} was given out anew.",
+    "The contract for hedge cutting at {town} was given out again.",
     "{surname} and partners advised on the drains of {town}.",
     "The works at {town} were finished {number} days late.",
     "School classes from {town} came {number} times.",

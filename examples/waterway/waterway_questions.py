@@ -406,9 +406,9 @@ def _only_best(values: list[tuple[int, Any]]) -> tuple[int, Any]:
 # Question, answer, other accepted answers, and the beginning of the document's path.
 _FACTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("What does the hydrologist use to gauge how much it has rained?", "a silver christening cup", ("a christening cup",), "people/maren-tollick-hydro"),
-    ("Beneath what had a boat's lost steering arm been lying when the museum's curator came upon it?", "a chicken house", ("a henhouse",), "people/perdita-lunn"),
+    ("Beneath what had a boat's lost steering arm been lying when the curator of the Sarn Waterway's museum came across it?", "a chicken house", ("a henhouse",), "people/perdita-lunn"),
     ("What did the boat builder at Ottersby make as her very first piece of work?", "a coffin", ("a coffin for the harbour master",), "people/linnet-ashdown"),
-    ("Which instrument did the diver bring up from under water piece by piece?", "a church organ", ("an organ",), "people/rufus"),
+    ("Which instrument was brought up from the bottom of the Marl Basin piece by piece?", "a church organ", ("an organ",), "people/rufus"),
     ("From where did the lights come that the electrician put up underground at Dunsilver?", "a circus", ("from a circus",), "people/jonas-wick"),
     ("What did the head of the Board do for a living before an accident?", "trapeze artist", (), "people/agatha"),
     ("Which juice was used to show where a lock was losing water?", "beetroot juice", ("beetroot",), "people/zillah"),
@@ -433,7 +433,7 @@ _FACTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("What was inside the strongbox lifted out of the Marl Basin in spring 2024?", "a love letter", (), "mail/2024-05-27"),
     ("What did the thieves of the ferry bell leave behind?", "a lemon cake", ("a cake", "cake"), "mail/2023-10-09"),
     ("Which brass instrument did the water bailiff take away after a boat race?", "a trombone", ("trombone",), "mail/2024-06-24"),
-    ("On which material did the earliest company print its share certificates?", "sailcloth", (), "books/history"),
+    ("On which material did the first company of the Sarn Waterway print its share certificates?", "sailcloth", (), "books/history"),
     ("Which woman swallowed a legal document before a judge?", "Temperance Rook", (), "books/history"),
     ("Which dogs carried food to a frozen-in town?", "Saint Bernards", ("St Bernards", "St. Bernards"), "books/history"),
     ("What vanished from a statue and came afterwards by post?", "its left foot", ("the left foot", "a foot"), "traffic/2023/report-2023-11"),
@@ -478,12 +478,12 @@ def _two_hops(world: World, sources: _Sources) -> list[Question]:
             sources.under("firms/quillet", "towns/kestwold"),
         ),
         _text(
-            "On which day is the market held in the town where the tile makers work?",
+            "On which day is the market held in the town where roof tiles bear the print of a dog's foot?",
             market,
             sources.under("firms/sarn-tile", "towns/brethwick"),
         ),
         _text(
-            "When did the home town of the museum's curator get its charter?",
+            "When did the home town of the curator of the Sarn Waterway's museum get its charter?",
             str(charter),
             sources.under(
                 "people/perdita", f"towns/{world.person('Perdita Lunn').birthplace.lower().replace(' ', '-')}"

@@ -706,6 +706,7 @@ DONORS = (
     "Ilse Brannock", "Barnabas Crake", "the parish of Ottersby", "Perdita Lunn", "the Oddie family", "Torquil Bane",
     "an unknown giver", "the widow of Elias Stroud", "Wherrymen's Bank", "the Copper Pike Brewery",
 )  # fmt: skip
+_LIVING_DONORS = ("Ilse Brannock", "Barnabas Crake", "Perdita Lunn", "Torquil Bane")
 _ROOMS = ("Toll Room", "Horse Room", "Ice Room", "Cabin Room", "Store")
 
 
@@ -715,12 +716,14 @@ def _build_exhibits(rng: Random) -> tuple[Exhibit, ...]:
     exhibits = []
     for place, name in enumerate(names, start=1):
         lock, town, _ = rng.choice(_LOCKS)
+        donor = rng.choices(DONORS, weights=(9, 9, 9, 9, 9, 9, 30, 5, 9, 9))[0]
+        first_year = 1985 if donor in _LIVING_DONORS else 1926
         exhibit = Exhibit(
             number=f"WM-{place:04}",
             name=name,
             found_at=f"{lock} at {town}",
-            donor=rng.choices(DONORS, weights=(9, 9, 9, 9, 9, 9, 30, 5, 9, 9))[0],
-            year=rng.randrange(1926, 2024),
+            donor=donor,
+            year=rng.randrange(first_year, 2024),
             room=rng.choice(_ROOMS),
         )
         exhibits.append(exhibit)

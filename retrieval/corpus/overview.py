@@ -11,8 +11,8 @@ from arag.text.normalise import collapse_whitespace, count, shorten
 from arag.text.tokens import count_tokens
 
 _MAX_NAMES = 60
-_MAX_TOKENS = 120  # a model pays for them in every round
-_MAX_FOLDERS = 12
+_MAX_TOKENS = 130  # a model pays for them in every round
+_MAX_KINDS = 4
 _MAX_NAME = 60  # characters
 _NO_FOLDER = "."
 
@@ -65,33 +65,35 @@ def _list_names(folders: dict[str, list[str]]) -> str:
 
 
 def _count_in_folders(folders: dict[str, list[str]]) -> str:
-    """Return the largest folders with their documents by kind and an example: `ships/ (12 md, such as a.md)`."""
+    """Return the largest folders with their documents and kinds: `ships/ 12 md, maps/ 3 pdf; such as ships/a.md`."""
     largest_first = sorted(folders, key=lambda folder: (-len(folders[folder]), folder))
     parts: list[str] = []
     tokens = 0
-    for folder in largest_first[:_MAX_FOLDERS]:
-        names = folders[folder]
-        part = f"{_show(folder)}/ ({_count_kinds(names)}, such as {_show(names[0])})"
-        tokens += count_tokens(part)
+    for folder in largest_first:
+        part = f"{_show(folder)}/ {_count_kinds(folders[folder])}"
+        tokens += count_tokens(part) + 1
         if parts and tokens > _MAX_TOKENS:
             break
         parts.append(part)
     further = len(folders) - len(parts)
     if further:
         parts.append(f"and {count(further, 'further folder')}")
-    return ", ".join(parts)
+    first = largest_first[0]
+    example = _show(str(PurePosixPath(first, folders[first][0])))
+    return f"{', '.join(parts)}; such as {example}"
 
 
 def _count_kinds(names: list[str]) -> str:
-    """Return how many names have each extension, the most frequent first."""
+    """Return how many names there are, and their extensions, the most frequent first: `12 md txt`."""
     counts: dict[str, int] = {}
     for name in names:
-        kind = PurePosixPath(name).suffix[1:] or "without extension"
-        counts[kind] = counts.get(kind, 0) + 1
-    if len(counts) > 4:  # they are not extensions: titles may have a full stop
-        return str(len(names))
-    most_first = sorted(counts, key=lambda kind: (-counts[kind], kind))
-    return ", ".join(f"{counts[kind]:,} {kind}" for kind in most_first)
+        extension = PurePosixPath(name).suffix[1:]
+        counts[extension] = counts.get(extension, 0) + 1
+    most_first = sorted(counts, key=lambda extension: (-counts[extension], extension))
+    shown = [extension for extension in most_first if extension]
+    if len(shown) > _MAX_KINDS:  # they are not extensions: titles may have full stops
+        shown = []
+    return " ".join([f"{len(names):,}", *shown])
 
 
 def _show(name: str) -> str:

@@ -33,6 +33,7 @@ _MAX_SHOWN = 100  # characters of a pattern in a message
 _MIN_LITERAL_BYTES = 3  # shorter ones are in nearly all texts; one Chinese character has three bytes
 _MAX_ALTERNATIVES = 100  # of literals: to look each up takes longer than to read the texts
 _MAX_DEPTH = 50  # of brackets, for literals to be looked for in them
+_MAX_GROUPS = 20  # that capture: each takes time and memory for every match
 _MAX_SPANS = 100  # matches of a line that are listed
 _DOTTED_I = "İ"  # its lower case in the index is "i", which it does not match
 
@@ -81,6 +82,8 @@ class Pattern:
         self._in_block = _compile(_write(tokens, of_block=True), text, ignore_case=ignore_case, never_newline=True)
         self._loose = None if _DOTTED_I in source else _try_to_compile(_loosen(tokens))
         self.groups: int = self._expression.groups
+        if self.groups > _MAX_GROUPS:
+            raise InputError(f"the pattern has {self.groups} groups: at most {_MAX_GROUPS} are possible; write (?:...)")
         self.literals = _find_literals(tokens)
         may_ignore_case = ignore_case or "(?" in source
         self.rare_letters = _find_rare_letters(self.literals or ()) if may_ignore_case else ""
@@ -104,14 +107,13 @@ class Pattern:
 
     def find_lines(self, block: bytes) -> Iterator[int]:
         """Yield where each matching line of a block starts; the block has lines in UTF-8, each ended by a newline."""
+        end = len(block) - 1  # without the last newline, behind which an empty line would begin
         position = 0
-        while found := self._in_block.search(block, position):
+        while position < end and (found := self._in_block.search(block, position, end)):
             start = block.rfind(b"\n", 0, found.start()) + 1
             position = block.index(b"\n", start) + 1
             if not self.whole_words or self.matches(block[start : position - 1].decode()):
                 yield start
-            if position == len(block):
-                return
 
     def find(self, line: str) -> list[Match]:
         """Return the matches in a line, at most 100. Empty ones are left out where there are others."""
@@ -253,6 +255,8 @@ def _write(tokens: Sequence[_Token], *, of_block: bool = False) -> str:
             raise InputError(r"the pattern has \C, a single byte: use `.`, a single character")
         elif token.text == r"\b" and has_foreign_letters:
             pieces.append("(?:)")
+        elif of_block and token.kind == "open" and ":" not in token.text:
+            pieces.append("(?:")  # to find where groups match takes time
         elif of_block:
             pieces.append(_LINE_ENDS.get(token.text, token.text))
         else:

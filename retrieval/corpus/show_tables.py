@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arag.retrieval.corpus.sql import TableResults
-from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, CorpusTable, TableColumn
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, CorpusTable, TableColumn
 from arag.retrieval.corpus.values import Value
-from arag.text.marks import list_marks, mark, without_marks
+from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import CELL_BOUNDARY, count, shorten
 from arag.text.tokens import count_tokens
 
@@ -17,7 +17,7 @@ _MAX_LIST_TOKENS = 1_200
 _MAX_CELL = 300  # characters
 _MAX_SAMPLE_CELL = 40
 _MAX_COLUMNS = 30  # named of one table in the list
-_MAX_MARKS = 2  # of the chunks of one row
+_MAX_MARKS = 2  # of the chunks of one row; of more chunks, the first is named
 _HEAD = "Each row also has chunk_id, document, sheet. Query with SQLite's SELECT."
 _NO_ORIGIN = "Select chunk_id, too, to cite rows."
 
@@ -57,7 +57,7 @@ def _show_rows(results: TableResults) -> ShownTables:
             break
         lines.append(line)
         evidence.append(cells)
-        chunk_ids.update(dict.fromkeys(origins[:_MAX_MARKS]))
+        chunk_ids.update(dict.fromkeys(_named_origins(origins)))
     head = [f"{_write_total(results)}: {_write_names(results, places)}"]
     if results.rows and not chunk_ids:
         head.append(_NO_ORIGIN)
@@ -80,7 +80,12 @@ def _shown_places(results: TableResults) -> list[int]:
         hidden.add(CHUNK_ID)
         if names.count(DOCUMENT) == 1 and _name_their_documents(results, names.index(DOCUMENT)):
             hidden.add(DOCUMENT)
-    return [place for place, name in enumerate(names) if name not in hidden]
+    shown: list[int] = []
+    for place, name in enumerate(names):
+        is_empty = name == SHEET and all(row[place] is None for row in results.rows)
+        if name not in hidden and not is_empty:
+            shown.append(place)
+    return shown
 
 
 def _name_their_documents(results: TableResults, place: int) -> bool:
@@ -112,9 +117,13 @@ def _write_names(results: TableResults, places: Sequence[int]) -> str:
 
 
 def _write_origins(chunk_ids: Sequence[str]) -> str:
-    marks = list_marks(chunk_ids[:_MAX_MARKS])
-    more = len(chunk_ids) - _MAX_MARKS
-    return f"{marks} and {count(more, 'more chunk')}:".replace("more chunks", "more") if more > 0 else marks
+    named = _named_origins(chunk_ids)
+    more = len(chunk_ids) - len(named)
+    return f"{list_marks(named)} and {count(more, 'other')}:" if more else list_marks(named)
+
+
+def _named_origins(chunk_ids: Sequence[str]) -> Sequence[str]:
+    return chunk_ids if len(chunk_ids) <= _MAX_MARKS else chunk_ids[:1]
 
 
 def _write(value: Value, length: int) -> str:

@@ -37,10 +37,10 @@ _FUNCTIONS = frozenset(
     "cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor "
     "format glob group_concat hex ifnull iif instr json json_array json_array_length json_each json_extract "
     "json_group_array json_group_object json_object json_tree json_type json_valid julianday lag last_value lead "
-    "length like likelihood likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length "
-    "percent_rank percentile pi pow power printf quote radians random rank replace round row_number rtrim sign sin "
-    "sinh sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode "
-    "unixepoch unlikely upper -> ->>".split()
+    "length like likelihood likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif "
+    "octet_length percent_rank percentile pi pow power printf quote radians random rank replace round row_number "
+    "rtrim sign sin sinh sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof "
+    "unhex unicode unixepoch unlikely upper -> ->>".split()
 )
 _VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
 _ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])

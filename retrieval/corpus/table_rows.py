@@ -1,7 +1,8 @@
 """Finds the tables in a document's text, row by row.
 
-Files are read into lines such as `Name: Ada | Year: 1843`, in which empty cells are left out; into lines such as
-`Ada | 1843` where the columns have no names; and Markdown keeps its own tables. A table may go on in the next chunk.
+Files are read into a line of names, `Name | Year`, and lines such as `Name: Ada | Year: 1843`, in which empty cells are
+left out; or into lines such as `Ada | 1843` if the columns have no names. Markdown keeps its own tables. A table may go
+on in the next chunk.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _EMPHASIS = "*`"
+_DIVIDED_ROWS = 2  # that name the columns together
 
 
 @dataclass(slots=True)
@@ -49,17 +51,27 @@ class SourceTable:
     """A table of one document.
 
     Attributes:
-        columns: The names of its columns, in order; empty if they have none.
-        rows: Its rows. Without names, cells are `c1`, `c2` and so on.
+        columns: The names of its columns, in order; `c1`, `c2` and so on if they have none.
+        rows: Its rows.
+        is_named: Whether its columns have names.
+        header: The names of the columns as they are in the rows, with the names that they have here; empty if no line
+            of names is above the rows.
     """
 
     columns: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     is_named: bool = True
+    header: list[tuple[str, str]] = field(default_factory=list)
+    known: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = set(self.columns)
 
     def add(self, row: Row) -> None:
         """Add a row, and its columns if they are new."""
         self.rows.append(row)
+        if self.known.issuperset(row.cells):
+            return
         before = -1
         for name in row.cells:
             if name in self.columns:
@@ -67,6 +79,7 @@ class SourceTable:
             else:  # empty in the rows so far
                 before += 1
                 self.columns.insert(before, name)
+        self.known.update(row.cells)
 
 
 @dataclass(slots=True)
@@ -130,6 +143,7 @@ class _Finder:
         self._bare: defaultdict[int, SourceTable] = defaultdict(_unnamed_table)  # by the number of cells
         self._headed: defaultdict[str, SourceTable] = defaultdict(SourceTable)  # by the line of their names
         self._markdown: SourceTable | None = None
+        self._last_bare: list[list[str]] = []  # the cells of the lines without names just above this line
         self._is_fenced = False
 
     def finish(self) -> list[SourceTable]:
@@ -155,9 +169,9 @@ class _Finder:
         if not is_row:
             self._markdown = None
             self._read_text(line, text)
-        elif "-" in text and _RULE.fullmatch(text):
+        elif _is_rule(text):
             return
-        elif "-" in following and _RULE.fullmatch(following):
+        elif _is_rule(following):
             self._current = None
             self._markdown = SourceTable(_distinct(_split_markdown(text)))
             self._tables.append(self._markdown)
@@ -169,19 +183,64 @@ class _Finder:
 
     def _read_text(self, line: _Line, text: str) -> None:
         """Read a line without bars: the only cell of a row, a heading, or a text that may be between two rows."""
+        self._last_bare.clear()
+        self._is_apart = True
         if _HEADING.match(text):
             self._current = None
-        name, colon, value = text.partition(": ")
-        if self._current is not None and colon and name in self._current.columns and value.strip():
-            self._current.add(_make_row(line, {name: collapse_whitespace(value)}))
-        self._is_apart = True
+        if self._current is None or ": " not in text:
+            return
+        if self._current.header:
+            cells = _split_by_header(text, self._current.header)
+        else:
+            name, _, value = text.partition(": ")
+            cells = {name: collapse_whitespace(value)} if name in self._current.columns else None
+        if cells:
+            self._current.add(_make_row(line, cells))
 
     def _read_row(self, line: _Line, text: str) -> None:
-        cells = _split_named(text, self._current)
-        if cells is not None:
-            self._add_named(_make_row(line, cells))
-            self._is_apart = False
+        table, cells = self._find_table(text)
+        if cells is None:
+            self._read_bare_row(line, text)
             return
+        if table is not self._current:
+            self._tables.append(table)
+            self._current = table
+        table.add(_make_row(line, cells))
+        self._is_apart = False
+        self._last_bare.clear()
+
+    def _find_table(self, text: str) -> tuple[SourceTable, dict[str, str] | None]:
+        """Return the table that a row belongs to, and its cells by their names; None if it has no names."""
+        current = self._current
+        if current is not None and current.header:
+            cells = _split_by_header(text, current.header)
+            if cells is not None:
+                return current, cells
+            current = None
+        if self._last_bare:
+            header = _name_header(self._last_bare[-1])
+            cells = _split_by_header(text, header)
+            if cells is not None:
+                self._drop_bare(1)
+                return SourceTable(columns=[name for _, name in header], header=header), cells
+        cells = _split_named(text, current)
+        if cells is None:
+            return SourceTable(), None
+        if len(self._last_bare) == _DIVIDED_ROWS and cells.keys() <= _names_of_two_rows(*self._last_bare):
+            self._drop_bare(_DIVIDED_ROWS)
+        elif current is not None and self._goes_on(cells, current):
+            return current, cells
+        return SourceTable(), cells
+
+    def _goes_on(self, cells: dict[str, str], table: SourceTable) -> bool:
+        """Return whether a row belongs to a table. After a gap, a row with other columns begins another table."""
+        names = cells.keys()
+        known = table.known
+        if self._is_apart:
+            return names <= known or names >= known
+        return not names.isdisjoint(known)
+
+    def _read_bare_row(self, line: _Line, text: str) -> None:
         self._current = None
         # The spaces keep empty cells at the ends.
         values = [collapse_whitespace(cell) for cell in f" {text} ".split(CELL_BOUNDARY)]
@@ -189,23 +248,22 @@ class _Finder:
         names = _fit_names(header, len(values))
         if names:
             self._headed[header].add(_make_row(line, _name_cells(values, names)))
-        else:
-            numbered = {f"c{number}": value for number, value in enumerate(values, 1)}
-            self._bare[len(values)].add(_make_row(line, numbered))
+            self._last_bare.clear()
+            return
+        numbered = {f"c{number}": value for number, value in enumerate(values, 1)}
+        self._bare[len(values)].add(_make_row(line, numbered))
+        self._last_bare = [*self._last_bare[-1:], values]
 
-    def _add_named(self, row: Row) -> None:
-        if self._current is None or not self._goes_on(row, self._current):
-            self._current = SourceTable()
-            self._tables.append(self._current)
-        self._current.add(row)
+    def _drop_bare(self, count: int) -> None:
+        """Drop the last lines without names: they are names themselves."""
+        for values in reversed(self._last_bare[-count:]):
+            self._bare[len(values)].rows.pop()
+        self._last_bare.clear()
 
-    def _goes_on(self, row: Row, table: SourceTable) -> bool:
-        """Return whether a row belongs to a table. After a gap, a row with other columns begins another table."""
-        names = row.cells.keys()
-        known = set(table.columns)
-        if self._is_apart:
-            return names <= known or names >= known
-        return not names.isdisjoint(known)
+
+def _is_rule(text: str) -> bool:
+    """Return whether a line is the one below the names of a table in Markdown."""
+    return "-" in text and "|" in text and _RULE.fullmatch(text) is not None
 
 
 def _unnamed_table() -> SourceTable:
@@ -221,9 +279,65 @@ def _make_row(line: _Line, cells: dict[str, str]) -> Row:
     )
 
 
+def _name_header(cells: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the names of a header as the rows below have them, with different names for the columns."""
+    names = [cell.rstrip(":") for cell in cells]
+    return list(zip(names, _distinct(names), strict=True))
+
+
+def _split_by_header(text: str, header: Sequence[tuple[str, str]]) -> dict[str, str] | None:
+    """Return the cells of a row by the names of its table's columns, or None if it does not begin with one of them."""
+    cells: dict[str, str] = {}
+    place = 0
+    last = ""
+    has_names = False
+    for part in text.split(CELL_BOUNDARY):
+        found = _find_column(part, header, place)
+        if found is None and not last:
+            return None
+        if found is not None:
+            name, last = header[found]
+            if name:
+                has_names = True
+                part = part[len(name) + 2 :]  # noqa: PLW2901
+            cells[last] = part
+            place = found + 1
+        elif place == len(header) and _is_complete(cells[last]):
+            last = _free_name(UNNAMED, cells)
+            cells[last] = part
+        else:  # a text with a bar in it
+            cells[last] = f"{cells[last]}{CELL_BOUNDARY}{part}"
+    return cells if has_names else None
+
+
+def _find_column(part: str, header: Sequence[tuple[str, str]], first: int) -> int | None:
+    """Return the place of the column whose name a cell begins with, or of the next one without a name."""
+    without_name: int | None = None
+    for place in range(first, len(header)):
+        name, _ = header[place]
+        if name and part.startswith(f"{name}: "):
+            return place
+        if not name and without_name is None:
+            without_name = place
+    return without_name
+
+
+def _names_of_two_rows(above: Sequence[str], below: Sequence[str]) -> set[str]:
+    """Return the names that two rows of names may give together, such as `Dues 1920`."""
+    names = {cell.rstrip(":") for cell in [*above, *below]}
+    for group in above:
+        names |= {f"{group} {name}".strip().rstrip(":") for name in below}
+    return names
+
+
+def _is_complete(cell: str) -> bool:
+    """Return whether a cell is a number or a date, so that nothing can follow in it."""
+    return bool(read_number(cell) or read_date(cell))
+
+
 def _split_named(text: str, table: SourceTable | None) -> dict[str, str] | None:
     """Return the cells of a row by the names in it, or None if it has no names."""
-    known = set(table.columns) if table is not None else set()
+    known = table.known if table is not None else set()
     cells: dict[str, str] = {}
     named = 0
     last = ""
@@ -237,7 +351,7 @@ def _split_named(text: str, table: SourceTable | None) -> dict[str, str] | None:
         elif not last:
             last = _free_name(LABEL, cells)
             cells[last] = collapse_whitespace(part)
-        elif read_number(cells[last]) or read_date(cells[last]):  # such a cell is complete
+        elif _is_complete(cells[last]):
             last = _free_name(UNNAMED, cells)
             cells[last] = collapse_whitespace(part)
         else:  # a text with a bar in it

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
-from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format
+from arag.retrieval.corpus.values import ColumnFormat, DecimalMark, Kind, Value, find_format
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk
@@ -38,7 +38,6 @@ _MAX_NAME = 40  # characters of the name of a table or a column
 _MAX_SAMPLES = 2  # rows
 _DOCUMENTS_PER_QUERY = 50
 _PAGE_BYTES = 4_096
-_MIN_SHARED_COLUMNS = 0.6  # of a table's, for one of the same name with fewer columns to be a part of it
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*", re.IGNORECASE)
@@ -185,9 +184,9 @@ def _stage_table(
 def _fill(database: sqlite3.Connection, staged: sqlite3.Connection, groups: list[_Group]) -> dict[str, CorpusTable]:
     """Write the tables, and the table of all tables."""
     tables: dict[str, CorpusTable] = {}
-    for group, parts in _join_parts(groups):
-        name = _free_name(_name_group(group, parts), {*tables, CATALOGUE})
-        tables[name] = _write_table(database, staged, name, group, parts)
+    for group in groups:
+        name = _free_name(_name_group(group), {*tables, CATALOGUE})
+        tables[name] = _write_table(database, staged, name, group)
     database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
     for table in tables.values():
         columns = ", ".join(column.name for column in table.columns)
@@ -197,41 +196,11 @@ def _fill(database: sqlite3.Connection, staged: sqlite3.Connection, groups: list
     return tables
 
 
-def _join_parts(groups: list[_Group]) -> list[tuple[_Group, list[_Group]]]:
-    """Return the groups that become tables, each with those that are parts of it.
-
-    A column that is empty in a whole report does not show in its rows: such a report has fewer columns than the others.
-    """
-    joined: dict[int, list[_Group]] = {}
-    whole: list[_Group] = []
-    for group in sorted(groups, key=lambda group: (-len(group.labels), -group.rows, group.number)):
-        target = next((other for other in whole if _is_part(group, other)), None)
-        if target is None:
-            whole.append(group)
-            joined[group.number] = [group]
-        else:
-            joined[target.number].append(group)
-    whole.sort(key=lambda group: group.number)
-    return [(group, joined[group.number]) for group in whole]
-
-
-def _is_part(group: _Group, other: _Group) -> bool:
-    if not (group.is_named and other.is_named and group.keys.keys() < other.keys.keys()):
-        return False
-    if len(group.labels) < _MIN_SHARED_COLUMNS * len(other.labels):
-        return False
-    return bool(_kinds_of(group) & _kinds_of(other))
-
-
-def _kinds_of(group: _Group) -> set[tuple[str, ...]]:
-    """Return the letters in the names of a group's documents: reports of two months have the same."""
-    return {tuple(_LETTERS.findall(_stem(document_id).lower())) for document_id in group.documents}
-
-
-def _write_table(
-    database: sqlite3.Connection, staged: sqlite3.Connection, name: str, group: _Group, parts: Sequence[_Group]
-) -> CorpusTable:
-    formats = [find_format(_read_column(staged, parts, label)) for label in group.labels]
+def _write_table(database: sqlite3.Connection, staged: sqlite3.Connection, name: str, group: _Group) -> CorpusTable:
+    formats: list[ColumnFormat] = []
+    for place in range(len(group.labels)):
+        cells = staged.execute(f"SELECT {DOCUMENT}, c{place}, count(*) FROM g{group.number} GROUP BY 1, 2")
+        formats.append(find_format(cells))
     columns: list[TableColumn] = []
     taken = set(ORIGINS)
     for label, column_format in zip(group.labels, formats, strict=True):
@@ -242,48 +211,30 @@ def _write_table(
     definition = ", ".join([f"{CHUNK_ID} TEXT", *types, f"{DOCUMENT} TEXT", f"{SHEET} TEXT"])
     database.execute(f'CREATE TABLE "{name}" ({definition})')
     marks = ", ".join("?" * (len(columns) + len(ORIGINS)))
-    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', _read_rows(staged, group, parts, formats))
+    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', _read_rows(staged, group, formats))
     names = ", ".join(f'"{column.name}"' for column in columns)
     samples = database.execute(f'SELECT {names} FROM "{name}" LIMIT {_MAX_SAMPLES}').fetchall()
-    documents = sorted({document_id for part in parts for document_id in part.documents})
     return CorpusTable(
         name=name,
         columns=tuple(columns),
-        rows=sum(part.rows for part in parts),
-        documents=tuple(documents),
+        rows=group.rows,
+        documents=tuple(group.documents),
         samples=tuple(samples),
     )
 
 
-def _read_column(
-    staged: sqlite3.Connection, parts: Sequence[_Group], label: str
-) -> Iterator[tuple[str, str | None]]:
-    """Yield the document and the text of each cell of a column."""
-    for part in parts:
-        place = part.keys.get(label.casefold())
-        if place is not None:
-            yield from staged.execute(f"SELECT {DOCUMENT}, c{place} FROM g{part.number}")
-
-
-def _read_rows(
-    staged: sqlite3.Connection, group: _Group, parts: Sequence[_Group], formats: Sequence[ColumnFormat]
-) -> Iterator[list[Value]]:
+def _read_rows(staged: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat]) -> Iterator[list[Value]]:
     """Yield the rows of a table, with the values of their cells."""
     converted = [place for place, column_format in enumerate(formats) if column_format.kind != "text"]
-    for part in parts:
-        keys = part.keys
-        places = [keys.get(key) for key in group.keys]
-        selected = ", ".join("NULL" if place is None else f"c{place}" for place in places)
-        last_document = None
-        for chunk_id, document_id, sheet, *cells in staged.execute(
-            f"SELECT {', '.join(ORIGINS)}, {selected} FROM g{part.number}"
-        ):
-            if document_id != last_document:
-                marks = [column_format.decimal_mark_of(document_id) for column_format in formats]
-                last_document = document_id
-            for place in converted:
-                cells[place] = formats[place].read(cells[place], marks[place])
-            yield [chunk_id, *cells, document_id, sheet]
+    last_document = None
+    marks: list[DecimalMark] = []
+    for chunk_id, document_id, sheet, *cells in staged.execute(f"SELECT * FROM g{group.number}"):
+        if document_id != last_document:
+            marks = [column_format.decimal_mark_of(document_id) for column_format in formats]
+            last_document = document_id
+        for place in converted:
+            cells[place] = formats[place].read(cells[place], marks[place])
+        yield [chunk_id, *cells, document_id, sheet]
 
 
 # --- names ---
@@ -318,17 +269,16 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
     return next(numbered for number in count(2) if (numbered := f"{name}_{number}") not in others)
 
 
-def _name_group(group: _Group, parts: Sequence[_Group]) -> str:
+def _name_group(group: _Group) -> str:
     """Return a name for a table, of the words that all of its documents or headings have in their names."""
     if not group.is_named:
         return f"rows_of_{len(group.labels)}"
-    documents = [_stem(document_id) for part in parts for document_id in part.documents]
+    documents = [_stem(document_id) for document_id in group.documents]
     headings: list[str] = []
-    for part in parts:
-        for heading in part.headings:
-            last = heading.rpartition(HEADING_BOUNDARY)[2]
-            if last and not _SHEET_NAME.fullmatch(last):
-                headings.append(last)
+    for heading in group.headings:
+        last = heading.rpartition(HEADING_BOUNDARY)[2]
+        if last and not _SHEET_NAME.fullmatch(last):
+            headings.append(last)
     words = _shared_words(documents)
     if len(headings) == 1 or not words:
         words += [word for word in _shared_words(headings) if word not in words]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -37,9 +37,9 @@ _SPACED_GROUPS = re.compile(r"(\d{1,3}(?:[ '’]\d{3})+)([.,]\d+)?")
 _COMMA_GROUPS = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}")
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)  # also by their first three letters
+_MONTHS = "january february march april may june july august september october november december".split()
+_SHORT_MONTHS = [month[:3] for month in _MONTHS]
+_MONTH_NAMES = frozenset([*_MONTHS, *_SHORT_MONTHS, "sept"])
 _MONTH_NAME = r"(?P<name>[A-Za-z]{3,9})\.?"
 _DATES = [
     re.compile(r"(?P<year>\d{4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,2})"),
@@ -120,11 +120,11 @@ class ColumnFormat:
         return dict(self.decimal_marks).get(document_id, self.decimal_mark)
 
 
-def find_format(cells: Iterable[tuple[str, str | None]]) -> ColumnFormat:
+def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
     """Decide how the cells of a column are read.
 
     Args:
-        cells: The document and the text of each cell.
+        cells: Each text in each document, and how many cells have it.
     """
     texts = 0
     has_code = False
@@ -132,16 +132,16 @@ def find_format(cells: Iterable[tuple[str, str | None]]) -> ColumnFormat:
     date_orders: set[_DateOrder] = {"ymd", "dmy", "mdy"}
     marks_by_document: dict[str, set[DecimalMark]] = {}
     numbers = 0
-    for document_id, cell in cells:
+    for document_id, cell, times in cells:
         if cell is None or cell.lower() in _NO_VALUE:
             continue
         number = read_number(cell)
         if number is None:
-            texts += 1
+            texts += times
             has_code = has_code or is_code(cell)
         else:
-            numbers += 1
-            units[number.unit] += 1
+            numbers += times
+            units[number.unit] += times
             if number.decimal_mark:
                 marks_by_document.setdefault(document_id, set()).add(number.decimal_mark)
         if date_orders:
@@ -202,6 +202,8 @@ def read_number(cell: str) -> NumberCell | None:
 
 def is_code(cell: str) -> bool:
     """Return whether a cell is digits that are no number: they begin with a zero, or are of a telephone."""
+    if cell[0] not in "0123456789+(":
+        return False
     digits = re.sub(r"[\s()/+-]", "", cell)
     if not digits.isdecimal():
         return False
@@ -245,7 +247,7 @@ def _read_parts(parts: dict[str, str]) -> dict[_DateOrder, str]:
     if "name" in parts:
         if not _is_month(parts["name"]):
             return {}
-        month = 1 + [name[:3] for name in _MONTHS].index(parts["name"][:3].lower())
+        month = 1 + _SHORT_MONTHS.index(parts["name"][:3].lower())
         if "day" not in parts:
             return dict.fromkeys(("ymd", "dmy", "mdy"), f"{year}-{month:02}")
         written = _write_date(year, month, int(parts["day"]))
@@ -262,8 +264,7 @@ def _read_parts(parts: dict[str, str]) -> dict[_DateOrder, str]:
 
 
 def _is_month(name: str) -> bool:
-    name = name.lower().rstrip(".")
-    return name == "sept" or any(name in {month, month[:3]} for month in _MONTHS)
+    return name.lower().rstrip(".") in _MONTH_NAMES
 
 
 def _write_date(year: int, month: int, day: int) -> str:

@@ -10,15 +10,15 @@ from pydantic import Field
 from arag.retrieval.corpus.shell.output import ShellResult
 from arag.retrieval.corpus.shell.run import run_shell
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import RetrievalArguments
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.types import Chunk
 
 
 class _ShellArguments(RetrievalArguments):
-    command: str = Field(description="A shell command.")
+    command: str
 
 
 class Shell(RetrievalTool):
@@ -26,10 +26,10 @@ class Shell(RetrievalTool):
 
     name: str = "shell"
     description: str = (
-        "A read-only shell in the documents' folder. A document is a file: its title, then one line a sentence or table "
-        'row. rg, grep, ls, find, cat, head, sed, awk, sort, uniq, wc, pipes and loops work. Lines come as "document:'
-        'chunk:text". meaning "a question" prints the nearest sentences; sql "SELECT ..." queries all tables, sql alone '
-        "lists them."
+        "Run a command in a read-only shell over the documents. Each is a text file with a sentence or table row on "
+        "each line; lines are printed as file:chunk:text. rg, ls, find, cat, sed -n, awk, sort, uniq -c, cut, wc, "
+        'pipes and loops work. `meaning "a short question"` prints the nearest sentences by meaning. `sql` lists all '
+        'tables; `sql "SELECT ..."` queries them.'
     )
     args_schema: ArgsSchema | None = _ShellArguments
 

@@ -8,8 +8,8 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import Field
 
 from arag.retrieval.corpus.show_tables import show_tables
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import OneText, RetrievalArguments, Within
 from arag.retrieval.tools.base import RetrievalTool
 

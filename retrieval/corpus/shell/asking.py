@@ -87,7 +87,7 @@ def query_tables(call: Call, corpus: Corpus) -> Answer:
 
 
 def _list_places(results: TableResults, sql: str) -> list[int]:
-    """Return the places of the columns to print: of `SELECT *`, those of the table, as marks say where rows are from."""
+    """Return the places of the columns to print: without those that `SELECT *` adds and marks say."""
     places = list(range(len(results.columns)))
     if "*" in sql and all(results.chunk_ids):
         places = [place for place in places if results.columns[place] not in {CHUNK_ID, DOCUMENT}]

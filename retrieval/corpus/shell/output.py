@@ -182,39 +182,71 @@ def _write(lines: Sequence[_Line]) -> list[str | None]:
     None stands for a line that says only what the next one's mark says: the names that `head` prints above files.
     """
     pieces: list[str | None] = []
-    named: set[str] = set()  # documents whose titles were shown
-    headers: dict[str, set[str]] = {}  # of tables, by chunk id
-    last: Chunk | None = None
-    names = ""  # of the columns of the row before
+    writer = _Writer()
     for place, line in enumerate(lines):
-        chunk = line.chunk
         if _is_header(lines, place) or (not line.text and _is_header(lines, place + 1)):
             pieces.append(None)
-            continue
-        if line.row is not None:
-            pieces.append(_write_row(line.text, line.row, line.row.names != names))
-            names = line.row.names
-            last = None
-            continue
-        names = ""
-        if chunk is None:
-            text = without_marks(line.text)
-            pieces.append(text.lstrip() if last is not None or _NUMBER.match(text) else text)
-            last = None
-            continue
-        if last is None or chunk.id != last.id:
-            start = f"{mark(chunk.id)} {_introduce(chunk, line.text, named)}"
+        elif line.row is not None:
+            pieces.append(writer.write_row(line.text, line.row))
+        elif line.chunk is not None:
+            pieces.append(writer.write_line(line.text, line.chunk))
         else:
-            start = " "
-        seen = headers.setdefault(chunk.id, set())
-        seen.add(line.text.strip("| "))
-        header = _find_header(chunk, line.text)
+            pieces.append(writer.write_other(line.text))
+    return pieces
+
+
+class _Writer:
+    """Writes lines, and knows what the ones before say."""
+
+    def __init__(self) -> None:
+        self._last = ""  # marks of the line before
+        self._names = ""  # of the columns of the row before
+        self._titled: set[str] = set()  # documents whose titles were shown
+        self._headers: dict[str, set[str]] = {}  # of tables, by chunk id
+
+    def write_line(self, text: str, chunk: Chunk) -> str:
+        """Write a line of a chunk."""
+        start = self._start(mark(chunk.id))
+        if start != " ":
+            start += _introduce(chunk, text, self._titled)
+        seen = self._headers.setdefault(chunk.id, set())
+        seen.add(text.strip("| "))
+        header = _find_header(chunk, text)
         if header and header not in seen:
             seen.add(header)
             start += f"{without_marks(header)}\n "
-        pieces.append(start + without_marks(line.text).lstrip())
-        last = chunk
-    return pieces
+        self._names = ""
+        return start + without_marks(text).lstrip()
+
+    def write_row(self, text: str, row: TableRow) -> str:
+        """Write a row of a query; above the first one, the names of the columns."""
+        marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
+        more = len(row.chunk_ids) - _MAX_MARKS
+        if more > 0:
+            marks += f" and {more:,} more:"
+        names = ""
+        if row.names != self._names:
+            names = f"{without_marks(row.names)}\n"
+            self._last = ""
+        self._names = row.names
+        return f"{names}{self._start(marks)}{without_marks(text).lstrip()}"
+
+    def write_other(self, text: str) -> str:
+        """Write a line that is not known to be from a chunk. It must not look like a further line of one."""
+        text = without_marks(text)
+        if self._last or _NUMBER.match(text):
+            text = text.lstrip()
+        self._last = ""
+        self._names = ""
+        return text
+
+    def _start(self, marks: str) -> str:
+        """Return what begins a line: its marks, or a space if the line before has the same."""
+        is_same = marks == self._last
+        self._last = marks
+        if not marks:
+            return ""
+        return " " if is_same else f"{marks} "
 
 
 def _is_header(lines: Sequence[_Line], place: int) -> bool:
@@ -224,23 +256,13 @@ def _is_header(lines: Sequence[_Line], place: int) -> bool:
     return _HEADER.fullmatch(lines[place].text) is not None and lines[place + 1].chunk is not None
 
 
-def _write_row(text: str, row: TableRow, is_first: bool) -> str:
-    """Write a row of a query with the chunks that it is from; above the first one, the names of the columns."""
-    marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
-    more = len(row.chunk_ids) - _MAX_MARKS
-    if more > 0:
-        marks += f" and {more:,} more:"
-    names = f"{without_marks(row.names)}\n" if is_first else ""
-    return f"{names}{marks} {without_marks(text)}" if marks else f"{names}{without_marks(text)}"
-
-
 def _introduce(chunk: Chunk, text: str, named: set[str]) -> str:
     """Return a document's title, if it is not said otherwise, and the chunk's pages."""
     parts: list[str] = []
     title = collapse_whitespace(chunk.title)
-    if title and chunk.document_id not in named:
-        if not _is_said(title, chunk.document_id) and not is_title(text, title) and not text.startswith(title):
-            parts.append(without_marks(title))
+    is_said = chunk.document_id in named or is_title(text, title) or text.startswith(title)
+    if title and not is_said and not _is_said(title, chunk.document_id):
+        parts.append(without_marks(title))
     named.add(chunk.document_id)
     if chunk.pages:
         first, last = chunk.pages

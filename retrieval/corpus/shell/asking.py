@@ -91,6 +91,8 @@ def _list_places(results: TableResults, sql: str) -> list[int]:
     places = list(range(len(results.columns)))
     if "*" in sql and all(results.chunk_ids):
         places = [place for place in places if results.columns[place] not in {CHUNK_ID, DOCUMENT}]
+        if not any(row[place] for row in results.rows for place in places[-1:]):  # `sheet`, which most tables lack
+            places = places[:-1]
     return places
 
 

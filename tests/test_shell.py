@@ -66,7 +66,7 @@ def sh(index):
         ("rg -F 'oil.' -l", "a.md"),
         ("rg -e lit -e charted -l", "a.md\nplaces/b.md"),
         ("rg -S größe -c", "places/b.md:1"),
-        ("rg -c GRÖSSE", "(no output)\n(no line matches; the words may differ: meaning \"...\")"),
+        ("rg -c GRÖSSE", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -v the notes -c", "(no output)"),
         ("rg -m1 The -c", "a.md:1\nplaces/b.md:1\nplaces/c.md:1"),
         ("rg -g '*.csv' Ann", "[crew.csv:0] Name: Ann | Since: 1868"),
@@ -82,13 +82,13 @@ def sh(index):
         ("rg 'light|charted' -c places/b.md", "places/b.md:2"),
         ("grep 'lit\\|charted' -rl", "a.md\nplaces/b.md"),
         ("grep -E 'lit|charted' -rl", "a.md\nplaces/b.md"),
-        ("grep -F 'lit|charted' -rl", "(no output)\n(no line matches; the words may differ: meaning \"...\")"),
+        ("grep -F 'lit|charted' -rl", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -rn lit -l", "a.md"),  # as grep means it
         ("rg --stats lit -l", "a.md"),
         ("cat a.md | rg lit", "[a.md:0] Harbour: The light was lit in 1881."),
         ("cat a.md | grep -n lit", "2:a.md:0:The light was lit in 1881."),
         ("cat a.md | grep -vc a.md", "0"),
-        ("echo a | rg -c b; echo done", "done"),
+        ("echo a | rg -c b; echo done", "0\ndone"),
         ("rg lit nowhere a.md 2>/dev/null", "[a.md:0] Harbour: The light was lit in 1881."),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_search_in_a_loop_or_of_xargs_is_in_the_corpus_and_not_in_what_the_loo
     assert sh("echo lit | xargs -I{} rg -l {}") == "a.md"
     assert sh("rg -l The | xargs rg -l tide") == "places/c.md"
     assert sh("rg nothing | rg lit") == sh("rg nothing")  # what a pipe gives is searched, even if it is empty
-    assert sh("f() { rg -l \"$1\"; }; f lit") == "a.md"
+    assert sh('f() { rg -l "$1"; }; f lit') == "a.md"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_search_commands_that_read_a_pipe_are_known(script, marked):
 def test_what_is_not_found_says_what_to_try(sh):
     assert "1 line with -i" in sh("rg LIT")
     assert 'meaning "..."' in sh("rg nothing")
-    assert "No such file or directory (like it: places/b.md)" in sh("rg x b.txt")
+    assert "No such file or directory (like it: places/c.md)" in sh("rg x quay.txt")
     assert "like it: places/b.md" in sh("ls reef")
 
 
@@ -214,7 +214,7 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
 def test_lines_tell_their_chunk_whatever_a_command_did_with_them(index, sh):
     line = "[a.md:0] Harbour: The light was lit in 1881."
     assert sh("rg lit | cut -d: -f3-") == sh("rg -h lit") == sh("rg lit | sed 's/^a.md:0://'") == line
-    assert sh("rg lit | cut -c1-15") == "[a.md:0] Harbour: The light"
+    assert sh("rg lit | cut -c1-16") == "[a.md:0] Harbour: The light"
     counted = run_shell(index, "rg lit | uniq -c")
     assert (counted.text, counted.chunk_ids) == ("1 a.md:0:The light was lit in 1881.", ["a.md:0"])
     assert sh("rg lit | tr a-z A-Z") == "A.MD:0:THE LIGHT WAS LIT IN 1881."
@@ -274,7 +274,7 @@ def test_no_document_passes_for_another(odd_index, command):
 
 
 def test_documents_with_any_id_have_a_file(odd_index):
-    hello = run_shell(odd_index, "rg -l hello | wc -l; rg -l hello | while read -r f; do head -1 \"$f\"; done | wc -l")
+    hello = run_shell(odd_index, 'rg -l hello | wc -l; rg -l hello | while read -r f; do head -1 "$f"; done | wc -l')
     assert hello.text == f"{len(IDS)}\n{len(IDS)}"
     shown = [chunk_id for chunk_id, _ in read_results(run_shell(odd_index, "rg hello").text)]
     assert sorted(shown) == sorted(f"{name}:0" for name in IDS)
@@ -305,12 +305,13 @@ def test_long_output_is_cut_at_a_line_and_says_how_to_go_on(make_index):
 
 
 def test_long_lines_are_cut_around_the_match(make_index):
-    words = " ".join(f"word{number}" for number in range(3_000))
-    index = make_index({"long.md": f"{words} needle {words}"})
-    shown = run_shell(index, "rg needle").text
-    assert "needle" in shown
-    assert len(shown) < 700
+    words = " ".join(f"word{number}" for number in range(100))
+    index = make_index({f"{name}.md": f"{words} needle{name} {words}" for name in "abcdefghij"})
+    shown = run_shell(index, "rg 'needle.'").text
+    assert re.findall(r"needle(\w)", shown) == [*"abcdefghij"]
     assert "are cut at …" in shown
+    assert count_tokens(shown) < 1_600
+    assert words in run_shell(index, "rg needlea").text  # there is room for it
 
 
 # --- limits ---
@@ -325,14 +326,14 @@ def test_a_limited_index_shows_what_an_index_of_these_documents_shows(tmp_path):
     commands = [
         "ls", "ls -lR", "rg -c .", "rg -L tide", "rg Ann", "cat **", "find .", "meaning 'the tide'", "sql", "rg Kuay",
         "sql 'SELECT * FROM crew'", "cat crew.csv", "rg x crew.csv", "ls crew", "echo *", "wc -l * places/*", "rg LIT",
-        "cat cre*", "tree", "cd places; ls", "[ -f crew.csv ] && echo yes", "rg --files",
+        "cat cre*", "tree", "cd places; ls", "[ -f crew.csv ] && echo yes", "rg --files", "ls c*", "rg x crew",
     ]  # fmt: skip
     with make(DOCUMENTS, "all") as whole, make(["a.md", "places/c.md"], "some") as expected:
         limited = whole.limited_to(Scope(documents=["a.md", "places/c.md"]))
         for command in commands:
             shown = run_shell(limited, command)
             assert shown == run_shell(expected, command), command
-            assert "crew.csv:" not in shown.text
+            assert "crew.csv" not in shown.text or "crew.csv" in command
 
 
 HOSTILE = [
@@ -375,7 +376,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("command", HOSTILE, ids=lambda command: repr(command[:30]))
 def test_hostile_commands_end_and_the_next_one_is_answered(index, command, monkeypatch):
-    monkeypatch.setattr(run, "SECONDS", 4.0)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 3.0)
     start = time.monotonic()
     shown = run_shell(index, command).text
     assert time.monotonic() - start < 10
@@ -385,10 +386,11 @@ def test_hostile_commands_end_and_the_next_one_is_answered(index, command, monke
 
 
 def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):
-    monkeypatch.setattr(run, "SECONDS", 1.5)
+    monkeypatch.setattr(run, "SECONDS", 2.0)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)
     assert "execution timeout" in run_shell(index, "sleep 60").text
-    monkeypatch.setattr(run, "SECONDS", 0.0)
-    assert "took longer than" in run_shell(index, "rg lit").text
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 60.0)  # the interpreter hangs
+    assert "took longer than 2 seconds" in run_shell(index, "sleep 60").text
     monkeypatch.undo()
     assert run_shell(index, "rg -l lit").text == "a.md"
 
@@ -418,6 +420,10 @@ def test_commands_at_once_do_not_mix(index):
 
 
 def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monkeypatch, sh):
+    monkeypatch.setattr(run, "_FEW_FILES", 0)
+    assert sh("cat places/c.md | wc -l") == "3"
+    assert sh("rg -l quay | xargs head -1") == "[places/c.md:0] # Quay"
+    assert sh("cat places/*.md | wc -l; ls | wc -l") == "6\n4"
     monkeypatch.setattr(run, "_MAX_FILES", 2)
     assert sh("cat places/c.md | wc -l") == "3"
     assert sh("rg -l quay | xargs head -1") == "[places/c.md:0] # Quay"

@@ -39,8 +39,8 @@ from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.compact import make_tools
 from arag.retrieval.tools.seen import find_artifacts
+from arag.retrieval.tools.sets import make_tools
 from arag.text.tokens import count_tokens
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.corpus.grep import grep
+from arag.retrieval.corpus.overview import find_overview
+from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.corpus.sql import TableResults, query_tables
+from arag.retrieval.corpus.types import GrepResults
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import find_documents, read
@@ -287,6 +292,80 @@ class Index:
             yield from page
             after = page[-1].id
 
+    def overview(self) -> str:
+        """Return the names of all documents, or the largest folders with how many documents they hold, on one line."""
+        return self._search(find_overview)
+
+    def grep(
+        self, pattern: str, *, within: str = "", ignore_case: bool = True, start: int = 0, limit: int = 1_000
+    ) -> GrepResults:
+        r"""Find all lines that match a pattern: complete, counted, and in the order of documents' ids and of the text.
+
+        A line is a sentence, a heading, or a row of a table, with each run of white space as one space.
+
+        Args:
+            pattern: A regular expression in RE2's syntax. Its time is linear: there are no back-references and no
+                look-around. `\w` matches letters and digits of all scripts.
+            within: Look only in documents that this names, as in `find_documents`.
+            ignore_case: Whether case does not matter.
+            start: How many matching lines to leave out at the start.
+            limit: How many lines to return at most; all are counted.
+
+        Returns:
+            The lines with their chunks, the numbers of all lines, chunks and documents, and the titles that match.
+
+        Raises:
+            InputError: The pattern is not valid, or takes too long; no document is named so; a number is below 0.
+
+        Example:
+            >>> results = index.grep("lit in (1[0-9]{3})")
+            >>> results.total, results.documents
+            (3, 3)
+        """
+        _check_page(start, limit)
+        compiled = compile_pattern(pattern, case="ignore" if ignore_case else "match")
+        return self.within(within)._search(grep, compiled, start, limit)  # noqa: SLF001 - of this class
+
+    def within(self, name: str) -> Index:
+        """Return this index limited to the documents that a name means, as in `find_documents`; a blank one means all.
+
+        Raises:
+            InputError: There is no such document.
+        """
+        if not name.strip():
+            return self
+        documents = self.find_documents(name, limit=max(1, self._settings().documents))
+        if not documents:
+            shown = shorten(repr(name), _MAX_SHOWN)
+            raise InputError(f"no document has {shown} in its title, its id or its file's name")
+        return self.limited_to(documents)
+
+    def query_tables(self, sql: str = "", *, within: str = "") -> TableResults:
+        """Query the tables of all documents with SQL.
+
+        Tables with the same columns are one table, whose rows also have `chunk_id`, `document` and `sheet` (the
+        headings above the row). Columns have their names in lower case with `_` between words. Cells of a column of
+        numbers are numbers, without units: `45%` is 45. Dates are in the form of ISO 8601. The tables are read at the
+        first call and kept.
+
+        Args:
+            sql: One SELECT statement in SQLite's language. Without it, the tables are listed.
+            within: Only tables of the documents with these words in their title or id.
+
+        Returns:
+            The rows, or the tables.
+
+        Raises:
+            InputError: The statement is not valid, is not allowed, or takes too much time or memory; or no document is
+                named by `within`.
+
+        Example:
+            >>> results = index.query_tables("SELECT count(*) FROM tables")
+            >>> results.rows
+            ((0,),)
+        """
+        return self._search(query_tables, sql, within)
+
     def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
         """Return a LangChain retriever of chunks.
 
@@ -386,6 +465,13 @@ def _describe_document(view: View, record: DocumentRecord) -> DocumentInfo:
     if not isinstance(source, str):
         source = ""
     return DocumentInfo(record.id, record.title, source, metadata, record.chunks)
+
+
+def _check_page(start: int, limit: int) -> None:
+    if start < 0:
+        raise InputError(f"start is {start}: it must be at least 0")
+    if limit < 0:
+        raise InputError(f"limit is {limit}: it must be at least 0")
 
 
 def _check_top_k(top_k: int) -> None:

@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from arag import trace_page
 from arag.graph.graph import create_arag_agent
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, assert_paired, call, calls, results
 
 # --- the graph inside another ---
@@ -98,14 +98,14 @@ def test_another_tool_beside_ours_and_what_its_artifact_says_was_shown(small_ind
     model = ScriptedModel(
         both, call("family"), AIMessage("A count [boso:0], whose daughter was a queen [teutberga:0].")
     )
-    state = asyncio.run(create_arag_agent(model, small_index, tools=[*TOOL_NAMES, family]).ainvoke(asked()))
+    state = asyncio.run(create_arag_agent(model, small_index, tools=[*PAPER, family]).ainvoke(asked()))
     assert [(m.name, m.status) for m in results(state)] == [
         ("keyword_search", "success"),
         ("family", "success"),
         ("family", "error"),
     ]
     assert [(r["step"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [(1, True), (1, True), (2, False)]
-    assert model.calls[0].tool_names == [*TOOL_NAMES, "family"]
+    assert model.calls[0].tool_names == [*PAPER, "family"]
     assert (state["trace"][1]["chunk_ids"], state["trace"][1]["new_chunks"]) == (["boso:0"], [])
     assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, False), (False, False)]
 

@@ -14,7 +14,7 @@ from arag.errors import InputError
 from arag.graph.context import Context, make_loader
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, results
 
 
@@ -163,10 +163,10 @@ def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_ind
         return text
 
     model = ScriptedModel(ANSWER, ANSWER)
-    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, note])
+    agent = create_arag_agent(model, small_index, tools=[*PAPER, note])
     agent.invoke(asked(), context={"tools": ["keyword_search"]})
     agent.invoke(asked(), context=Context())
-    assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*TOOL_NAMES, "note"]]
+    assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*PAPER, "note"]]
     assert "Read a chunk" not in model.calls[0].messages[0].text
 
 

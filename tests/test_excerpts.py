@@ -13,8 +13,8 @@ from openpyxl import Workbook
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import ingest
-from arag.retrieval.presentation.excerpts import for_keywords
-from arag.retrieval.tools.compact import make_tools
+from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords
+from arag.retrieval.tools.sets import make_tools
 from arag.retrieval.types import Hit
 from arag.text.normalise import searchable
 from fakes import HashEmbeddings, write_corpus
@@ -236,7 +236,7 @@ def test_every_keyword_is_shown(text, keywords):
     (chunk,) = chunk_document(document, chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts])
     sentences = [searchable(chunk.sentence_text(n)) for n in range(len(chunk.sentences))]
     keywords = [k for k in keywords if any(searchable(k) in sentence for sentence in sentences)]
-    excerpt = for_keywords(Hit(chunk, 1.0, dict.fromkeys(keywords, 1)), dict.fromkeys(keywords, 1))
+    excerpt = excerpt_for_keywords(Hit(chunk, 1.0, dict.fromkeys(keywords, 1)), dict.fromkeys(keywords, 1))
     holding = {n for n, text in enumerate(sentences) if any(searchable(k) in text for k in keywords)}
     positions = [s.position for s in excerpt.sentences]
     matched = {s.position for s in excerpt.sentences if s.matched}

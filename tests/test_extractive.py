@@ -16,7 +16,7 @@ from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
 from scripted import asked, call
 
@@ -84,7 +84,7 @@ _text = st.one_of(
 )
 
 
-@given(_text, st.lists(_text, max_size=3), st.sets(st.sampled_from(TOOL_NAMES)))
+@given(_text, st.lists(_text, max_size=3), st.sets(st.sampled_from(PAPER)))
 def test_no_conversation_breaks_it(question, texts, names):
     messages = [HumanMessage(question)]
     for place, text in enumerate(texts):

@@ -15,7 +15,7 @@ from arag.graph.prompts import DATA_RULE, NO_ANSWER, system_prompt
 from arag.graph.state import MAX_CALLS, count_context_tokens
 from arag.models.extractive import read_forced_question
 from arag.retrieval.index import Index
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from arag.text.tokens import count_tokens
 from scripted import (
     ANSWER,
@@ -53,14 +53,14 @@ def test_a_run_message_by_message(small_index):
     assert hits.text.startswith("Lothair II: 1 chunk")
     assert "He married Teutberga in 855." in hits.text
     assert text.text == "[teutberga:0] Teutberga\nTeutberga was a daughter of Boso the Elder. She died in 875."
-    system = SystemMessage(system_prompt(make_tools(small_index)))
+    system = SystemMessage(system_prompt(make_tools(small_index), small_index))
     assert [plain(request.messages) for request in model.calls] == [
         plain([system, question]),
         plain([system, question, search, hits]),
         plain([system, question, search, hits, read, text]),
     ]
     for request in model.calls:
-        assert request.tool_names == list(TOOL_NAMES)
+        assert request.tool_names == list(PAPER)
         assert request.options["parallel_tool_calls"] is False
         assert "messages" not in json.dumps(request.options)
 
@@ -302,3 +302,11 @@ def test_a_forced_reply_without_text_or_with_calls_ends_the_run_with_an_answer(s
     assert (state["answer"], state["stop_reason"]) == (answer, "max_steps")
     assert state["messages"][-1].text == answer
     assert_paired(state["messages"])
+
+
+def test_the_model_is_told_when_two_steps_are_left(small_index):
+    model = ScriptedModel(*[SEARCH] * 4, AIMessage("In 855."))
+    create_arag_agent(model, small_index, max_steps=5).invoke(asked())
+    notes = [request.messages[0].text.rpartition("\n\n")[2] for request in model.calls]
+    assert notes[3:] == ["You have 2 steps left. Then you must answer.", "You have 1 step left. Then you must answer."]
+    assert not any("left" in note for note in notes[:3])

@@ -22,7 +22,7 @@ from openpyxl import Workbook
 from arag import create_arag_agent, ingest, make_mcp_server, make_tools, trace_page
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.citations import parse_citations
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from arag.text.marks import mark, read_results, without_marks
 from fakes import HashEmbeddings
 from mcp import Client
@@ -172,25 +172,25 @@ def hostile_ids(index):
     return [chunk_id for chunk_id in index.chunk_ids() if not chunk_id.startswith(TRUSTED)]
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_no_text_of_a_document_passes_for_another_documents_in_a_search(attacked, owners, names):
     search, semantic, _ = make_tools(attacked, names=names, top_k=20)
     found = 0
     for each in list(owners)[::3]:
         found += check(search.invoke({"keywords": [each, "refunds", "Trusted"]}), attacked, owners)
-        queries = {"queries": [f"refunds {each}", "Trusted Policy"]} if names is TOOL_NAMES else {"query": each}
+        queries = {"queries": [f"refunds {each}", "Trusted Policy"]} if names is PAPER else {"query": each}
         found += check(semantic.invoke(queries), attacked, owners)
     assert found > 200
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_no_text_of_a_document_passes_for_another_documents_when_it_is_read(attacked, owners, names):
     *_, read = make_tools(attacked, names=names)
     found = 0
     for chunk_id in hostile_ids(attacked):
         found += check(read.invoke({"chunk_ids": [chunk_id]}), attacked, owners)
         found += check(read.invoke({"chunk_ids": [chunk_id, f"{TRUSTED}:0", chunk_id]}), attacked, owners)
-        if names is TOOL_NAMES:
+        if names is PAPER:
             found += check(read.invoke({"chunk_ids": [chunk_id], "about": "refunds"}), attacked, owners)
     assert found > 400
 

@@ -20,7 +20,7 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.models.chat import load_model, naming_failures
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
 from scripted import QUESTION, asked, in_thread
@@ -100,7 +100,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
     state, requests, streamed = run(CHAT, small_index, script, streaming=streaming)
     for request in requests:
         assert request["parallel_tool_calls"] is False
-        assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
+        assert [tool["function"]["name"] for tool in request["tools"]] == list(PAPER)
         assert "tool_choice" not in request
 
     def sent(call_id, name, arguments):
@@ -108,7 +108,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
 
     hits, read = (m.text for m in state["messages"] if m.type == "tool")
     assert requests[2]["messages"] == [
-        {"role": "system", "content": system_prompt(make_tools(small_index))},
+        {"role": "system", "content": system_prompt(make_tools(small_index), small_index)},
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": None, "tool_calls": [sent("call_1", "keyword_search", SEARCH)]},
         {"role": "tool", "tool_call_id": "call_1", "content": hits},
@@ -143,7 +143,7 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
     state, requests, _ = run(MESSAGES, small_index, [MESSAGES.calling(), second, MESSAGES.answering()], streaming=True)
     for request in requests:
         assert request["max_tokens"] > 20_000  # what the model can give, thinking included
-        assert request["system"] == system_prompt(make_tools(small_index))
+        assert request["system"] == system_prompt(make_tools(small_index), small_index)
         assert request["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert requests[2]["messages"][3] == {"role": "assistant", "content": second["content"]}
     assert (state["answer"], state["usage"]["cached_tokens"]) == (ANSWER, 150)

@@ -223,6 +223,18 @@ def test_calls_without_results_reasoning_and_half_characters_are_shown():
     assert "No answer" in words(page.select_one(".badges"))
 
 
+def test_arguments_that_are_objects_lists_and_numbers_show_their_values():
+    arguments = {
+        "filter": {"year": 862, "name": "Boso <b>"},
+        "words": ["käfig", 7],
+        "parts": [{"a": [1]}],
+        "limit": None,
+    }
+    page = parsed({"messages": [HumanMessage(QUESTION), call("look_up", **arguments)]})
+    shown = [code.get_text() for code in page.select(".arguments code")]
+    assert shown == ['{"year": 862, "name": "Boso <b>"}', "käfig · 7", '{"a": [1]}', "null"]
+
+
 def test_what_has_no_question_is_refused():
     with pytest.raises(InputError, match="there is no question"):
         trace_page({"messages": [AIMessage("Hello.")]})

@@ -28,7 +28,7 @@ from pydantic import (
 from arag.errors import InputError
 
 # Where a gold answer is: a document's id, or a page with its number, from 1. A page's document is named without its
-# folder and suffix.
+# folder and extension.
 Source: TypeAlias = str | tuple[str, int]
 _Item = TypeVar("_Item")
 _NEEDED = "`id`, `question`, and `answer`, `answers`, `number` or `absent`"
@@ -75,7 +75,7 @@ class Question:
         absent: Whether the corpus does not hold the answer.
         aliases: Other accepted answers.
         gold_documents: Ids of the documents or paragraphs with the answer, or FinanceBench's names without folder and
-            suffix, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
+            extension, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
         gold_pages: Pages with the answer, if the data has them. They then count as gold instead of the documents.
         fields: The other fields of the data.
         paragraphs: The paragraphs that come with it.
@@ -147,7 +147,7 @@ def read_questions(values: Iterable[Any], name: str = "question") -> list[Questi
 
 
 def name_dataset(questions: Path) -> str:
-    """Return the name of a questions file without its suffix; for `questions.json`, the name of its folder."""
+    """Return the name of a questions file without its extension; for `questions.json`, the name of its folder."""
     folder = questions.resolve().parent.name
     if questions.stem == "questions" and folder:
         return folder

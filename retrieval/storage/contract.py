@@ -7,7 +7,7 @@ classes that are stored and found, and `sql` the reader that views and drafts in
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -75,13 +75,27 @@ class View(TableReader):
 
     @abstractmethod
     def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """Return, for each group of texts, the numbers of the first `limit` chunks by id that hold all of them."""
+        """Return, for each group of texts, the row ids of the first `limit` chunks by id that hold all of them."""
 
     def chunks_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[dict[int, Chunk]]:
         """Return, for each group of texts, the first `limit` chunks by id that hold all of them, by row id."""
         row_ids_by_group = self.row_ids_holding(groups, limit)
         chunks = self.chunks_by_row_id(set().union(*row_ids_by_group))
         return [{row_id: chunks[row_id] for row_id in row_ids} for row_ids in row_ids_by_group]
+
+    @abstractmethod
+    def searchable_texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, bytes | memoryview]]:
+        """Yield row id and text of chunks in the form that keywords are searched in, in UTF-8, in any order."""
+
+    def row_ids_with_letter(self, letter: str) -> list[int]:
+        """Return the row ids of all chunks with a rare letter, which is looked for once."""
+        if letter not in self._row_ids_by_letter:
+            (self._row_ids_by_letter[letter],) = self.row_ids_holding([[letter]], self.settings.chunks)
+        return self._row_ids_by_letter[letter]
+
+    @cached_property
+    def _row_ids_by_letter(self) -> dict[str, list[int]]:
+        return {}
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 

@@ -93,6 +93,18 @@ class EmbeddedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkText:
+    """A chunk's text and where its sentences are: what a search of many chunks needs of each."""
+
+    row_id: int
+    document_id: str
+    ordinal: int
+    title: str
+    text: str
+    spans: Sequence[tuple[int, int]]  # start and end of each sentence
+
+
+@dataclass(frozen=True, slots=True)
 class RankedChunk:
     """A chunk and its score."""
 

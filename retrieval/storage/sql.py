@@ -19,8 +19,8 @@ from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.records import MAX_COUNT, ChunkVectors, DocumentRecord, Settings
-from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places
+from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Settings
+from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
 from arag.retrieval.types import Chunk
 from arag.text.normalise import count, shorten
 from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
@@ -36,6 +36,7 @@ _CHUNK = (
 # Larger batches take more memory, and smaller ones more queries.
 _DOCUMENTS_PER_QUERY = 2_000
 _CHUNKS_PER_QUERY = 200
+_ROWS_LOOKED_UP = 10_000  # for more, it is faster to read all rows
 _MAX_LISTED = 10  # documents in a message
 _MAX_SHOWN = 100  # characters of an id in a message
 
@@ -98,6 +99,16 @@ class TableReader(ABC):
         """Return the row ids of all chunks, in the order of their ids."""
         return [row_id for (row_id,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
 
+    def in_text_order(self, row_ids: Collection[int]) -> list[int]:
+        """Return the row ids that exist among some, in the order of documents' ids and of the text."""
+        columns = "document_id, ordinal, number"
+        if len(row_ids) > _ROWS_LOOKED_UP:
+            wanted = set(row_ids)
+            rows = self.query(f"SELECT {columns} FROM {self.chunks_table} ORDER BY document_id, ordinal")
+            return [row_id for _, _, row_id in rows if row_id in wanted]
+        rows = self.query_among(f"SELECT {columns} FROM {self.chunks_table}", "number", row_ids)
+        return [row_id for _, _, row_id in sorted(rows)]
+
     def ids(self, row_ids: Collection[int]) -> dict[int, str]:
         """Return the ids of the chunks with these row ids; unknown ones are left out."""
         return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", row_ids))
@@ -109,6 +120,22 @@ class TableReader(ABC):
             if row_id not in chunks:
                 raise self.damage(f"chunk {row_id} has no text or no document")
         return {row_id: chunks[row_id] for row_id in row_ids}
+
+    def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
+        """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
+        columns = "chunks.number, chunks.document_id, chunks.ordinal, documents.title, contents.text, contents.places"
+        found: dict[int, ChunkText] = {}
+        for row in self.query_among(self._select(columns), "chunks.number", row_ids):
+            *fields, text, places = row
+            try:
+                spans = parse_spans(places, len(text))
+            except ValueError as error:
+                raise self.damage(f"the chunk {row[0]}: {error}") from error
+            found[row[0]] = ChunkText(*fields, text, spans)
+        for row_id in row_ids:
+            if row_id not in found:
+                raise self.damage(f"chunk {row_id} has no text or no document")
+        return [found[row_id] for row_id in row_ids]
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -153,6 +180,19 @@ class TableReader(ABC):
         while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
             for row in rows:
                 yield self._make_record(row)
+            after = rows[-1][0]
+
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in order."""
+        return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
+
+    def titles(self) -> Iterator[tuple[str, str]]:
+        """Yield id and title of all documents, in the order of ids."""
+        after = ""
+        select = f"SELECT id, title FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            for document_id, title in rows:
+                yield document_id, title
             after = rows[-1][0]
 
     def metadata(self, record: DocumentRecord) -> dict[str, Any]:
@@ -255,8 +295,11 @@ class TableReader(ABC):
         return {row[0]: self._make_chunk(row) for row in rows}
 
     def _select_chunks(self) -> str:
+        return self._select(_CHUNK)
+
+    def _select(self, columns: str) -> str:
         return (
-            f"SELECT {_CHUNK} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
+            f"SELECT {columns} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
             f"JOIN {self.documents_table} ON documents.id = chunks.document_id"
         )
 

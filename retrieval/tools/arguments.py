@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from arag.errors import list_faults
 from arag.retrieval import MAX_CHARACTERS
-from arag.retrieval.presentation.functions import MAX_QUERIES
+from arag.retrieval.presentation.retrieve import MAX_QUERIES
 from arag.text.surrogates import replace_surrogates
 
 MAX_KEYWORDS = 50  # of one call: each is looked for in the whole corpus

@@ -19,8 +19,8 @@ from arag.evaluation.method import Session
 from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.sandbox import Sandbox, SandboxKind, find_search_program
 from arag.graph.graph import ARAGAgent, create_arag_agent
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import OneText, RetrievalArguments
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.types import Chunk

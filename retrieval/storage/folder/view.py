@@ -10,7 +10,7 @@ import threading
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +88,9 @@ class FolderView(Database, View):
 
     def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         return [self.keyword_texts().holding_all(texts, limit) for texts in groups]
+
+    def searchable_texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
+        return self.keyword_texts().texts(row_ids)
 
     def words_present(self, words: Collection[str]) -> set[str]:
         return {word for word in words if self.keyword_texts().holds_word(word)}

@@ -45,7 +45,19 @@ def test_items_may_hold_commas_conjunctions_and_each_other():
     answer = "Trinidad and Tobago, Smith, Jones & Co, the Cape Sorrow Light and 灯塔"
     assert find_extra_items(answer, items) == []
     assert score_list(answer, items) == (1.0, 0.8)  # Cape Sorrow itself is not there
+    assert score_list("Lucian Frome, and Thea Ravensdale", [["Lucian Frome"], ["Thea Ravensdale"]]).f1 == 1
+    assert score_list("Tanner's Lock (Callowmere); Gate of Tin", [["Tanner's Lock at Callowmere"], ["Tin Gate"]]) == (
+        0.5,
+        0.5,
+    )
     assert find_extra_items("灯塔和港口", [["灯塔"]]) == ["港口"]
+
+
+def test_dates_need_no_year_that_the_question_has():
+    dates = [["5 March 2024"], ["3 September 2024"]]
+    answer = "On 5 March and 3 September 2024."
+    assert score_list(answer, dates, "On which dates in 2024 did the Board meet?").f1 == 1
+    assert score_list(answer, dates, "When did the Board meet?").recall == 0.5
 
 
 def test_items_without_capital_letters_and_numbers_are_items_too():

@@ -26,10 +26,12 @@ _TABLE_RULE = re.compile(r"\s*\|[\s:|-]+\|?\s*")
 _THOUSANDS = re.compile(r"(?<=\d)[,'’\u00a0\u202f](?=\d{3}(?!\d))")
 _PARENTHESES = re.compile(r"[(（][^()（）]*[)）]")
 _WORD = re.compile(r"\w+")
-_ARTICLE = re.compile(r"(?:the|an?)\s+", re.IGNORECASE)
+# Words that answers leave out, or replace with brackets and commas: "Tanner's Lock (Callowmere)".
+_SMALL_WORDS = frozenset("a an the at in of on and de del der des die das du el la le les von zu".split())
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 # Commas within numbers are gone. "y", "e" and "o" join items in Spanish and Italian.
 _JOINTS = re.compile(
-    r"[,;，；、·/]|(?<=\s)(?:&|and|or|plus|as well as|und|oder|sowie|et|ou|y|e|o|u|en|of)(?=\s)|以及|和|及|与|與|と"
+    r"[,;，；、·/]|(?<=\s)(?:&|and|or|plus|as well as|und|oder|sowie|et|ou|y|e|o|u)(?=\s)|以及|和|及|与|與|と"
 )
 _OPENERS = frozenset("yes no overall altogether ja nein insgesamt oui non sí sì sim não да нет".split())
 _PREPOSITIONS = frozenset("in on at by from since until before after during im am seit bis en au depuis desde".split())
@@ -49,16 +51,18 @@ class ListScore(NamedTuple):
         return 2 * self.precision * self.recall / total if total else 0.0
 
 
-def score_list(answer: str, items: Sequence[Sequence[str]]) -> ListScore:
+def score_list(answer: str, items: Sequence[Sequence[str]], question: str = "") -> ListScore:
     """Score the items of an answer.
 
     Args:
         answer: The answer.
         items: The items of the gold list, each with its accepted names.
+        question: The question. Dates need no year if it has the year.
 
     Returns:
         Precision and recall; both are 0 if no gold item is found.
     """
+    items = _add_names(items, question)
     text = _normalise(plain_text(answer))
     found = _find_items(text, items)
     if not found:
@@ -86,6 +90,20 @@ def _normalise(text: str) -> str:
     return _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
 
 
+def _add_names(items: Sequence[Sequence[str]], question: str) -> list[list[str]]:
+    """Add names of dates without the year that the question has: "5 March" for "5 March 2024"."""
+    years = _YEAR.findall(question)
+    extended: list[list[str]] = []
+    for names in items:
+        shorter: list[str] = []
+        for name in names:
+            words = name.split()
+            if len(words) > 1 and words[-1] in years:
+                shorter.append(" ".join(words[:-1]).rstrip(","))
+        extended.append([*names, *shorter])
+    return extended
+
+
 def _find_items(text: str, items: Sequence[Sequence[str]]) -> set[int]:
     """Return the positions of the items that are in a text."""
     found: set[int] = set()
@@ -107,8 +125,11 @@ def _patterns(items: Sequence[Sequence[str]]) -> list[tuple[int, re.Pattern[str]
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    words = _WORD.findall(_ARTICLE.sub("", name, count=1)) or [name]
-    body = r"[\W_]+".join(map(re.escape, words))
+    words = _WORD.findall(name)
+    telling = [word for word in words if word.casefold() not in _SMALL_WORDS] or words or [name]
+    small = "|".join(sorted(_SMALL_WORDS))
+    between = rf"[\W_]+(?:(?:{small})[\W_]+)*"
+    body = between.join(map(re.escape, telling))
     if is_east_asian(name):  # words without spaces between them
         return re.compile(body, re.IGNORECASE)
     return re.compile(rf"(?<!\w){body}(?!\w)", re.IGNORECASE)

@@ -317,7 +317,7 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
     """Return the record of a question: the calls, the retrievals, and the answer, or the error in its place."""
     text = answer.text.strip()
     answers = [question.answer, *question.aliases]
-    list_score = score_list(text, question.items) if question.items else None
+    list_score = score_list(text, question.items, question.text) if question.items else None
     refused = is_refusal(text)
     index = session.context.index
     seen: list[str] = []

@@ -66,7 +66,7 @@ def sh(index):
         ("rg -F 'oil.' -l", "a.md"),
         ("rg -e lit -e charted -l", "a.md\nplaces/b.md"),
         ("rg -S größe -c", "places/b.md:1"),
-        ("rg -c GRÖSSE", "(no output)\n(no line matches; the words may differ: meaning \"...\")"),
+        ("rg -c GRÖSSE", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -v the notes -c", "(no output)"),
         ("rg -m1 The -c", "a.md:1\nplaces/b.md:1\nplaces/c.md:1"),
         ("rg -g '*.csv' Ann", "[crew.csv:0] Name: Ann | Since: 1868"),
@@ -82,7 +82,7 @@ def sh(index):
         ("rg 'light|charted' -c places/b.md", "places/b.md:2"),
         ("grep 'lit\\|charted' -rl", "a.md\nplaces/b.md"),
         ("grep -E 'lit|charted' -rl", "a.md\nplaces/b.md"),
-        ("grep -F 'lit|charted' -rl", "(no output)\n(no line matches; the words may differ: meaning \"...\")"),
+        ("grep -F 'lit|charted' -rl", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -rn lit -l", "a.md"),  # as grep means it
         ("rg --stats lit -l", "a.md"),
         ("cat a.md | rg lit", "[a.md:0] Harbour: The light was lit in 1881."),
@@ -107,7 +107,7 @@ def test_a_search_in_a_loop_or_of_xargs_is_in_the_corpus_and_not_in_what_the_loo
     assert sh("echo lit | xargs -I{} rg -l {}") == "a.md"
     assert sh("rg -l The | xargs rg -l tide") == "places/c.md"
     assert sh("rg nothing | rg lit") == sh("rg nothing")  # what a pipe gives is searched, even if it is empty
-    assert sh("f() { rg -l \"$1\"; }; f lit") == "a.md"
+    assert sh('f() { rg -l "$1"; }; f lit') == "a.md"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_no_document_passes_for_another(odd_index, command):
 
 
 def test_documents_with_any_id_have_a_file(odd_index):
-    hello = run_shell(odd_index, "rg -l hello | wc -l; rg -l hello | while read -r f; do head -1 \"$f\"; done | wc -l")
+    hello = run_shell(odd_index, 'rg -l hello | wc -l; rg -l hello | while read -r f; do head -1 "$f"; done | wc -l')
     assert hello.text == f"{len(IDS)}\n{len(IDS)}"
     shown = [chunk_id for chunk_id, _ in read_results(run_shell(odd_index, "rg hello").text)]
     assert sorted(shown) == sorted(f"{name}:0" for name in IDS)

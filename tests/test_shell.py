@@ -169,6 +169,8 @@ def test_documents_are_files(sh):
     assert sh("ls") == "a.md\ncrew.csv\nnotes\nplaces/"
     assert sh("ls places") == "b.md\nc.md"
     assert sh("ls -R | wc -l") == "5"
+    assert sh("ls -l places") == "-            1  b.md  Reef\n-            1  c.md  Quay"
+    assert "2 documents     places/" in sh("ls -l")
     assert "places/c.md" not in sh("find . -name '*.csv'")
     assert sh("find places -type f") == "places/b.md\nplaces/c.md"
     assert sh("cat places/c.md").startswith("[places/c.md:0] # Quay\n The quay was built in 1815.")
@@ -203,6 +205,9 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     )
     assert run_shell(index, "sql 'SELECT * FROM crew'").chunk_ids == ["crew.csv:0"]
     assert sh("sql 'SELECT name FROM crew' | sort | head -1") == "name\n[crew.csv:0] Ann"
+    assert sh("sql 'SELECT document, name FROM crew LIMIT 1'") == "name\n[crew.csv:0] Ann"  # the mark says it
+    assert sh("sql 'SELECT document, name FROM crew LIMIT 1' | wc -w") == "3"
+    assert sh("sql 'SELECT count(*) FROM crew'") == "count(*)\n[crew.csv:0] 2"
     assert "crew (2 rows" in sh("sql")
     assert "no column nam" in sh("sql 'SELECT nam FROM crew'")
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
@@ -221,6 +226,31 @@ def test_lines_tell_their_chunk_whatever_a_command_did_with_them(index, sh):
     whole = run_shell(index, "cat a.md")
     assert whole.sentences == {"a.md:0": [0, 1, 2, 3]}
     assert "The keeper is Ann." in whole.evidence
+
+
+def test_what_is_said_already_is_not_said_again(make_index):
+    levy = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not."
+    index = make_index(
+        {
+            "a.md": f"# A\n\n{levy}",
+            "b.md": f"# B\n\n{levy}",
+            "d7": "Another.",
+            "t.md": "# T\n\n| Year | Days |\n| --- | --- |\n| 2012 | 8 |\n| 2015 | 4 |\n",
+        }
+    )
+    result = run_shell(index, "rg levy")
+    assert result.text == f"[a.md:0] {levy}\n[b.md:0] (the same line)"
+    assert result.chunk_ids == ["a.md:0", "b.md:0"]
+    assert run_shell(index, "cat t.md").text == "[t.md:0] # T\n | Year | Days |\n | 2012 | 8 |\n | 2015 | 4 |"
+    assert run_shell(index, "rg 2015").text == "[t.md:0] Year | Days\n | 2015 | 4 |"  # a row needs its header
+    assert run_shell(index, "rg '201.'").text.count("Year") == 1
+
+
+def test_titles_and_pages_are_shown_where_ids_do_not_say_them(make_index):
+    index = make_index([{"id": "d7", "title": "The Reef", "text": "It is steep. It has a light."}])
+    assert run_shell(index, "rg steep; rg light").text == "[d7:0] The Reef: It is steep.\n It has a light."
+    index = make_index([{"id": "the-reefs", "title": "The Reef's", "text": "It is steep."}])
+    assert run_shell(index, "rg steep").text == "[the-reefs:0] It is steep."
 
 
 EVIL = [

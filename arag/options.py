@@ -55,6 +55,9 @@ DocumentsOption = Annotated[
     list[str] | None,
     typer.Option("--documents", metavar="ID", help="See only these documents, such as handbook/*; repeatable."),
 ]
+WithinOption = Annotated[
+    str, typer.Option(metavar="NAME", help="See only documents with these words in their title, id or file's name.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 

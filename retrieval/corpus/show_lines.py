@@ -21,7 +21,7 @@ _MAX_LABEL = 60  # characters of the first cell of a long row, which is kept
 _MAX_TITLES = 10  # that match and are named
 _AROUND = " .,;:-*•"  # lines that differ in these are the same
 _LIST_ITEM = re.compile(r"[-*•–]\s|\d+[.)]\s")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
 
 
 def show_matching_lines(

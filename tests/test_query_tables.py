@@ -481,12 +481,12 @@ REFUSED = [
     "SELECT * FROM sqlite_master",
     "SELECT * FROM main.sqlite_schema",
     "SELECT * FROM sqlite_sequence",
+    "SELECT count(*) FROM sqlite_schema",
+    "SELECT count(*) FROM pragma_function_list",
+    "SELECT count(*) FROM dbstat",
     "SELECT * FROM generate_series(1, 9)",
     "SELECT * FROM 'file:/etc/passwd?mode=ro'",
     "SELECT printf('%.*c', 1000000000, 'x')",
-    "SELECT printf('%1000000000s', 'x')",
-    "SELECT printf('%*s', 2000000000, 'x')",
-    "SELECT format('%.900000000f', 1.5)",
     "SELECT replace(printf('%.9999c', 'x'), 'x', printf('%.9999c', 'y'))",
     "SELECT group_concat(printf('%.900000c', 'x')) FROM harvest",
     "SELECT json_group_array(printf('%.900000c', 'x')) FROM harvest",
@@ -580,12 +580,15 @@ def test_rows_without_end_are_cut(reports, monkeypatch):
         "SELECT x'00ff', 1e400, -1e400, NULL, 'a\tb\nc'",
         "SELECT CAST(x'ff' AS TEXT)",
         "SELECT char(0, 1, 27, 8238)",
+        "SELECT printf('%1000000000s', 'x')",
+        "SELECT printf('%*s', 2000000000, 'x')",
+        "SELECT format('%.900000000f', 1.5)",
         f"{ENDLESS} SELECT x FROM t LIMIT 3",
     ],
 )
 def test_harmless_statements_are_answered(reports, sql):
     results = reports.query_tables(sql)
-    json.dumps([results.columns, results.rows])
+    assert len(json.dumps([results.columns, results.rows])) < 2_000_000
     assert results.rows
     assert not any(character in show_tables(results).text for character in "\0\x1b\u202e\t")
 

@@ -19,12 +19,13 @@ from arag.retrieval.search.reading import find_documents
 from arag.retrieval.storage.contract import View
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import shorten
+from arag.text.surrogates import replace_surrogates
 
 MAX_ROWS = 1_000  # that a query returns; further ones are counted
 MAX_SQL_CHARACTERS = 10_000
 
 _SECONDS = 5.0  # of one query
-_SECONDS_TO_ANSWER = 15.0  # after which the process is ended: SQLite cannot be interrupted everywhere
+_SECONDS_TO_ANSWER = 8.0  # after which the process is ended: SQLite cannot be interrupted everywhere
 _SECONDS_TO_LOAD = 60.0
 _MEMORY_BYTES = 2_000_000_000  # of the process: a database arrives in several copies
 _MAX_DOCUMENTS = 1_000  # that `within` may name
@@ -82,7 +83,7 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
     if not database.tables:
         raise InputError("there are no tables")
-    resolved = resolve_names(sql.replace("\0", ""), database.tables)
+    resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
     forms = [*with_origins(resolved), resolved]
     answer = _run(database, forms, document_ids)
     if "error" in answer:

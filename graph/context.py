@@ -248,7 +248,7 @@ def make_loader(
 def default_tools(model: BaseChatModel) -> tuple[ToolName, ...]:
     """Return the tools that a model gets if nobody chooses: the built-in model calls tools, and writes no commands."""
     if isinstance(model, ExtractiveModel):
-        return TOOL_SETS["paper"]
+        return TOOL_SETS["all"]
     return TOOL_SETS[DEFAULT_TOOLS]
 
 

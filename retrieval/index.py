@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.grep import grep
 from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.corpus.sql import TableResults, query_tables
-from arag.retrieval.corpus.types import GrepResults
+from arag.retrieval.corpus.types import DocumentList, GrepResults
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import find_documents, read
@@ -318,13 +319,46 @@ class Index:
             InputError: The pattern is not valid, or takes too long; no document is named so; a number is below 0.
 
         Example:
-            >>> results = index.grep("lit in (1[0-9]{3})")
-            >>> results.total, results.documents
-            (3, 3)
+            >>> results = index.grep(r"between (\d{4}) and (\d{4})")
+            >>> results.total, results.lines[0].chunk_id, results.lines[0].groups
+            (1, 'people/orlath-tamsin.md:0', (('1791', '1803'),))
         """
         _check_page(start, limit)
         compiled = compile_pattern(pattern, case="ignore" if ignore_case else "match")
         return self.within(within)._search(grep, compiled, start, limit)  # noqa: SLF001 - of this class
+
+    def list_documents(
+        self,
+        *,
+        within: str = "",
+        where: Mapping[str, Any] | None = None,
+        sort: str = "id",
+        start: int = 0,
+        limit: int = 1_000,
+    ) -> DocumentList:
+        """List documents with what is known of them, and the values of their metadata.
+
+        Dates and authors that only tell which library has made an office file are left out.
+
+        Args:
+            within: Only documents that this names, as in `find_documents`.
+            where: Conditions on their metadata, as a `Scope` has them.
+            sort: `id`, `title`, `date`, `author`, `kind`, `chunks`, or a field of their metadata; with `-` in front,
+                the highest comes first. Documents without a value come last.
+            start: How many documents to leave out at the start.
+            limit: How many documents to return at most; all are counted.
+
+        Raises:
+            InputError: A condition or a number is not valid, no document is named so, or none can be sorted so.
+
+        Example:
+            >>> listed = index.list_documents(where={"year": {"$lt": 1800}}, sort="-year")
+            >>> listed.total, [document.id for document in listed.documents]
+            (2, ['notice-1775-relief', 'notice-1763-ropewalk'])
+        """
+        _check_page(start, limit)
+        limited = self.within(within)
+        return limited._search(list_documents, where, sort, start, limit)  # noqa: SLF001 - of this class
 
     def within(self, name: str) -> Index:
         """Return this index limited to the documents that a name means, as in `find_documents`; a blank one means all.

@@ -286,6 +286,7 @@ def _with_fixed_dates(data: bytes, date: dt.date) -> bytes:
 
 _PLAIN = ParagraphStyle("plain", fontName="Helvetica", fontSize=10, leading=13, spaceAfter=6)
 _CELL = ParagraphStyle("cell", fontName="Helvetica", fontSize=9, leading=11)
+_PAGE_WIDTH = 440.0  # points between the margins
 _HEADINGS = {
     1: ParagraphStyle("h1", fontName="Helvetica-Bold", fontSize=17, leading=22, spaceAfter=10),
     2: ParagraphStyle("h2", fontName="Helvetica-Bold", fontSize=13, leading=17, spaceBefore=10, spaceAfter=6),
@@ -305,7 +306,8 @@ def _pdf(document: Document) -> bytes:
             if block.caption:
                 flow.append(Paragraph(escape(block.caption), _PLAIN))
             rows = [[Paragraph(escape(str(cell)), _CELL) for cell in row] for row in (block.columns, *block.rows)]
-            flow.append(PdfTable(rows, repeatRows=1, style=[("GRID", (0, 0), (-1, -1), 0.5, grey)]))
+            style = [("GRID", (0, 0), (-1, -1), 0.5, grey), ("VALIGN", (0, 0), (-1, -1), "TOP")]
+            flow.append(PdfTable(rows, colWidths=_column_widths(block), repeatRows=1, style=style))
             flow.append(Spacer(1, 8))
         elif isinstance(block, str):
             flow.append(Paragraph(escape(block), _PLAIN))
@@ -314,6 +316,15 @@ def _pdf(document: Document) -> bytes:
     template = SimpleDocTemplate(stream, title=document.title, author=document.author, invariant=1)
     template.build(flow)
     return stream.getvalue()
+
+
+def _column_widths(table: Table) -> list[float]:
+    """Return widths in points that share the page by the longest text of each column."""
+    lengths = []
+    for column in zip(table.columns, *table.rows, strict=True):
+        longest = max(len(str(cell)) for cell in column)
+        lengths.append(longest + 4)
+    return [_PAGE_WIDTH * length / sum(lengths) for length in lengths]
 
 
 _WRITERS = {

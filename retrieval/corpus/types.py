@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from arag.retrieval.types import Chunk
 
@@ -52,3 +53,50 @@ class GrepResults:
     """How many documents have such a line."""
     titles: Mapping[str, str]
     """The titles that match, by the documents' ids. They do not count as lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document of a list."""
+
+    id: str
+    title: str
+    date: str
+    """Its date as its metadata have it: `date`, `published`, `created` or `year`; empty if there is none."""
+    author: str
+    """Who wrote or sent it: `author`, `authors`, `creator`, `from` or `sender`; empty if nobody is named."""
+    kind: str
+    """The extension of its file or id, such as `xlsx`; empty if there is none."""
+    chunks: int
+    source: str
+    """The file that it was read from, or an empty string."""
+    metadata: Mapping[str, Any]
+    """All fields, without dates and authors that only tell which library has made an office file."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataField:
+    """A field of documents' metadata, and its values."""
+
+    name: str
+    documents: int
+    """How many documents have it."""
+    values: Mapping[str | float | bool, int]
+    """The most frequent values, at most 20, and how many documents have each; a list counts with each of its items."""
+    distinct: int
+    """How many different values there are."""
+    lowest: str | float | None
+    """The lowest value, if all are numbers or dates."""
+    highest: str | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    """The documents of an index, or those that conditions choose; a part of them is listed."""
+
+    documents: tuple[ListedDocument, ...]
+    """The documents that were asked for."""
+    total: int
+    """How many there are."""
+    fields: tuple[MetadataField, ...]
+    """The fields that they have, the most frequent first."""

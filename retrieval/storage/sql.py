@@ -126,12 +126,19 @@ class TableReader(ABC):
         columns = "chunks.number, chunks.document_id, chunks.ordinal, documents.title, contents.text, contents.places"
         found: dict[int, ChunkText] = {}
         for row in self.query_among(self._select(columns), "chunks.number", row_ids):
-            *fields, text, places = row
+            row_id, document_id, ordinal, title, text, places = row
             try:
                 spans = parse_spans(places, len(text))
             except ValueError as error:
-                raise self.damage(f"the chunk {row[0]}: {error}") from error
-            found[row[0]] = ChunkText(*fields, text, spans)
+                raise self.damage(f"the chunk {row_id}: {error}") from error
+            found[row_id] = ChunkText(
+                row_id=row_id,
+                document_id=document_id,
+                ordinal=ordinal,
+                title=title,
+                text=text,
+                spans=spans,
+            )
         for row_id in row_ids:
             if row_id not in found:
                 raise self.damage(f"chunk {row_id} has no text or no document")

@@ -12,6 +12,7 @@ from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.compact import ChunkRead, KeywordSearch, SemanticSearch
+from arag.retrieval.tools.corpus import Grep, ListDocuments
 from arag.retrieval.tools.shell import Shell
 from arag.retrieval.tools.tables import QueryTables
 
@@ -113,6 +114,8 @@ _TOOLS: dict[str, type[RetrievalTool]] = {
     "keyword_search": KeywordSearch,
     "semantic_search": SemanticSearch,
     "chunk_read": ChunkRead,
+    "grep": Grep,
+    "list_documents": ListDocuments,
     "query_tables": QueryTables,
     "shell": Shell,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_core.tools.base import ArgsSchema
-from pydantic import Field
 
 from arag.retrieval.corpus.shell.output import ShellResult
 from arag.retrieval.corpus.shell.run import run_shell

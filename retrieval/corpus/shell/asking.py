@@ -7,21 +7,24 @@ from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.shell.calls import Answer, Call
-from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
 from arag.retrieval.corpus.shell.options import Option, parse
 from arag.retrieval.corpus.show_tables import show_tables
-from arag.retrieval.corpus.tables import CHUNK_ID
+from arag.retrieval.corpus.sql import TableResults
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import is_latin
 
 _DEFAULT_SENTENCES = 8
 _MAX_SENTENCES = 100
+_MAX_EXACT = 1e15  # larger numbers lose digits below 1
 _MEANING_OPTIONS = {
     "-n": Option("number", takes_value=True),
     "-k": Option("number", takes_value=True),
     "--help": Option("help"),
 }
 _MEANING_USAGE = 'meaning "a short question or statement" [-n 8] [path...]'
+_SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
 
 
 def find_meaning(call: Call, corpus: Corpus) -> Answer:
@@ -62,20 +65,40 @@ def _split_operands(operands: list[str], call: Call, corpus: Corpus) -> tuple[st
 
 
 def query_tables(call: Call, corpus: Corpus) -> Answer:
-    """Answer a call of `sql`: the columns' names, and one line a row; without a statement, the tables."""
-    sql = " ".join(call.arguments) or (call.stdin or "")
+    """Answer a call of `sql`: the rows of a query, or the list of all tables."""
+    sql = " ".join(call.arguments).strip() or (call.stdin or "").strip()
+    if sql in {"--help", "-h"}:
+        return Answer(f"usage: {_SQL_USAGE}\n")
     results = corpus.index.query_tables(sql)
-    if not results.sql:
+    if not sql:
         return Answer(f"{show_tables(results).text}\n")
-    hidden = results.columns.index(CHUNK_ID) if CHUNK_ID in results.columns and all(results.chunk_ids) else -1
-    names = [name for place, name in enumerate(results.columns) if place != hidden]
-    lines = [CELL_BOUNDARY.join(names) + "\n"]
-    wanted = list({ids[0] for ids in results.chunk_ids if len(ids) == 1})
-    chunks = dict(zip(wanted, corpus.index.mget(wanted), strict=True))
-    for row, ids in zip(results.rows, results.chunk_ids, strict=True):
-        cells = CELL_BOUNDARY.join(
-            "" if value is None else str(value) for place, value in enumerate(row) if place != hidden
-        )
-        chunk = chunks.get(ids[0]) if len(ids) == 1 else None
-        lines.append(f"{cells}\n" if chunk is None else corpus.print_row(chunk, cells))
-    return Answer("".join(lines))
+    places = _list_places(results, sql)
+    names = CELL_BOUNDARY.join(results.columns[place] for place in places)
+    lines: list[str] = []
+    for row, chunk_ids in zip(results.rows, results.chunk_ids, strict=True):
+        line = CELL_BOUNDARY.join(_write(row[place]) for place in places)
+        printed = corpus.rows.setdefault(line, TableRow(names, {}))
+        printed.chunk_ids.update(dict.fromkeys(chunk_ids))
+        lines.append(f"{line}\n")
+    errors = ""
+    if results.truncated:
+        errors = f"sql: {len(lines):,} of {results.total:,} rows: group them, or add LIMIT and OFFSET\n"
+    return Answer("".join(lines), errors)
+
+
+def _list_places(results: TableResults, sql: str) -> list[int]:
+    """Return the places of the columns to print: without those that `SELECT *` adds and marks say."""
+    places = list(range(len(results.columns)))
+    if "*" in sql and all(results.chunk_ids):
+        places = [place for place in places if results.columns[place] not in {CHUNK_ID, DOCUMENT}]
+        if not any(row[place] for row in results.rows for place in places[-1:]):  # `sheet`, which most tables lack
+            places = places[:-1]
+    return places
+
+
+def _write(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.12g}" if abs(value) < _MAX_EXACT else repr(value)
+    return collapse_whitespace(str(value))

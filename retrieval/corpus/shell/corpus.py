@@ -6,11 +6,15 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
+from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import Line, list_lines
-from arag.retrieval.corpus.patterns import Match
+from arag.retrieval.corpus.patterns import Match, Pattern
 from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
@@ -20,11 +24,23 @@ _MAX_SIMILAR = 3  # names that are like a wrong one
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
 
+_documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
+_lock = Lock()
+
 
 class Finder(Protocol):
     """Finds what a search looks for in a text."""
 
-    def find(self, text: str) -> list[Match]: ...
+    def find(self, text: str) -> list[Match]:
+        """Return the matches in a text."""
+
+
+@dataclass
+class TableRow:
+    """A row that a query printed."""
+
+    names: str  # of the columns
+    chunk_ids: dict[str, None]  # where it is from
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,7 @@ class Corpus:
         printed_paths: The paths that commands printed without text.
         unmatched: The searches that matched nothing.
         matchers: What the searches looked for that matched something.
+        rows: The rows that `sql` printed, by their text.
     """
 
     def __init__(self, index: Index) -> None:
@@ -58,6 +75,7 @@ class Corpus:
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
         self.matchers: list[Finder] = []
+        self.rows: dict[str, TableRow] = {}
 
     @cached_property
     def documents(self) -> Documents:
@@ -79,14 +97,6 @@ class Corpus:
         printed = f"{prefix}:{text}"
         if text not in line.text and len(self.written) < _MAX_TEXTS:
             self.written.add(printed)
-        return f"{printed}\n"
-
-    def print_row(self, chunk: Chunk, cells: str) -> str:
-        """Return a row of a query's result, which is from a chunk."""
-        prefix = self.prefix(chunk)
-        self.printed[prefix] = chunk.id
-        printed = f"{prefix}:{cells}"
-        self.written.add(printed)
         return f"{printed}\n"
 
     def prefix(self, chunk: Chunk) -> str:
@@ -139,6 +149,23 @@ class Corpus:
                 lines[ids[chunk.document_id]] += list_lines(chunk)
             yield from lines.items()
 
+    def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
+        """Return the lines that match one of some patterns, by path."""
+        index = self.index
+        if len(paths) < len(self.documents.paths):
+            index = index.limited_to([self.documents.ids[path] for path in paths])
+        found: dict[str, dict[tuple[int, int], Line]] = {}
+        for pattern in patterns:
+            for line in index._search(_find_matching, pattern):  # noqa: SLF001
+                own = found.setdefault(self.documents.path(line.chunk.document_id), {})
+                place = -1 if line.position is None else line.position
+                own[line.chunk.ordinal, place] = line
+        matching: dict[str, list[Line]] = {}
+        for path in paths:
+            if path in found:
+                matching[path] = [found[path][place] for place in sorted(found[path])]
+        return matching
+
     def read_files(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the texts of documents' files."""
         texts: dict[str, str] = {}
@@ -152,11 +179,26 @@ class Corpus:
 
 def _find_documents(view: View) -> Documents:
     """Return a view's documents; they are kept as long as the view."""
-    documents: Documents | None = view.__dict__.get("_shell_documents")
+    with _lock:
+        documents = _documents.get(view)
     if documents is None:
-        documents = Documents(record.id for record in view.documents())
-        view.__dict__["_shell_documents"] = documents
+        documents = Documents(view.document_ids())
+        with _lock:
+            _documents[view] = documents
     return documents
+
+
+def _find_matching(view: View, pattern: Pattern) -> list[Line]:
+    """Return the lines of a view that match, titles included."""
+    lines: list[Line] = []
+    for found in find_matching_lines(view, pattern):
+        lines += found.lines
+    titled = [document_id for document_id, _ in find_titles(view, pattern)]
+    for some in batches(titled, _DOCUMENTS_AT_ONCE):
+        for chunk in view.chunks_of(some):
+            if chunk.ordinal == 0:
+                lines += [line for line in list_lines(chunk) if line.names_document]
+    return lines
 
 
 def _describe(view: View, document_ids: Sequence[str]) -> list[DocumentInfo]:

@@ -83,7 +83,7 @@ class Documents:
         return None
 
     def _resolve_below(self, place: str) -> list[str] | None:
-        if place == ROOT or place == "/":
+        if place in {ROOT, "/"}:
             return list(self.paths)
         path = place.removeprefix(f"{ROOT}/")
         if path == place:

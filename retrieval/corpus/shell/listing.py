@@ -12,7 +12,7 @@ from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT, compile_glob
 from arag.retrieval.corpus.shell.options import Option, Parsed, parse
 from arag.retrieval.types import DocumentInfo
-from arag.text.normalise import collapse_whitespace, name_words
+from arag.text.normalise import collapse_whitespace, count, name_words
 
 _LS_OPTIONS = {
     "-l": Option("long"),
@@ -98,7 +98,8 @@ def _write_names(paths: Sequence[str], folder: str, corpus: Corpus, parsed: Pars
         elif path in details:
             lines.append(f"{_describe(details[path], name)}\n")
         else:
-            lines.append(f"{len(corpus.documents.below(path.rstrip('/'))):>4} documents  {name}\n")
+            inside = corpus.documents.below(path.rstrip("/"))
+            lines.append(f"{count(len(inside), 'document'):<14}  {name}\n")
     return lines
 
 

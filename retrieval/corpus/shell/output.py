@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.retrieval.corpus.lines import list_lines
-from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
+from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.types import Chunk
-from arag.text.marks import mark, without_marks
+from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words
 from arag.text.tokens import count_tokens
 
@@ -19,8 +21,13 @@ _MAX_LINES = 2_000  # that are looked at: more are never shown
 _MAX_LINE = 400  # characters of a line, where not all lines are shown whole
 _BEFORE_MATCH = 120  # characters of a cut line before the match
 _MAX_ERRORS = 8  # lines
+_MAX_MARKS = 2  # of the chunks of one row
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
+_APOSTROPHE = re.compile("['’]")
+_HEADER = re.compile(r"==> .+ <==")
+_PREFIX = re.compile(r"(\s*(?:\d+(?:[:\t]| +))?)([^:]+):\d+:")
+_PLAIN = re.compile(r"[\w .,'’-]*\w[\w .,'’-]*")
 _SHELL_LINE = re.compile(r"^bash: line \d+: ", re.MULTILINE)
 
 
@@ -55,6 +62,7 @@ class _Line:
     text: str
     chunk: Chunk | None = None  # that it is marked with
     named: Chunk | None = None  # that it names in another way
+    row: TableRow | None = None  # of a query
 
 
 def compose(ended: Ended, corpus: Corpus) -> ShellResult:
@@ -62,27 +70,32 @@ def compose(ended: Ended, corpus: Corpus) -> ShellResult:
     lines = ended.stdout.rstrip("\n").split("\n") if ended.stdout.strip("\n") else []
     shown = _attribute(lines[:_MAX_LINES], corpus)
     pieces = _write(shown)
-    tokens = [count_tokens(piece) + 1 for piece in pieces]
+    tokens = _count_each(pieces)
     notes: list[str] = []
     if sum(tokens) > MAX_TOKENS:
         is_shortened = _shorten(shown, corpus)
         pieces = _write(shown)
-        tokens = [count_tokens(piece) + 1 for piece in pieces]
+        tokens = _count_each(pieces)
         if is_shortened:
             notes.append(f"lines of more than {_MAX_LINE} characters are cut at {CUT}")
     kept = _count_fitting(tokens)
     if kept < len(lines):
         total = f"more than {len(lines):,}" if ended.is_cut else f"{len(lines):,}"
         notes.insert(0, f"{kept:,} of {total} lines; for the rest add | tail -n +{kept + 1}, or narrow it")
-    parts = ["\n".join(pieces[:kept])] if kept else []
-    if errors := _write_errors(ended.stderr):
-        parts.append(errors)
-    if not parts:
+    parts = ["\n".join(piece for piece in pieces[:kept] if piece is not None)] if kept else []
+    errors = _attribute(_list_errors(ended.stderr), corpus)
+    if errors:
+        parts.append("\n".join(piece for piece in _write(errors) if piece is not None))
+    if not "".join(parts).strip():
         parts.append("(no output)" if ended.exit_code in {0, 1} else f"(no output; exit code {ended.exit_code})")
         parts += _hint(corpus)
     if notes:
         parts.append(f"({'; '.join(notes)})")
-    return _make_result("\n".join(parts), ended.exit_code, shown[:kept])
+    return _make_result("\n".join(parts), ended.exit_code, [*shown[:kept], *errors])
+
+
+def _count_each(pieces: Iterable[str | None]) -> list[int]:
+    return [0 if piece is None else count_tokens(piece) + 1 for piece in pieces]
 
 
 def _count_fitting(tokens: Sequence[int]) -> int:
@@ -115,18 +128,26 @@ def _attribute(lines: Sequence[str], corpus: Corpus) -> list[_Line]:
     for line, (number, prefix, text) in zip(lines, parsed, strict=True):
         chunk = chunks.get(corpus.printed.get(prefix, ""))
         if chunk is None:
-            shown.append(_Line(line))
+            shown.append(_Line(_without_prefix(line, corpus), row=corpus.rows.get(line)))
             continue
         if chunk.id not in bodies:
             bodies[chunk.id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
         is_own = f"{prefix}:{text}" in corpus.written or (text and text in bodies[chunk.id])
         if not is_own:
-            shown.append(_Line(line))
+            shown.append(_Line(_without_prefix(line, corpus)))
         elif number:
             shown.append(_Line(line, named=chunk))
         else:
             shown.append(_Line(text, chunk))
     return shown
+
+
+def _without_prefix(line: str, corpus: Corpus) -> str:
+    """Return a line that is not a chunk's with a space in what may pass for a chunk's prefix at its start."""
+    match = _PREFIX.match(line)
+    if match is None or match[2] not in corpus.documents.ids:
+        return line
+    return f"{match[1]}{match[2]}: {line[match.end(2) + 1 :]}"
 
 
 def _list_titles(chunk: Chunk) -> list[str]:
@@ -155,47 +176,104 @@ def _split(line: str, corpus: Corpus) -> tuple[str, str, str]:
 # --- text ---
 
 
-def _write(lines: Sequence[_Line]) -> list[str]:
-    """Return each line as it is shown: the first one of a chunk has its mark, further ones a space."""
-    pieces: list[str] = []
-    named: set[str] = set()  # documents whose titles were shown
-    headers: dict[str, set[str]] = {}  # of tables, by chunk id
-    last: Chunk | None = None
-    for line in lines:
-        chunk = line.chunk
-        if chunk is None:
-            text = without_marks(line.text)
-            pieces.append(text.lstrip() if last is not None or _NUMBER.match(text) else text)
-            last = None
-            continue
-        if last is None or chunk.id != last.id:
-            start = f"{mark(chunk.id)} {_introduce(chunk, line.text, named)}"
+def _write(lines: Sequence[_Line]) -> list[str | None]:
+    """Return each line as it is shown: the first one of a chunk has its mark, further ones a space.
+
+    None stands for a line that says only what the next one's mark says: the names that `head` prints above files.
+    """
+    pieces: list[str | None] = []
+    writer = _Writer()
+    for place, line in enumerate(lines):
+        if _is_header(lines, place) or (not line.text and _is_header(lines, place + 1)):
+            pieces.append(None)
+        elif line.row is not None:
+            pieces.append(writer.write_row(line.text, line.row))
+        elif line.chunk is not None:
+            pieces.append(writer.write_line(line.text, line.chunk))
         else:
-            start = " "
-        seen = headers.setdefault(chunk.id, set())
-        seen.add(line.text.strip("| "))
-        header = _find_header(chunk, line.text)
+            pieces.append(writer.write_other(line.text))
+    return pieces
+
+
+class _Writer:
+    """Writes lines, and knows what the ones before say."""
+
+    def __init__(self) -> None:
+        self._last = ""  # marks of the line before
+        self._names = ""  # of the columns of the row before
+        self._titled: set[str] = set()  # documents whose titles were shown
+        self._headers: dict[str, set[str]] = {}  # of tables, by chunk id
+
+    def write_line(self, text: str, chunk: Chunk) -> str:
+        """Write a line of a chunk."""
+        start = self._start(mark(chunk.id))
+        if start != " ":
+            start += _introduce(chunk, text, self._titled)
+        seen = self._headers.setdefault(chunk.id, set())
+        seen.add(text.strip("| "))
+        header = _find_header(chunk, text)
         if header and header not in seen:
             seen.add(header)
             start += f"{without_marks(header)}\n "
-        pieces.append(start + without_marks(line.text).lstrip())
-        last = chunk
-    return pieces
+        self._names = ""
+        return start + without_marks(text).lstrip()
+
+    def write_row(self, text: str, row: TableRow) -> str:
+        """Write a row of a query; above the first one, the names of the columns."""
+        marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
+        more = len(row.chunk_ids) - _MAX_MARKS
+        if more > 0:
+            marks += f" and {more:,} more:"
+        names = ""
+        if row.names != self._names:
+            names = f"{without_marks(row.names)}\n"
+            self._last = ""
+        self._names = row.names
+        return f"{names}{self._start(marks)}{without_marks(text).lstrip()}"
+
+    def write_other(self, text: str) -> str:
+        """Write a line that is not known to be from a chunk. It must not look like a further line of one."""
+        text = without_marks(text)
+        if self._last or _NUMBER.match(text):
+            text = text.lstrip()
+        self._last = ""
+        self._names = ""
+        return text
+
+    def _start(self, marks: str) -> str:
+        """Return what begins a line: its marks, or a space if the line before has the same."""
+        is_same = marks == self._last
+        self._last = marks
+        if not marks:
+            return ""
+        return " " if is_same else f"{marks} "
+
+
+def _is_header(lines: Sequence[_Line], place: int) -> bool:
+    """Return whether a line is a file's name above a line with a mark, as `head` and `tail` write it."""
+    if place + 1 >= len(lines):
+        return False
+    return _HEADER.fullmatch(lines[place].text) is not None and lines[place + 1].chunk is not None
 
 
 def _introduce(chunk: Chunk, text: str, named: set[str]) -> str:
     """Return a document's title, if it is not said otherwise, and the chunk's pages."""
     parts: list[str] = []
     title = collapse_whitespace(chunk.title)
-    if title and chunk.document_id not in named:
-        is_in_id = set(name_words(title)) <= set(name_words(chunk.document_id))
-        if not is_in_id and not is_title(text, title) and not text.startswith(title):
-            parts.append(without_marks(title))
+    is_said = chunk.document_id in named or is_title(text, title) or text.startswith(title)
+    if title and not is_said and not _is_said(title, chunk.document_id):
+        parts.append(without_marks(title))
     named.add(chunk.document_id)
     if chunk.pages:
         first, last = chunk.pages
         parts.append(f"page {first}" if first == last else f"pages {first}-{last}")
     return f"{', '.join(parts)}: " if parts else ""
+
+
+def _is_said(title: str, document_id: str) -> bool:
+    """Return whether an id has all words of a title, apart from words such as "the"."""
+    words = set(name_words(_APOSTROPHE.sub("", title))) - FUNCTION_WORDS
+    return words <= set(name_words(_APOSTROPHE.sub("", document_id)))
 
 
 def _find_header(chunk: Chunk, text: str) -> str:
@@ -229,13 +307,13 @@ def _cut(text: str, corpus: Corpus) -> str:
     return f"{before}{text[start:end]}{after}"
 
 
-def _write_errors(stderr: str) -> str:
+def _list_errors(stderr: str) -> list[str]:
     """Return the lines of errors, each once."""
     text = _SHELL_LINE.sub("bash: ", stderr.strip())
-    lines = list(dict.fromkeys(line for line in text.splitlines() if line.strip()))
+    lines = list(dict.fromkeys(line[: 2 * _MAX_LINE] for line in text.splitlines() if line.strip()))
     if len(lines) > _MAX_ERRORS:
-        lines = [*lines[:_MAX_ERRORS], f"({len(lines) - _MAX_ERRORS:,} more errors)"]
-    return without_marks("\n".join(line[: 2 * _MAX_LINE] for line in lines))
+        return [*lines[:_MAX_ERRORS], f"({len(lines) - _MAX_ERRORS:,} more errors)"]
+    return lines
 
 
 def _hint(corpus: Corpus) -> list[str]:
@@ -243,17 +321,25 @@ def _hint(corpus: Corpus) -> list[str]:
     if not corpus.unmatched:
         return []
     unmatched = corpus.unmatched[-1]
-    hints: list[str] = []
+    hints = ["no line matches"]
     pattern = unmatched.patterns[0]
-    if len(unmatched.patterns) == 1 and re.fullmatch(r"[\w .,'’-]+", pattern):
-        (report,) = corpus.index.keyword_search([pattern], 1).keywords
-        if report.chunks:
-            hints.append(f"-i would find it in {count(report.chunks, 'chunk')}")
-        elif report.closest:
-            names = ", ".join(f"{term.text} ({count(term.chunks, 'chunk')})" for term in report.closest)
-            hints.append(f"closest: {without_marks(names)}")
-    hints.append('no line matches; the words may differ: meaning "..."')
-    return [f"({'; '.join(reversed(hints))})"]
+    if len(unmatched.patterns) == 1 and _PLAIN.fullmatch(pattern):
+        found = corpus.matching_lines([compile_pattern(pattern)], unmatched.paths)
+        number = sum(map(len, found.values()))
+        if number:
+            hints.append(f"{count(number, 'line')} with -i")
+        elif unmatched.is_all:
+            hints += _name_closest(pattern, corpus)
+    hints.append('the words may differ: meaning "..."')
+    return [f"({'; '.join(hints)})"]
+
+
+def _name_closest(keyword: str, corpus: Corpus) -> list[str]:
+    """Return other spellings of a keyword that the corpus has, and similar names."""
+    (report,) = corpus.index.keyword_search([keyword], 1).keywords
+    near = [term for term in report.closest if term.respelled or term.text[:1].isupper()]
+    names = [f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in near]
+    return [f"closest: {', '.join(names)}"] if names else []
 
 
 def _make_result(text: str, exit_code: int, lines: Sequence[_Line]) -> ShellResult:
@@ -261,6 +347,9 @@ def _make_result(text: str, exit_code: int, lines: Sequence[_Line]) -> ShellResu
     sentences: dict[str, set[int]] = {}
     evidence: list[str] = []
     for line in lines:
+        if line.row is not None:
+            chunk_ids |= dict.fromkeys(list(line.row.chunk_ids)[:_MAX_MARKS])
+            evidence.append(line.text)
         chunk = line.chunk or line.named
         if chunk is None:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +92,10 @@ def _list_options(*, replaces: bool) -> dict[str, Option]:
 _OPTIONS = {"rg": _list_options(replaces=True), "grep": _list_options(replaces=False)}
 _HELP = f"Usage: rg [options] PATTERN [path...]\nOptions: {_VALID}\n"
 # `rg -rn` is meant as grep's.
-_RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]*|-[inlcohwEFPRHI]+r")
+_RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]+|-[inlcohwEFPRHI]+r[inlcohwEFPRHI]*")
+
+# What a pattern has that may match the `# ` of a title, which is not in the text.
+_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
 
 _TYPES = {
     "markdown": "md markdown mdx",
@@ -144,6 +147,7 @@ class _Source:
 
     name: str
     lines: Sequence[Line | str]
+    is_document: bool = False
 
 
 @dataclass
@@ -193,13 +197,16 @@ def search(call: Call, corpus: Corpus) -> Answer:
 
 
 def _without_recursive(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `rg` without grep's `-r`, as in `-rn`: rg would replace each match with "n"."""
+    """Return the arguments of `rg` without the `r` of grep's `-rn`, with which rg would replace each match by "n"."""
     kept: list[str] = []
-    for argument in arguments:
-        if _RECURSIVE_FLAGS.fullmatch(argument):
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*kept, *arguments[place:]]
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        is_replacement = argument.endswith("r") and "$" in following
+        if _RECURSIVE_FLAGS.fullmatch(argument) and not is_replacement:
             argument = argument.replace("r", "", 1)  # noqa: PLW2901
-        if argument != "-":
-            kept.append(argument)
+        kept.append(argument)
     return kept
 
 
@@ -210,7 +217,8 @@ def _take_patterns(call: Call, corpus: Corpus, parsed: Parsed) -> list[str]:
         patterns += _read_text(name, call, corpus).splitlines()
     if not parsed.has("pattern", "pattern_file"):
         if not parsed.operands:
-            raise InputError(f"no pattern: {call.name} [options] PATTERN [path...]")
+            note = "; -r is --replace, every folder is searched anyway" if parsed.has("replace") else ""
+            raise InputError(f"no pattern: {call.name} [options] PATTERN [path...]{note}")
         patterns = parsed.operands.pop(0).split("\n")
     if len(patterns) > _MAX_PATTERNS:
         raise InputError(f"there are {len(patterns):,} patterns: give at most {_MAX_PATTERNS:,}")
@@ -393,10 +401,20 @@ class _Output:
         """Search all sources."""
         for source in sources.texts:
             self._search(source, matcher)
-        for path, lines in self._corpus.lines_by_document(sources.paths):
-            self._search(_Source(path, lines), matcher)
+        for path, lines in self._list_lines(matcher, sources.paths):
+            self._search(_Source(path, lines, is_document=True), matcher)
             if self.is_full or (self.found and self._parsed.has("quiet")):
                 return
+
+    def _list_lines(self, matcher: _Matcher, paths: Sequence[str]) -> Iterable[tuple[str, list[Line]]]:
+        """Return the lines of documents that may matter, by path."""
+        if matcher.invert or self._before or self._after or any(_MARKUP.search(each.text) for each in matcher.patterns):
+            return self._corpus.lines_by_document(paths)
+        matching = self._corpus.matching_lines(matcher.patterns, paths)
+        lists_others = self._parsed.has("without_match") or (self._parsed.has("count") and self._keeps_zeros)
+        if lists_others:
+            return [(path, matching.get(path, [])) for path in paths]
+        return matching.items()
 
     def _search(self, source: _Source, matcher: _Matcher) -> None:
         lines = source.lines
@@ -422,8 +440,7 @@ class _Output:
             self._add_lines(source, matched, matcher)
 
     def _name(self, source: _Source) -> str:
-        is_document = bool(source.lines) and not isinstance(source.lines[0], str)
-        return self._corpus.print_path(source.name) if is_document else source.name
+        return self._corpus.print_path(source.name) if source.is_document else source.name
 
     def _add_count(self, source: _Source, matched: list[int], matcher: _Matcher) -> None:
         number = len(matched)

@@ -114,7 +114,8 @@ class _Run:
 
     def _call(self, context: BuiltinContext) -> BuiltinResult:
         name = context.name
-        is_piped = name.startswith(PIPED)
+        # Where a loop reads its lines from is no input of `meaning "..."` in it.
+        is_piped = name.startswith(PIPED) or not context.argv
         request = {
             "kind": "command",
             "name": name.removeprefix(PIPED),

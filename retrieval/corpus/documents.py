@@ -1,0 +1,180 @@
+"""Lists documents by what is known of them; `Index.list_documents` documents it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+from arag.errors import InputError
+from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
+from arag.retrieval.scope import Scope
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.records import DocumentRecord
+from arag.text.normalise import collapse_whitespace, shorten
+
+_Value: TypeAlias = str | float | bool
+
+_DATES = ("date", "published", "created", "year")
+_AUTHORS = ("author", "authors", "creator", "from", "sender")
+_COLUMNS = ("id", "title", "date", "author", "kind", "chunks")
+# Libraries that make office files write their own name as the author, and the dates of their template.
+_TEMPLATE_AUTHORS = {"python-docx", "openpyxl", "python-pptx", "steve canny", "xlsxwriter", "apache poi"}
+_OFFICE = {"docx", "xlsx", "pptx"}
+_TEMPLATE_DATES = {"2013-12-23": "docx", "2013-01-27": "pptx"}
+_MAX_VALUES = 20  # of a field, that are counted one by one
+_MAX_VALUE = 60  # characters of a value: longer ones are texts
+_MAX_SHOWN = 100  # characters of a wrong value in a message
+_EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,7})")
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?:[T ].*)?")
+
+
+def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start: int, limit: int) -> DocumentList:
+    """List the documents that conditions allow, in an order; return `limit` of them, beginning at `start`."""
+    allows = Scope(where=where).compile()
+    listed: list[ListedDocument] = []
+    fields: dict[str, _Field] = {}
+    for record in view.documents():
+        metadata = view.metadata(record)
+        if not allows(record.id, metadata):
+            continue
+        document = _describe(record, metadata)
+        listed.append(document)
+        for name, value in document.metadata.items():
+            fields.setdefault(name, _Field(name)).add(value)
+    _sort(listed, sort)
+    described = [each.describe() for each in fields.values() if each.documents]
+    described.sort(key=lambda each: (-each.documents, each.name))
+    return DocumentList(
+        documents=tuple(listed[start : start + limit]),
+        total=len(listed),
+        fields=tuple(described),
+    )
+
+
+def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocument:
+    source = record.source or metadata.get("source")
+    if not isinstance(source, str):
+        source = ""
+    kind = _find_extension(record.id) or _find_extension(source)
+    known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
+    return ListedDocument(
+        id=record.id,
+        title=collapse_whitespace(record.title),
+        date=_first_value(known, _DATES),
+        author=_first_value(known, _AUTHORS),
+        kind=kind,
+        chunks=record.chunks,
+        source=source,
+        metadata=known,
+    )
+
+
+def _is_of_template(name: str, value: object, kind: str) -> bool:
+    """Return whether a value only tells which library has made the file."""
+    if not isinstance(value, str) or kind not in _OFFICE:
+        return False
+    if name in _DATES:
+        return _TEMPLATE_DATES.get(value[:10]) == kind
+    return name in _AUTHORS and value.strip().lower() in _TEMPLATE_AUTHORS
+
+
+def _find_extension(name: str) -> str:
+    found = _EXTENSION.fullmatch(PurePath(name).suffix)
+    return found[1].lower() if found else ""
+
+
+def _first_value(metadata: Mapping[str, Any], names: Iterable[str]) -> str:
+    for name in names:
+        texts = [collapse_whitespace(str(value)) for value in _values(metadata.get(name))]
+        if any(texts):
+            return ", ".join(filter(None, texts))
+    return ""
+
+
+def _values(value: object) -> Iterator[_Value]:
+    """Yield a plain value, or the plain items of a list."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str | int | float):
+            yield item
+
+
+# --- order ---
+
+
+def _sort(documents: list[ListedDocument], sort: str) -> None:
+    """Sort documents by a column or a field; those without a value come last."""
+    name = sort.strip().removeprefix("-")
+    is_descending = sort.strip().startswith("-")
+    if name in {"", "id"} and not is_descending:
+        return
+    with_value: list[ListedDocument] = []
+    without: list[ListedDocument] = []
+    for document in documents:
+        value = _sort_value(document, name)
+        (without if value is None or value == "" else with_value).append(document)
+    if not with_value and documents and name not in _COLUMNS:
+        shown = shorten(repr(sort), _MAX_SHOWN)
+        raise InputError(f"documents cannot be sorted by {shown}: valid are {', '.join(_COLUMNS)} and their fields")
+    with_value.sort(key=lambda document: _sort_key(_sort_value(document, name)), reverse=is_descending)
+    documents[:] = with_value + without
+
+
+def _sort_value(document: ListedDocument, name: str) -> object:
+    if name in _COLUMNS:
+        return getattr(document, name)
+    return next(_values(document.metadata.get(name)), None)
+
+
+def _sort_key(value: object) -> tuple[bool, float, str]:
+    """Return a key that sorts numbers by their size, and behind them texts without regard to case."""
+    if isinstance(value, int | float):
+        return False, float(value), ""
+    return True, 0.0, str(value).lower()
+
+
+# --- fields ---
+
+
+@dataclass
+class _Field:
+    """The values of a field that were met."""
+
+    name: str
+    documents: int = 0
+    counts: Counter[_Value] = field(default_factory=Counter)
+
+    def add(self, value: object) -> None:
+        values = [item for item in _values(value) if _is_short(item)]
+        if values:
+            self.documents += 1
+            self.counts.update(set(values))
+
+    def describe(self) -> MetadataField:
+        lowest, highest = _find_range(list(self.counts))
+        return MetadataField(
+            name=self.name,
+            documents=self.documents,
+            values=dict(self.counts.most_common(_MAX_VALUES)),
+            distinct=len(self.counts),
+            lowest=lowest,
+            highest=highest,
+        )
+
+
+def _is_short(value: _Value) -> bool:
+    return not isinstance(value, str) or 0 < len(value.strip()) <= _MAX_VALUE
+
+
+def _find_range(values: Sequence[_Value]) -> tuple[str | float | None, str | float | None]:
+    """Return the lowest and the highest of values, if all are numbers or all are dates."""
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(values):
+        return min(numbers), max(numbers)
+    dates = [value for value in values if isinstance(value, str) and _DATE.fullmatch(value)]
+    if len(dates) == len(values):
+        return min(dates), max(dates)
+    return None, None

@@ -1,0 +1,259 @@
+"""The lines that match a pattern as text for a language model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from arag.retrieval.corpus.types import GrepLine, GrepResults
+from arag.retrieval.index import Index
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.text.marks import list_marks, mark, without_marks
+from arag.text.normalise import CELL_BOUNDARY, CUT, collapse_whitespace, count, name_words
+from arag.text.tokens import count_tokens
+
+MAX_TOKENS = 1_500  # of a result
+
+_LINES_READ = 400  # of a result: more do not fit into its tokens
+_MAX_LINE = 300  # characters of a line that is shown whole
+_BEFORE_MATCH = 120  # characters of a long line in front of its first match
+_MAX_LABEL = 60  # characters of the first cell of a long row, which is kept
+_MAX_TITLES = 10  # that match and are named
+_AROUND = " .,;:-*•"  # lines that differ in these are the same
+_LIST_ITEM = re.compile(r"[-*•–]\s|\d+[.)]\s")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+def show_matching_lines(
+    index: Index, pattern: str, *, within: str = "", only_match: bool = False, start: int = 0
+) -> Retrieved:
+    """Show all lines that match a pattern, as many as fit, from one of them on.
+
+    Args:
+        index: The index.
+        pattern: A regular expression in RE2's syntax; case is ignored.
+        within: Look only in documents that this names.
+        only_match: Whether to show only what matches, or the pattern's groups if it has some.
+        start: How many matching lines to leave out at the start.
+    """
+    results = index.grep(pattern, within=within, start=start, limit=_LINES_READ)
+    head = _write_head(results, index.within(within).info().documents, start)
+    page = _Page(only_match=only_match, tokens=MAX_TOKENS - count_tokens(head))
+    for line in results.lines:
+        if not page.add(line):
+            break
+    shown = results.lines[: page.lines]
+    blocks = [head, *page.rows()]
+    following = start + len(shown)
+    if following < results.total:
+        blocks.append(f"{results.total - following:,} more: start={following}")
+    sentences: dict[str, set[int]] = {}
+    for line in shown:
+        whole = sentences.setdefault(line.chunk_id, set())
+        if not only_match and len(line.text) <= _MAX_LINE:
+            whole.add(line.position)
+    return Retrieved(
+        text="\n".join(blocks),
+        chunk_ids=list(sentences),
+        results=describe_lines(results),
+        sentences=sentences,
+        evidence=["\n".join(entry.text for entry in page.entries)],
+    )
+
+
+def describe_lines(results: GrepResults) -> dict[str, object]:
+    """Return lines that match as plain values."""
+    lines = [
+        {
+            "chunk_id": line.chunk_id,
+            "document_id": line.document_id,
+            "title": line.chunk.title,
+            "position": line.position,
+            "text": line.text,
+            "matches": line.matches,
+            "groups": [list(groups) for groups in line.groups],
+        }
+        for line in results.lines
+    ]
+    return {
+        "pattern": results.pattern,
+        "total": results.total,
+        "chunks": results.chunks,
+        "documents": results.documents,
+        "titles": dict(results.titles),
+        "lines": lines,
+    }
+
+
+def _write_head(results: GrepResults, documents: int, start: int) -> str:
+    """Say how much matches in all, titles included."""
+    if results.total:
+        verb = "matches" if results.total == 1 else "match"
+        head = f"{count(results.total, 'line')} in {count(results.documents, 'document')} {verb}"
+        if start:
+            head += f", from {start} on"
+    else:
+        head = f"No line of {count(documents, 'document')} matches"
+    if not results.titles or start:
+        return f"{head}:" if results.total else f"{head}."
+    named = [_write_title(*title) for title in list(results.titles.items())[:_MAX_TITLES]]
+    further = len(results.titles) - len(named)
+    if further:
+        named.append(f"{further:,} more")
+    return f"{head}. {count(len(results.titles), 'title')}: {'; '.join(named)}"
+
+
+def _write_title(document_id: str, title: str) -> str:
+    if _says(document_id, title):
+        return without_marks(document_id)
+    return f"{without_marks(title)} ({without_marks(document_id)})"
+
+
+def _says(chunk_id: str, title: str) -> bool:
+    """Return whether an id has all words of a title."""
+    return set(name_words(title)) <= set(name_words(chunk_id))
+
+
+@dataclass
+class _Entry:
+    """A line that is shown, and its copies in other places."""
+
+    head: str  # the chunk's mark, and its document's title if that is new; empty within a chunk
+    label: str  # the headings and columns of its table; empty if they are those of the line before
+    text: str
+    chunk_id: str
+    times: int = 1
+    copies: list[str] = field(default_factory=list)  # other chunks with the same line
+
+    def write(self) -> list[str]:
+        """Return it as rows; all but the first of a chunk are indented."""
+        text = without_marks(self.text)
+        notes: list[str] = []
+        if self.times > 1 + len(self.copies):
+            notes.append(f"{self.times:,} times")
+        if self.copies:
+            notes.append(f"also in {list_marks(self.copies)}")
+        if notes:
+            text += f" ({', '.join(notes)})"
+        below = [f" {without_marks(self.label)}"] if self.label else []
+        if not self.head:
+            return [*below, f" {text}"]
+        if below:
+            return [self.head, *below, f" {text}"]
+        return [f"{self.head} {text}"]
+
+
+@dataclass
+class _Page:
+    """As many lines as fit."""
+
+    only_match: bool
+    tokens: int  # that are left
+    lines: int = 0  # that are shown
+    entries: list[_Entry] = field(default_factory=list)
+    _by_text: dict[str, _Entry] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)  # documents whose title is shown
+    _last: GrepLine | None = None
+    _last_label: str = ""
+
+    def add(self, line: GrepLine) -> bool:
+        """Add a line, and return whether it fits. The first one always does."""
+        text = _cut_to_match(line) if not self.only_match else _write_matches(line)
+        key = (text if self.only_match else line.text).lower().strip(_AROUND)
+        same = self._by_text.get(key)
+        if same is not None:
+            is_new_place = line.chunk_id not in {same.chunk_id, *same.copies}
+            cost = count_tokens(mark(line.chunk_id)) if is_new_place else 0
+        else:
+            entry = self._make_entry(line, text)
+            cost = count_tokens("\n".join(entry.write())) + 1
+        if cost > self.tokens and self.lines:
+            return False
+        self.tokens -= cost
+        self.lines += 1
+        if same is not None:
+            same.times += 1
+            if is_new_place:
+                same.copies.append(line.chunk_id)
+            return True
+        self.entries.append(entry)
+        self._by_text[key] = entry
+        self._named.add(line.document_id)
+        self._last = line
+        self._last_label = "" if self.only_match else _label(line)
+        return True
+
+    def rows(self) -> list[str]:
+        """Return all lines as rows."""
+        return [row for entry in self.entries for row in entry.write()]
+
+    def _make_entry(self, line: GrepLine, text: str) -> _Entry:
+        is_same_chunk = self._last is not None and self._last.chunk_id == line.chunk_id
+        label = "" if self.only_match else _label(line)
+        if is_same_chunk and label == self._last_label:
+            label = ""
+        head = "" if is_same_chunk else self._head(line)
+        return _Entry(head=head, label=label, text=text, chunk_id=line.chunk_id)
+
+    def _head(self, line: GrepLine) -> str:
+        title = collapse_whitespace(line.chunk.title)
+        is_said = line.document_id in self._named or not title or _says(line.chunk_id, title)
+        return mark(line.chunk_id) if is_said else f"{mark(line.chunk_id)} {without_marks(title)}:"
+
+
+def _label(line: GrepLine) -> str:
+    """Return the headings above a row or an item, and the columns of a row that does not name them."""
+    is_row = CELL_BOUNDARY in line.text
+    if not is_row and not _LIST_ITEM.match(line.text):
+        return ""
+    sentence = line.chunk.sentences[line.position]
+    columns = sentence.header if is_row and not _is_data(sentence.header) else ""
+    heading = collapse_whitespace(sentence.heading)
+    if heading and columns:
+        return f"{heading}: {columns}"
+    return f"{heading}:" if heading else columns
+
+
+def _is_data(header: str) -> bool:
+    """Return whether what was taken for the header of a table is a row of data: most cells have numbers, not years."""
+    cells = [cell.strip() for cell in header.split(CELL_BOUNDARY) if cell.strip()]
+    with_numbers = [cell for cell in cells if any(map(str.isdigit, _YEAR.sub("", cell)))]
+    return 2 * len(with_numbers) > len(cells)
+
+
+def _write_matches(line: GrepLine) -> str:
+    """Return what matches in a line, or what its groups matched, as columns."""
+    columns: list[str] = []
+    for match, groups in zip(line.matches, line.groups, strict=True):
+        columns.append(CELL_BOUNDARY.join(groups) if groups else match)
+    return _shorten("; ".join(dict.fromkeys(columns)), 0)
+
+
+def _cut_to_match(line: GrepLine) -> str:
+    """Return a line, cut around its first match if it is long; a long row keeps its first cell."""
+    if len(line.text) <= _MAX_LINE:
+        return line.text
+    start = line.spans[0][0]
+    label, boundary, _ = line.text.partition(CELL_BOUNDARY)
+    text = _shorten(line.text, start)
+    is_cut_off = text.startswith(CUT)
+    if boundary and is_cut_off and len(label) <= _MAX_LABEL:
+        return f"{label}{CELL_BOUNDARY}{text}"
+    return text
+
+
+def _shorten(text: str, start: int) -> str:
+    """Cut a long text around a place, between words where there are some."""
+    if len(text) <= _MAX_LINE:
+        return text
+    first = max(0, start - _BEFORE_MATCH)
+    first = min(first, len(text) - _MAX_LINE)
+    last = first + _MAX_LINE
+    piece = text[first:last]
+    if first:
+        _, space, rest = piece[:_BEFORE_MATCH].partition(" ")
+        piece = (rest if space else piece[:_BEFORE_MATCH]) + piece[_BEFORE_MATCH:]
+        piece = CUT + piece
+    if last < len(text):
+        piece = piece.rstrip() + CUT
+    return piece

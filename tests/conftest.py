@@ -68,8 +68,8 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment server foreign_index "
-    "keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp copy vectors"
+    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment server "
+    "foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp copy vectors"
 ).split()
 
 

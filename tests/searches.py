@@ -44,7 +44,7 @@ def everything(index, keywords, ids):
         "chunks": list(index.chunk_ids()),
         "vectors": [(c, positions, vectors.tolist()) for c, positions, vectors in index.sentence_vectors()],
     }
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="paper")}
     calls = [
         ("keyword_search", {"keywords": keywords}),
         ("keyword_search", {"keywords": keywords, "within": "d1"}),

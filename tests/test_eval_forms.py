@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from arag.evaluation.datasets import Number, read_questions
+from arag.evaluation.datasets import Number
 from arag.evaluation.list_scores import find_extra_items, score_list
 from arag.evaluation.number_scores import has_number
 from arag.evaluation.refusals import is_refusal
@@ -328,6 +328,23 @@ def test_a_changed_form_is_asked_again(arag, folder):
     assert len((folder / "records" / "good.jsonl").read_text(encoding="utf-8").splitlines()) == 5
 
 
-def test_questions_of_texts_alone_are_reported_as_before(small_index, tmp_path):
-    (question,) = read_questions([QUESTIONS[0]])
-    assert (question.form, question.kind, question.items) == ("text", "look-up", ())
+def test_records_of_older_versions_are_answered_and_reported_as_before(arag, folder):
+    text = {name: value for name, value in QUESTIONS[0].items() if name != "kind"}
+    (folder.parent / "questions.json").write_text(json.dumps([text]), encoding="utf-8")
+    index = json.loads((folder / "run.json").read_text())["index"]
+    options = ["--questions", "questions.json", "--index", index, "--method", "two_methods", "--out", "old"]
+    arag("eval", "run", *options)
+    added = ("kind", "form", "items", "number", "right", "list_precision", "list_recall", "list_f1", "refused")
+    for file in (folder.with_name("old") / "records").glob("*.jsonl"):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        old = {name: value for name, value in record.items() if name not in added}
+        file.write_text(json.dumps(old) + "\n", encoding="utf-8")
+    code, written, _ = arag("eval", "run", *options)
+    assert (code, "good 1 of 1 answered, Contain-Acc 100.0%" in written) == (0, True)
+    assert len((folder.with_name("old") / "records" / "good.jsonl").read_text().splitlines()) == 1
+    assert not (folder.with_name("old") / "kinds.csv").exists()
+    (run,), frame = load_runs([folder.with_name("old")])
+    assert headline(frame).title == "Contain-Acc"
+    titles = [table.title for table in run_tables(run, frame)]
+    assert not {"Accuracy by kind of question", "Complete lists", "Refusals"} & set(titles)
+    assert "Rule-Acc" not in run_tables(run, frame)[0].rows

@@ -53,8 +53,9 @@ def test_items_may_hold_commas_conjunctions_and_each_other():
     assert find_extra_items("灯塔和港口", [["灯塔"]]) == ["港口"]
 
 
-def test_dates_need_no_year_that_the_question_has():
+def test_dates_have_several_forms_and_need_no_year_that_the_question_has():
     dates = [["5 March 2024"], ["3 September 2024"]]
+    assert score_list("March 5, 2024; 2024-09-03", dates).f1 == 1
     answer = "On 5 March and 3 September 2024."
     assert score_list(answer, dates, "On which dates in 2024 did the Board meet?").f1 == 1
     assert score_list(answer, dates, "When did the Board meet?").recall == 0.5
@@ -92,6 +93,8 @@ RIGHT_NUMBERS = [
     ("Doce faros", 12),
     ("共有12座灯塔。", 12),
     ("1.2 million sacks", 1_200_000),
+    ("1,204 + 1,950 + 1,969 = 5,123 tonnes", 5123),
+    ("Chapter 10", 10),
 ]
 WRONG_NUMBERS = [
     ("There are 11. The register says 12.", 12),
@@ -153,6 +156,9 @@ Not in the corpus.
 There is no information about the keeper's salary.
 It cannot be determined.
 I don't know.
+No deputy keeper is named.
+There is no deputy keeper of Lantern Lock in the corpus.
+I found no length of the tunnel.
 Das steht nicht im Korpus.
 Im Korpus gibt es keine Angaben dazu.
 Das weiß ich nicht.

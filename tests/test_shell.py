@@ -88,7 +88,7 @@ def sh(index):
         ("cat a.md | rg lit", "[a.md:0] Harbour: The light was lit in 1881."),
         ("cat a.md | grep -n lit", "2:a.md:0:The light was lit in 1881."),
         ("cat a.md | grep -vc a.md", "0"),
-        ("echo a | rg -c b; echo done", "done"),
+        ("echo a | rg -c b; echo done", "0\ndone"),
         ("rg lit nowhere a.md 2>/dev/null", "[a.md:0] Harbour: The light was lit in 1881."),
     ],
 )
@@ -137,7 +137,7 @@ def test_search_commands_that_read_a_pipe_are_known(script, marked):
 def test_what_is_not_found_says_what_to_try(sh):
     assert "1 line with -i" in sh("rg LIT")
     assert 'meaning "..."' in sh("rg nothing")
-    assert "No such file or directory (like it: places/b.md)" in sh("rg x b.txt")
+    assert "No such file or directory (like it: places/c.md)" in sh("rg x quay.txt")
     assert "like it: places/b.md" in sh("ls reef")
 
 
@@ -169,6 +169,8 @@ def test_documents_are_files(sh):
     assert sh("ls") == "a.md\ncrew.csv\nnotes\nplaces/"
     assert sh("ls places") == "b.md\nc.md"
     assert sh("ls -R | wc -l") == "5"
+    assert sh("ls -l places") == "-            1  b.md  Reef\n-            1  c.md  Quay"
+    assert "2 documents     places/" in sh("ls -l")
     assert "places/c.md" not in sh("find . -name '*.csv'")
     assert sh("find places -type f") == "places/b.md\nplaces/c.md"
     assert sh("cat places/c.md").startswith("[places/c.md:0] # Quay\n The quay was built in 1815.")
@@ -203,6 +205,9 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     )
     assert run_shell(index, "sql 'SELECT * FROM crew'").chunk_ids == ["crew.csv:0"]
     assert sh("sql 'SELECT name FROM crew' | sort | head -1") == "name\n[crew.csv:0] Ann"
+    assert sh("sql 'SELECT document, name FROM crew LIMIT 1'") == "name\n[crew.csv:0] Ann"  # the mark says it
+    assert sh("sql 'SELECT document, name FROM crew LIMIT 1' | wc -w") == "3"
+    assert sh("sql 'SELECT count(*) FROM crew'") == "count(*)\n[crew.csv:0] 2"
     assert "crew (2 rows" in sh("sql")
     assert "no column nam" in sh("sql 'SELECT nam FROM crew'")
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
@@ -214,13 +219,38 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
 def test_lines_tell_their_chunk_whatever_a_command_did_with_them(index, sh):
     line = "[a.md:0] Harbour: The light was lit in 1881."
     assert sh("rg lit | cut -d: -f3-") == sh("rg -h lit") == sh("rg lit | sed 's/^a.md:0://'") == line
-    assert sh("rg lit | cut -c1-15") == "[a.md:0] Harbour: The light"
+    assert sh("rg lit | cut -c1-16") == "[a.md:0] Harbour: The light"
     counted = run_shell(index, "rg lit | uniq -c")
     assert (counted.text, counted.chunk_ids) == ("1 a.md:0:The light was lit in 1881.", ["a.md:0"])
     assert sh("rg lit | tr a-z A-Z") == "A.MD:0:THE LIGHT WAS LIT IN 1881."
     whole = run_shell(index, "cat a.md")
     assert whole.sentences == {"a.md:0": [0, 1, 2, 3]}
     assert "The keeper is Ann." in whole.evidence
+
+
+def test_what_is_said_already_is_not_said_again(make_index):
+    levy = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not."
+    index = make_index(
+        {
+            "a.md": f"# A\n\n{levy}",
+            "b.md": f"# B\n\n{levy}",
+            "d7": "Another.",
+            "t.md": "# T\n\n| Year | Days |\n| --- | --- |\n| 2012 | 8 |\n| 2015 | 4 |\n",
+        }
+    )
+    result = run_shell(index, "rg levy")
+    assert result.text == f"[a.md:0] {levy}\n[b.md:0] (the same line)"
+    assert result.chunk_ids == ["a.md:0", "b.md:0"]
+    assert run_shell(index, "cat t.md").text == "[t.md:0] # T\n | Year | Days |\n | 2012 | 8 |\n | 2015 | 4 |"
+    assert run_shell(index, "rg 2015").text == "[t.md:0] Year | Days\n | 2015 | 4 |"  # a row needs its header
+    assert run_shell(index, "rg '201.'").text.count("Year") == 1
+
+
+def test_titles_and_pages_are_shown_where_ids_do_not_say_them(make_index):
+    index = make_index([{"id": "d7", "title": "The Reef", "text": "It is steep. It has a light."}])
+    assert run_shell(index, "rg steep; rg light").text == "[d7:0] The Reef: It is steep.\n It has a light."
+    index = make_index([{"id": "the-reefs", "title": "The Reef's", "text": "It is steep."}])
+    assert run_shell(index, "rg steep").text == "[the-reefs:0] It is steep."
 
 
 EVIL = [
@@ -305,12 +335,13 @@ def test_long_output_is_cut_at_a_line_and_says_how_to_go_on(make_index):
 
 
 def test_long_lines_are_cut_around_the_match(make_index):
-    words = " ".join(f"word{number}" for number in range(3_000))
-    index = make_index({"long.md": f"{words} needle {words}"})
-    shown = run_shell(index, "rg needle").text
-    assert "needle" in shown
-    assert len(shown) < 700
+    words = " ".join(f"word{number}" for number in range(100))
+    index = make_index({f"{name}.md": f"{words} needle{name} {words}" for name in "abcdefghij"})
+    shown = run_shell(index, "rg 'needle.'").text
+    assert re.findall(r"needle(\w)", shown) == [*"abcdefghij"]
     assert "are cut at …" in shown
+    assert count_tokens(shown) < 1_600
+    assert words in run_shell(index, "rg needlea").text  # there is room for it
 
 
 # --- limits ---
@@ -325,14 +356,14 @@ def test_a_limited_index_shows_what_an_index_of_these_documents_shows(tmp_path):
     commands = [
         "ls", "ls -lR", "rg -c .", "rg -L tide", "rg Ann", "cat **", "find .", "meaning 'the tide'", "sql", "rg Kuay",
         "sql 'SELECT * FROM crew'", "cat crew.csv", "rg x crew.csv", "ls crew", "echo *", "wc -l * places/*", "rg LIT",
-        "cat cre*", "tree", "cd places; ls", "[ -f crew.csv ] && echo yes", "rg --files",
+        "cat cre*", "tree", "cd places; ls", "[ -f crew.csv ] && echo yes", "rg --files", "ls c*", "rg x crew",
     ]  # fmt: skip
     with make(DOCUMENTS, "all") as whole, make(["a.md", "places/c.md"], "some") as expected:
         limited = whole.limited_to(Scope(documents=["a.md", "places/c.md"]))
         for command in commands:
             shown = run_shell(limited, command)
             assert shown == run_shell(expected, command), command
-            assert "crew.csv:" not in shown.text
+            assert "crew.csv" not in shown.text or "crew.csv" in command
 
 
 HOSTILE = [
@@ -375,7 +406,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("command", HOSTILE, ids=lambda command: repr(command[:30]))
 def test_hostile_commands_end_and_the_next_one_is_answered(index, command, monkeypatch):
-    monkeypatch.setattr(run, "SECONDS", 4.0)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 3.0)
     start = time.monotonic()
     shown = run_shell(index, command).text
     assert time.monotonic() - start < 10
@@ -385,10 +416,11 @@ def test_hostile_commands_end_and_the_next_one_is_answered(index, command, monke
 
 
 def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):
-    monkeypatch.setattr(run, "SECONDS", 1.5)
+    monkeypatch.setattr(run, "SECONDS", 2.0)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)
     assert "execution timeout" in run_shell(index, "sleep 60").text
-    monkeypatch.setattr(run, "SECONDS", 0.0)
-    assert "took longer than" in run_shell(index, "rg lit").text
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 60.0)  # the interpreter hangs
+    assert "took longer than 2 seconds" in run_shell(index, "sleep 60").text
     monkeypatch.undo()
     assert run_shell(index, "rg -l lit").text == "a.md"
 
@@ -418,6 +450,10 @@ def test_commands_at_once_do_not_mix(index):
 
 
 def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monkeypatch, sh):
+    monkeypatch.setattr(run, "_FEW_FILES", 0)
+    assert sh("cat places/c.md | wc -l") == "3"
+    assert sh("rg -l quay | xargs head -1") == "[places/c.md:0] # Quay"
+    assert sh("cat places/*.md | wc -l; ls | wc -l") == "6\n4"
     monkeypatch.setattr(run, "_MAX_FILES", 2)
     assert sh("cat places/c.md | wc -l") == "3"
     assert sh("rg -l quay | xargs head -1") == "[places/c.md:0] # Quay"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from arag.errors import InputError
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval import MAX_CHARACTERS
@@ -17,6 +19,7 @@ from arag.text.scripts import is_latin
 
 _DEFAULT_SENTENCES = 8
 _MAX_SENTENCES = 100
+_STAR = re.compile(r"(?:\bselect|,)\s*(?:\w+\.)?\*", re.IGNORECASE)
 _MAX_EXACT = 1e15  # larger numbers lose digits below 1
 _MEANING_OPTIONS = {
     "-n": Option("number", takes_value=True),
@@ -40,7 +43,7 @@ def find_meaning(call: Call, corpus: Corpus) -> Answer:
     if index.embedder.name == DEFAULT_EMBEDDER and not is_latin(query):
         raise InputError("the vectors know Latin letters only: use rg, with words as the documents have them")
     if paths is not None:
-        index = index.limited_to([corpus.documents.ids[path] for path in paths])
+        index = corpus.limited_to(paths)
     wanted = min(parsed.number("number") or _DEFAULT_SENTENCES, _MAX_SENTENCES)
     found: list[tuple[float, Line]] = []
     for hit in index.semantic_search(query, wanted).hits:
@@ -73,11 +76,13 @@ def query_tables(call: Call, corpus: Corpus) -> Answer:
     if not sql:
         return Answer(f"{show_tables(results).text}\n")
     places = _list_places(results, sql)
-    names = CELL_BOUNDARY.join(results.columns[place] for place in places)
+    shown_places = [place for place in places if not _is_in_marks(results, place)]
+    names = CELL_BOUNDARY.join(results.columns[place] for place in shown_places)
     lines: list[str] = []
     for row, chunk_ids in zip(results.rows, results.chunk_ids, strict=True):
         line = CELL_BOUNDARY.join(_write(row[place]) for place in places)
-        printed = corpus.rows.setdefault(line, TableRow(names, {}))
+        shown = CELL_BOUNDARY.join(_write(row[place]) for place in shown_places)
+        printed = corpus.rows.setdefault(line, TableRow(names, shown, {}))
         printed.chunk_ids.update(dict.fromkeys(chunk_ids))
         lines.append(f"{line}\n")
     errors = ""
@@ -89,11 +94,24 @@ def query_tables(call: Call, corpus: Corpus) -> Answer:
 def _list_places(results: TableResults, sql: str) -> list[int]:
     """Return the places of the columns to print: without those that `SELECT *` adds and marks say."""
     places = list(range(len(results.columns)))
-    if "*" in sql and all(results.chunk_ids):
+    if _STAR.search(sql) and all(results.chunk_ids):
         places = [place for place in places if results.columns[place] not in {CHUNK_ID, DOCUMENT}]
         if not any(row[place] for row in results.rows for place in places[-1:]):  # `sheet`, which most tables lack
             places = places[:-1]
     return places
+
+
+def _is_in_marks(results: TableResults, place: int) -> bool:
+    """Return whether a column has what the marks of all rows say: their chunks, or these chunks' documents."""
+    if results.columns[place] not in {CHUNK_ID, DOCUMENT} or not results.rows:
+        return False
+    for row, chunk_ids in zip(results.rows, results.chunk_ids, strict=True):
+        said = [
+            chunk_id if results.columns[place] == CHUNK_ID else chunk_id.rpartition(":")[0] for chunk_id in chunk_ids
+        ]
+        if said != [row[place]]:
+            return False
+    return True
 
 
 def _write(value: str | float | None) -> str:

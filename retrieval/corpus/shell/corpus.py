@@ -15,10 +15,11 @@ from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Match, Pattern
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.titles import find_titles
+from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
-from arag.retrieval.types import Chunk, DocumentInfo
+from arag.retrieval.types import Chunk
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
@@ -39,7 +40,8 @@ class Finder(Protocol):
 class TableRow:
     """A row that a query printed."""
 
-    names: str  # of the columns
+    names: str  # of the columns that are shown
+    text: str  # the cells that are shown
     chunk_ids: dict[str, None]  # where it is from
 
 
@@ -122,10 +124,19 @@ class Corpus:
             text += f" (like it: {', '.join(paths)})"
         return text
 
-    def describe(self, document_ids: Sequence[str]) -> dict[str, DocumentInfo]:
-        """Return descriptions of documents by their paths."""
-        described = self.index._search(_describe, document_ids)  # noqa: SLF001
-        return {self.documents.path(document.id): document for document in described}
+    def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
+        """Return what is known of documents, by path."""
+        if not paths:
+            return {}
+        index = self.limited_to(paths)
+        listed = index.list_documents(limit=len(paths)).documents
+        return {self.documents.path(document.id): document for document in listed}
+
+    def limited_to(self, paths: Sequence[str]) -> Index:
+        """Return the index limited to the documents with some paths."""
+        if len(paths) == len(self.documents.paths):
+            return self.index
+        return self.index.limited_to([self.documents.ids[path] for path in paths])
 
     def note(self, line: Line) -> None:
         """Remember that a line was printed without its prefix."""
@@ -151,9 +162,7 @@ class Corpus:
 
     def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
         """Return the lines that match one of some patterns, by path."""
-        index = self.index
-        if len(paths) < len(self.documents.paths):
-            index = index.limited_to([self.documents.ids[path] for path in paths])
+        index = self.limited_to(paths)
         found: dict[str, dict[tuple[int, int], Line]] = {}
         for pattern in patterns:
             for line in index._search(_find_matching, pattern):  # noqa: SLF001
@@ -199,10 +208,3 @@ def _find_matching(view: View, pattern: Pattern) -> list[Line]:
             if chunk.ordinal == 0:
                 lines += [line for line in list_lines(chunk) if line.names_document]
     return lines
-
-
-def _describe(view: View, document_ids: Sequence[str]) -> list[DocumentInfo]:
-    described: list[DocumentInfo] = []
-    for record in view.entries(document_ids).values():
-        described.append(DocumentInfo(record.id, record.title, record.source, view.metadata(record), record.chunks))
-    return described

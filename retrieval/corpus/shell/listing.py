@@ -11,8 +11,8 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT, compile_glob
 from arag.retrieval.corpus.shell.options import Option, Parsed, parse
-from arag.retrieval.types import DocumentInfo
-from arag.text.normalise import collapse_whitespace, count, name_words
+from arag.retrieval.corpus.types import ListedDocument
+from arag.text.normalise import count, name_words
 
 _LS_OPTIONS = {
     "-l": Option("long"),
@@ -29,7 +29,7 @@ _LS_OPTIONS = {
     "--color": Option(""),
     "--sort": Option("sort", takes_value=True),
 }
-_LS_VALID = "-l (date, chunks, name, title) -t (newest first) -S (longest first) -r -R -d"
+_LS_VALID = "-l (date, chunks, name, title, author) -t (newest first) -S (longest first) -r -R -d"
 
 
 def list_names(call: Call, corpus: Corpus) -> Answer:
@@ -76,13 +76,13 @@ def _list_children(paths: Sequence[str], folder: str) -> list[str]:
 
 def _write_names(paths: Sequence[str], folder: str, corpus: Corpus, parsed: Parsed) -> list[str]:
     """Return a line for each path."""
-    ids = [corpus.documents.ids[path] for path in paths if path in corpus.documents.ids]
-    details: dict[str, DocumentInfo] = {}
+    files = [path for path in paths if path in corpus.documents.ids]
+    details: dict[str, ListedDocument] = {}
     if parsed.has("long", "by_date", "by_size", "sort"):
-        details = corpus.describe(ids)
+        details = corpus.describe(files)
     ordered = list(paths)
     if parsed.has("by_date") or "time" in parsed.values("sort"):
-        ordered.sort(key=lambda path: _find_date(details.get(path)), reverse=True)
+        ordered.sort(key=lambda path: details[path].date if path in details else "", reverse=True)
     if parsed.has("by_size") or "size" in parsed.values("sort"):
         ordered.sort(key=lambda path: details[path].chunks if path in details else 0, reverse=True)
     if parsed.has("reverse"):
@@ -103,17 +103,12 @@ def _write_names(paths: Sequence[str], folder: str, corpus: Corpus, parsed: Pars
     return lines
 
 
-def _describe(document: DocumentInfo, name: str) -> str:
-    title = collapse_whitespace(document.title)
+def _describe(document: ListedDocument, name: str) -> str:
+    title = document.title
     if set(name_words(title)) <= set(name_words(name)):
         title = ""
-    return f"{_find_date(document) or '-':<10} {document.chunks:>3}  {name}  {title}".rstrip()
-
-
-def _find_date(document: DocumentInfo | None) -> str:
-    if document is None:
-        return ""
-    return str(document.metadata.get("date", ""))[:10]
+    author = f"  ({document.author})" if document.author else ""
+    return f"{document.date[:10] or '-':<10} {document.chunks:>3}  {name}  {title}{author}".rstrip()
 
 
 # --- find ---

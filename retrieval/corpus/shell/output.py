@@ -22,9 +22,12 @@ _MAX_LINE = 400  # characters of a line, where not all lines are shown whole
 _BEFORE_MATCH = 120  # characters of a cut line before the match
 _MAX_ERRORS = 8  # lines
 _MAX_MARKS = 2  # of the chunks of one row
+_MIN_REPEATED = 60  # characters of a line that is not shown twice
+_REPEATED = "(the same line)"
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
 _APOSTROPHE = re.compile("['’]")
+_RULE = re.compile(r"[|:\s-]*-[|:\s-]*")
 _HEADER = re.compile(r"==> .+ <==")
 _PREFIX = re.compile(r"(\s*(?:\d+(?:[:\t]| +))?)([^:]+):\d+:")
 _PLAIN = re.compile(r"[\w .,'’-]*\w[\w .,'’-]*")
@@ -179,15 +182,15 @@ def _split(line: str, corpus: Corpus) -> tuple[str, str, str]:
 def _write(lines: Sequence[_Line]) -> list[str | None]:
     """Return each line as it is shown: the first one of a chunk has its mark, further ones a space.
 
-    None stands for a line that says only what the next one's mark says: the names that `head` prints above files.
+    None stands for a line that says nothing: a name that `head` prints above a file, the rule below a table's header.
     """
     pieces: list[str | None] = []
     writer = _Writer()
     for place, line in enumerate(lines):
-        if _is_header(lines, place) or (not line.text and _is_header(lines, place + 1)):
+        if _says_nothing(lines, place):
             pieces.append(None)
         elif line.row is not None:
-            pieces.append(writer.write_row(line.text, line.row))
+            pieces.append(writer.write_row(line.row))
         elif line.chunk is not None:
             pieces.append(writer.write_line(line.text, line.chunk))
         else:
@@ -203,6 +206,7 @@ class _Writer:
         self._names = ""  # of the columns of the row before
         self._titled: set[str] = set()  # documents whose titles were shown
         self._headers: dict[str, set[str]] = {}  # of tables, by chunk id
+        self._long: dict[str, str] = {}  # the chunk that each long line was shown of
 
     def write_line(self, text: str, chunk: Chunk) -> str:
         """Write a line of a chunk."""
@@ -216,9 +220,12 @@ class _Writer:
             seen.add(header)
             start += f"{without_marks(header)}\n "
         self._names = ""
-        return start + without_marks(text).lstrip()
+        is_repeated = text in self._long and self._long[text] != chunk.id
+        if len(text) >= _MIN_REPEATED:
+            self._long.setdefault(text, chunk.id)
+        return start + (_REPEATED if is_repeated else without_marks(text).lstrip())
 
-    def write_row(self, text: str, row: TableRow) -> str:
+    def write_row(self, row: TableRow) -> str:
         """Write a row of a query; above the first one, the names of the columns."""
         marks = list_marks(list(row.chunk_ids)[:_MAX_MARKS])
         more = len(row.chunk_ids) - _MAX_MARKS
@@ -229,7 +236,7 @@ class _Writer:
             names = f"{without_marks(row.names)}\n"
             self._last = ""
         self._names = row.names
-        return f"{names}{self._start(marks)}{without_marks(text).lstrip()}"
+        return f"{names}{self._start(marks)}{without_marks(row.text).lstrip()}"
 
     def write_other(self, text: str) -> str:
         """Write a line that is not known to be from a chunk. It must not look like a further line of one."""
@@ -247,6 +254,13 @@ class _Writer:
         if not marks:
             return ""
         return " " if is_same else f"{marks} "
+
+
+def _says_nothing(lines: Sequence[_Line], place: int) -> bool:
+    line = lines[place]
+    if line.chunk is not None:
+        return _RULE.fullmatch(line.text) is not None
+    return _is_header(lines, place) or (not line.text and _is_header(lines, place + 1))
 
 
 def _is_header(lines: Sequence[_Line], place: int) -> bool:

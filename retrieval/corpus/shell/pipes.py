@@ -32,7 +32,7 @@ def mark_piped(script: str) -> str:
 
 def _find_searchers(script: str) -> list[int]:
     """Return where search commands begin that read a pipe or a redirection."""
-    code = _blank_quoted(script)
+    code = blank_quoted(script)
     places: list[int] = []
     for match in _SEARCHER.finditer(code):
         start = match.start()
@@ -57,7 +57,7 @@ def _is_redirected(code: str, end: int) -> bool:
     return _REDIRECTED.search(simple) is not None
 
 
-def _blank_quoted(script: str) -> str:
+def blank_quoted(script: str) -> str:
     """Return a script of the same length, with quoted texts and comments as underscores.
 
     Commands inside of `"$(...)"` are code.

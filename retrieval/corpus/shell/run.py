@@ -16,7 +16,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.listing import find_names, list_names
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
-from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, mark_piped
+from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
 from arag.retrieval.corpus.shell.search import search
 from arag.retrieval.index import Index
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -24,13 +24,17 @@ from arag.text.surrogates import replace_surrogates
 
 SECONDS = 10.0  # for one command: enough for loops over thousands of lines
 
+_SHELL_SECONDS = 9.0  # after which the interpreter ends it and keeps its output; it may hang, which SECONDS is for
 _MAX_SCRIPT = 20_000  # characters
-_MAX_FILES = 2_000  # documents as files: the interpreter needs 0.1 s for so many, and much more for more
+_FEW_FILES = 200  # documents that are always there as files: the interpreter needs 3 ms for so many
+_MAX_FILES = 2_000  # that are there if a command may read any: it needs 0.1 s, and much more for more
 _MAX_IDLE = 4  # interpreters that wait for the next command
 _MAX_RUNNING = 8
 _MEMORY_BYTES = 1 << 30  # of an interpreter
 _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
 _FILE_IS_MISSING = "No such file or directory"
+_NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
+_VARIABLE = re.compile(r"\$[\w({@*]")
 _NAME = re.compile(r"[^\s'\"|;&()<>$`]+")
 
 _COMMANDS: dict[str, Callable[[Call, Corpus], Answer]] = {
@@ -63,9 +67,9 @@ def run_shell(index: Index, command: str) -> ShellResult:
         raise InputError(f"the command has {len(command):,} characters: give at most {_MAX_SCRIPT:,}")
     script = mark_piped(replace_surrogates(command).replace("\0", ""))
     corpus = Corpus(index)
-    documents = corpus.documents
-    if len(documents.paths) <= _MAX_FILES:
-        return compose(_execute(script, documents.paths, corpus), corpus)
+    paths = corpus.documents.paths
+    if len(paths) <= _FEW_FILES or (len(paths) <= _MAX_FILES and _may_read_any(script)):
+        return compose(_execute(script, paths, corpus), corpus)
     files = _find_named(script, corpus)
     ended = _execute(script, files, corpus)
     printed = [path for path in corpus.printed_paths if path not in set(files)]
@@ -73,6 +77,11 @@ def run_shell(index: Index, command: str) -> ShellResult:
         corpus = Corpus(index)
         ended = _execute(script, [*files, *printed][:_MAX_FILES], corpus)
     return compose(ended, corpus)
+
+
+def _may_read_any(script: str) -> bool:
+    """Return whether a command may read files that it does not name: by patterns, or names from elsewhere."""
+    return _NAMES_OTHERS.search(blank_quoted(script)) is not None or _VARIABLE.search(script) is not None
 
 
 def _find_named(script: str, corpus: Corpus) -> list[str]:
@@ -95,7 +104,7 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
     reader = _Reader(corpus)
     with _POOL.worker() as worker:
         try:
-            request = worker.call("begin", script, list(paths), commands, SECONDS - 1, seconds=SECONDS)
+            request = worker.call("begin", script, list(paths), commands, _SHELL_SECONDS, seconds=SECONDS)
             while request["kind"] in {"command", "read"}:
                 answer = _answer(request, corpus, reader)
                 request = worker.call("resume", answer, seconds=max(0.1, end - monotonic()))

@@ -99,6 +99,7 @@ def _find_named(script: str, corpus: Corpus) -> list[str]:
 def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
     """Run a command in an interpreter, and answer what it asks for."""
     end = monotonic() + SECONDS
+    corpus.deadline = end
     commands = [name for name in _COMMANDS if name != "find" or len(paths) < len(corpus.documents.paths)]
     commands += [f"{PIPED}{name}" for name in SEARCHERS]
     reader = _Reader(corpus)

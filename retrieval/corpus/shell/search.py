@@ -94,9 +94,6 @@ _HELP = f"Usage: rg [options] PATTERN [path...]\nOptions: {_VALID}\n"
 # `rg -rn` is meant as grep's.
 _RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]+|-[inlcohwEFPRHI]+r[inlcohwEFPRHI]*")
 
-# What a pattern has that may match the `# ` of a title, which is not in the text.
-_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
-
 _TYPES = {
     "markdown": "md markdown mdx",
     "text": "txt",
@@ -154,7 +151,7 @@ class _Source:
 class _Sources:
     """What a search reads."""
 
-    paths: list[str] = field(default_factory=list)  # of documents
+    paths: Sequence[str] = ()  # of documents
     texts: list[_Source] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     is_all: bool = False  # no document was named
@@ -308,7 +305,7 @@ def _find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> _Sources:
         if call.stdin is not None:
             sources.texts.append(_Source("<stdin>", call.stdin.splitlines()))
         else:
-            sources.paths = list(corpus.documents.paths)
+            sources.paths = corpus.documents.paths
             sources.is_all = True
     for name in parsed.operands:
         if name == "-":
@@ -320,9 +317,13 @@ def _find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> _Sources:
             if paths is None:
                 sources.missing.append(name)
             else:
-                sources.paths += paths
-    is_wanted = _compile_filters(parsed)
-    sources.paths = [path for path in dict.fromkeys(sources.paths) if is_wanted(path)]
+                sources.paths = [*sources.paths, *paths]
+    if parsed.has("glob", "include", "exclude", "exclude_folder", "type", "type_not"):
+        is_wanted = _compile_filters(parsed)
+        sources.paths = [path for path in sources.paths if is_wanted(path)]
+        sources.is_all = False
+    if not sources.is_all:
+        sources.paths = list(dict.fromkeys(sources.paths))
     return sources
 
 
@@ -408,9 +409,11 @@ class _Output:
 
     def _list_lines(self, matcher: _Matcher, paths: Sequence[str]) -> Iterable[tuple[str, list[Line]]]:
         """Return the lines of documents that may matter, by path."""
-        if matcher.invert or self._before or self._after or any(_MARKUP.search(each.text) for each in matcher.patterns):
+        if matcher.invert:
             return self._corpus.lines_by_document(paths)
         matching = self._corpus.matching_lines(matcher.patterns, paths)
+        if self._before or self._after:
+            return self._corpus.lines_by_document(list(matching))
         lists_others = self._parsed.has("without_match") or (self._parsed.has("count") and self._keeps_zeros)
         if lists_others:
             return [(path, matching.get(path, [])) for path in paths]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -190,6 +192,23 @@ def test_files_that_a_command_writes_end_with_it(sh):
     assert sh("rg -c lit a.md; cat a.md | wc -l") == "a.md:1\n4"
 
 
+def test_chunks_are_files_too(make_index):
+    text = "\n\n".join(f"Line {number} of the list names the harbour of Vellin." for number in range(100))
+    index = make_index({"long list.md": text, "b.md": "Short."}, chunk_tokens=200)
+    assert index.document("long list.md").chunks > 3
+    chunk = index.get("long list.md:2")
+    shown = run_shell(index, "cat 'long list.md:2'")
+    assert shown.chunk_ids == ["long list.md:2"]
+    assert len(shown.text.splitlines()) == len(chunk.sentences)
+    assert run_shell(index, "rg -c Vellin 'long list.md:2'").text == str(len(chunk.sentences))
+    assert run_shell(index, "tail -1 b.md:0").text == "[b.md:0] Short."
+    assert "No such file" in run_shell(index, "cat b.md:1").text
+
+
+def test_what_models_put_around_a_command_is_left_out(sh):
+    assert sh("```bash\nrg -l lit\n```") == sh("$ rg -l lit") == sh("bash -lc 'rg -l lit'") == "a.md"
+
+
 def test_meaning_lists_the_nearest_sentences(index):
     result = run_shell(index, 'meaning "the tide rises" -n 2')
     assert result.text.splitlines()[0] == "[places/c.md:0] Quay: The tide rises twelve feet here."
@@ -251,6 +270,13 @@ def test_titles_and_pages_are_shown_where_ids_do_not_say_them(make_index):
     assert run_shell(index, "rg steep; rg light").text == "[d7:0] The Reef: It is steep.\n It has a light."
     index = make_index([{"id": "the-reefs", "title": "The Reef's", "text": "It is steep."}])
     assert run_shell(index, "rg steep").text == "[the-reefs:0] It is steep."
+
+
+def test_parts_of_lines_tell_their_chunk_if_only_one_has_them(make_index):
+    text = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not"
+    index = make_index({"a": f"{text}.", "b": f"{text} at all."})
+    assert run_shell(index, "rg -h levy a | cut -c1-60").text == f"[a:0] {text[:60]}"
+    assert run_shell(index, "rg -h levy | cut -c1-60").text == f"{text[:60]}\n{text[:60]}"
 
 
 EVIL = [
@@ -447,6 +473,18 @@ def test_commands_at_once_do_not_mix(index):
     assert [text.splitlines()[-1] for text in shown] == words
     assert len(set(shown)) == 4
     assert threading.active_count() < 30
+
+
+def test_a_fork_gets_interpreters_of_its_own(index):
+    run_shell(index, "rg lit")
+    process = os.fork()
+    if process == 0:
+        shown = ""
+        with suppress(BaseException):
+            shown = run_shell(index, "echo forked; rg -l lit | wc -l").text
+        os._exit(0 if shown == "forked\n1" else 1)
+    assert run_shell(index, "rg -l lit").text == "a.md"
+    assert os.waitpid(process, 0)[1] == 0
 
 
 def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monkeypatch, sh):

@@ -135,6 +135,13 @@ class Corpus:
             text += f" (like it: {', '.join(paths)})"
         return text
 
+    def read_part(self, path: str, ordinal: int) -> Chunk | None:
+        """Return a chunk of a document, or None."""
+        for chunk in self._read_chunks([self.documents.ids[path]]):
+            if chunk.ordinal == ordinal:
+                return chunk
+        return None
+
     def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
         """Return what is known of documents, by path."""
         if not paths:

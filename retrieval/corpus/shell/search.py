@@ -23,6 +23,7 @@ _MAX_PATTERNS = 5_000  # of one command
 _BASIC_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|[|(){}+?]", re.DOTALL)
 _SPECIAL = frozenset("|(){}+?")
 _REFERENCE = re.compile(r"\$(?:\$|(\d+)|\{(\d+)\})")
+_BAR = re.compile(r"(?<!\\)\|")
 _WORD_END = re.compile(r"\\[<>]")
 
 _FLAGS = {
@@ -240,14 +241,19 @@ def _list_readings(command: str, parsed: Parsed, patterns: list[str]) -> list[_R
     patterns = [_WORD_END.sub(r"\\b", pattern) for pattern in patterns]
     if command == "grep" and not parsed.has("extended"):
         readings = [_Reading([_read_basic(pattern) for pattern in patterns])]
-        if any(re.search(r"(?<!\\)\|", pattern) for pattern in patterns):
+        if any(_are_alternatives(_BAR.split(pattern)) for pattern in patterns):
             readings.append(_Reading(patterns, "nothing matches as a basic expression: read as with -E"))
         return readings
     readings = [_Reading(patterns)]
-    if any("\\|" in pattern for pattern in patterns):
-        alternatives = [pattern.replace("\\|", "|") for pattern in patterns]
-        readings.append(_Reading(alternatives, "nothing matches \\| (a bar): read as |, the alternative"))
+    if any(_are_alternatives(pattern.split(r"\|")) for pattern in patterns):
+        alternatives = [pattern.replace(r"\|", "|") for pattern in patterns]
+        readings.append(_Reading(alternatives, r"nothing matches \| (a bar): read as |, the alternative"))
     return readings
+
+
+def _are_alternatives(parts: Sequence[str]) -> bool:
+    """Return whether the parts between bars may be alternatives: there are several, each with a letter or digit."""
+    return len(parts) > 1 and all(re.search(r"\w", part) for part in parts)
 
 
 def _read_basic(pattern: str) -> str:

@@ -62,6 +62,9 @@ ToolsOption = Annotated[
         help="Tools of the model: the paper's three searches, these and three for whole corpora, or a shell.",
     ),
 ]
+WithinOption = Annotated[
+    str, typer.Option(metavar="NAME", help="See only documents with these words in their title, id or file's name.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.progress import TextColumn
 
-from arag.options import DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped, read_pairs
+from arag.options import (
+    DocumentsOption,
+    IndexOption,
+    JsonOption,
+    TopKOption,
+    WhereOption,
+    WithinOption,
+    open_scoped,
+    read_pairs,
+)
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress
 from arag.text.normalise import count, shorten
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 _Kind: TypeAlias = Literal["keyword", "semantic"]
+_NO_LIMIT = 1 << 40  # of lines or documents that are printed
 _MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
 
 
@@ -207,25 +217,75 @@ def info(
 
 
 def list_documents(
-    index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
+    index: IndexOption,
+    within: WithinOption = "",
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD",
+            help="Sort by id, title, date, author, kind, chunks or a field of metadata; -FIELD: the highest first.",
+        ),
+    ] = "id",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List the documents of an index: id, title, number of chunks and source, separated by tabs.
 
-    With --json, print their metadata, too.
+    With --json, print their dates, authors and metadata, too, and the values of each field.
     """
     with open_scoped(index, where, documents) as opened:
+        found = opened.list_documents(within=within, sort=sort, limit=_NO_LIMIT)
         if as_json:
-            print_json({"documents": [asdict(document) for document in opened.documents()]})
+            print_json({"documents": list(map(asdict, found.documents)), "fields": list(map(asdict, found.fields))})
             return
-        listed = list(opened.documents())
-        if not listed:
+        if not found.total:
             err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
         elif out.is_terminal:
             print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
-        for document in listed:
+        for document in found.documents:
             fields = (document.id, document.title, f"{document.chunks:,}", document.source)
             line = "\t".join(visible_line(field) for field in fields)
             print(line)  # noqa: T201 - a console would write spaces
+
+
+def grep(
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression in RE2's syntax.")],
+    index: IndexOption,
+    within: WithinOption = "",
+    match_case: Annotated[bool, typer.Option("--case", help="Match capital and small letters apart.")] = False,
+    only_match: Annotated[
+        bool, typer.Option("--only-match", "-o", help="Print only what matches; of groups, their columns.")
+    ] = False,
+    start: Annotated[int, typer.Option(min=0, help="How many lines to leave out at the start.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="How many lines to print at most; all are counted.")] = 1_000,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the lines of an index that match a pattern: sentences, headings and rows of tables, with their chunks.
+
+    Exit code 1 means that no line and no title matches.
+    """
+    from arag.retrieval.corpus.show_lines import describe_lines, write_matches
+
+    with open_scoped(index, where, documents) as opened:
+        found = opened.grep(pattern, within=within, ignore_case=not match_case, start=start, limit=limit)
+    if as_json:
+        print_json(describe_lines(found))
+    else:
+        for document_id, title in found.titles.items():
+            print(visible_line(f"{document_id}:# {title}"))  # noqa: T201 - a console would write spaces
+        for line in found.lines:
+            text = write_matches(line) if only_match else line.text
+            print(visible_line(f"{line.chunk_id}:{text}"))  # noqa: T201
+        lines, in_documents = count(found.total, "line"), count(found.documents, "document")
+        err.print(f"{lines} in {in_documents}, {count(len(found.titles), 'title')}.")
+        following = start + len(found.lines)
+        if found.lines and following < found.total:
+            err.print(f"{found.total - following:,} more: --start {following}")
+    if not found.total and not found.titles:
+        raise typer.Exit(FAILED)
 
 
 def search(

@@ -305,7 +305,7 @@ def _read_answer(row: _Row, place: str) -> list[str]:
         return [" ".join([f"{row.number.value:.15g}", *row.number.unit[:1]])]
     if row.absent:
         return [ABSENT]
-    raise InputError(f"{place}: 'answer': it is missing or empty; needed are {_NEEDED}")
+    raise InputError(f"{place}: 'answer': Field required; needed are {_NEEDED}")
 
 
 def _read_number(row: _Row) -> Number | None:

@@ -29,7 +29,7 @@ _JUDGE_LIST = """You judge an answer to a question that asks for a complete list
 Say which items of the gold list the answer names as items of its list, by their numbers. Other words for the same
 thing, and a different form of a name, a date or a number are no fault. An item that the answer names only to exclude
 it is not named. Then say which other items the answer's list has that the gold list lacks. Facts about an item, such as
-its date, are no items.
+its date, do not count.
 
 Reply with one JSON object and nothing else:
 {"reason": "in one sentence: what the answer's list misses or has too much", "found": [the numbers of the gold items

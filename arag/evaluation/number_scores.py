@@ -1,9 +1,9 @@
 """Decides whether an answer gives the right number, without a model.
 
 The answer's number is the first one in its lead: its first sentence, or the first one that has a number if that has
-none. A right number in a later place does not mend a wrong one. Some numbers are not taken for the answer: those that
-the question has, those behind "of" ("5 of the 12 lights"), years and days where the answer is no year, and numbers
-without the unit where others have it. A number with another unit, such as miles for kilometres, is wrong.
+none. A wrong number there is wrong, even if the right one follows. Some numbers are not taken for the answer: those of
+the question, those behind "of" ("5 of the 12 lights"), years and days unless a year is asked for, and numbers without
+the unit where others have it. A number with another unit, such as miles for kilometres, is wrong.
 
 Numbers may have separators of thousands, words for "million" and the like, and be words themselves, up to 99 in English
 and up to 12 in German, French and Spanish. "1.234" and "1,234" are read both as decimals and with separators.

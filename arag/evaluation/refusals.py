@@ -19,7 +19,7 @@ _SOURCE = (
     r"articles?|pages?|results?|excerpts?|chunks?)"
 )
 _TOLD = (
-    r"(?:stated?|says?|said|mention(?:ed|s)?|given?|gives?|record(?:ed|s)?|settled?|settles?|known|specif(?:y|ied|ies)|"
+    r"(?:stated?|says?|said|mention(?:ed|s)?|given?|gives?|record(?:ed|s)?|settled?|settles?|known|(?:specify|specified|specifies)|"
     r"found|find|available|documented|names?|named|disclosed?|discloses?|provided?|provides?|covered?|covers?|"
     r"determined?|identif(?:y|ied|ies)|listed|lists?|shown?|shows?|contain(?:ed|s)?|hold|holds|held|tells?|told|"
     r"answer(?:ed|s)?|indicate[ds]?|include[ds]?|report(?:ed|s)?|supported?|supports?|establish(?:ed|es)?)"

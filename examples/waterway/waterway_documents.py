@@ -12,6 +12,7 @@ from waterway_long import long_documents
 from waterway_world import (
     AUTHORITY,
     KINDS,
+    LEVY_RATES,
     MISPRINT,
     MONTHS,
     REPLACED_GATES,
@@ -214,11 +215,11 @@ def _town_pages(world: World) -> list[Document]:
     pages = []
     for place, town in enumerate(world.towns):
         path = f"towns/{_slug(town.name)}.{'html' if place % 3 else 'docx'}"
-        pages.append(_town_page(town, world, path, place))
+        pages.append(_town_page(town, world, path))
     return pages
 
 
-def _town_page(town: Town, world: World, path: str, place: int) -> Document:
+def _town_page(town: Town, world: World, path: str) -> Document:
     rng = _rng(path)
     census = []
     people = town.population
@@ -229,7 +230,7 @@ def _town_page(town: Town, world: World, path: str, place: int) -> Document:
     blocks: list[Block] = [
         f"{town.name} lies on the Sarn Waterway. The town received its charter in {town.charter}. "
         f"Market day is {town.market_day}.",
-        _YARD[town.boatyard][place % 3].format(year=town.yard_closed),
+        rng.choice(_YARD[town.boatyard]).format(year=town.yard_closed),
         Heading("For visitors"),
         f"Boat people meet at {town.inn}. {town.fact} "
         + (f"Locks within the town: {locks}." if locks else "There is no lock within the town."),
@@ -489,7 +490,7 @@ def _registers(world: World) -> list[Document]:
                 Heading("Payments"),
                 Table(("Date", "Firm", "Crowns", "Remark"), payments),
                 Heading("Rates"),
-                Table(("Employees up to", "Crowns per employee"), ((50, 9), (100, 8), (200, 7), (400, 6))),
+                Table(("Employees up to", "Crowns per employee"), LEVY_RATES),
             ),
         )
     )

@@ -202,7 +202,7 @@ def _negation(world: World, sources: _Sources) -> list[Question]:
             sources.under("board/minutes-2024"),
         ),
         _list(
-            "Which locks on the Hollin Arm are not worked by electricity?",
+            "Which locks on the Hollin Arm are not electric, but worked by hand or hydraulically?",
             _lock_names(lock.full_name for lock in unpowered),
             sources.under(
                 "locks/holly", "locks/staircase", "locks/walnut", "locks/plumb", "locks/star", "locks/quarry"

@@ -196,11 +196,12 @@ class World:
 def build_world() -> World:
     """Return the world, the same each time."""
     # One generator per part: a change of one part leaves the others as they were.
+    firms = _build_firms(Random(f"{SEED} firms"))
     boats = _build_boats(Random(f"{SEED} boats"))
     return World(
         towns=_build_towns(Random(f"{SEED} towns")),
         locks=_build_locks(Random(f"{SEED} locks")),
-        firms=_build_firms(Random(f"{SEED} firms")),
+        firms=firms,
         boats=boats,
         people=_build_people(Random(f"{SEED} people")),
         meetings=_build_meetings(Random(f"{SEED} meetings")),
@@ -209,7 +210,7 @@ def build_world() -> World:
         items=_build_items(Random(f"{SEED} items")),
         moorings=_build_moorings(Random(f"{SEED} moorings"), boats),
         exhibits=_build_exhibits(Random(f"{SEED} exhibits")),
-        payments=_build_payments(Random(f"{SEED} payments")),
+        payments=_build_payments(Random(f"{SEED} payments"), firms),
     )
 
 
@@ -735,20 +736,24 @@ def _build_exhibits(rng: Random) -> tuple[Exhibit, ...]:
 NEVER_PAID = ("Ember & Tarn", "Quillet Instruments")
 PAYMENT_RETURNED = ("Vosper Fen Reed", "Lanyard Ropes")
 PAID_AGAIN = "Lanyard Ropes"
+# Number of employees up to which a rate holds, and the crowns per employee.
+LEVY_RATES = ((50, 9), (100, 8), (200, 7), (400, 6))
 RETURNED = "returned by the bank"
 
 
-def _build_payments(rng: Random) -> tuple[Payment, ...]:
+def _build_payments(rng: Random, firms: tuple[Firm, ...]) -> tuple[Payment, ...]:
     payments = []
-    for name, *_ in _FIRMS:
-        if name in NEVER_PAID:
+    for firm in firms:
+        if firm.name in NEVER_PAID:
             continue
-        amount = rng.randrange(12, 70) * 25
+        rate = next(rate for employees, rate in LEVY_RATES if firm.employees <= employees)
+        amount = firm.employees * rate
         date = dt.date(2024, rng.randrange(2, 7), rng.randrange(1, 28))
-        returned = name in PAYMENT_RETURNED
-        payments.append(
-            Payment(date, name, amount, RETURNED if returned else rng.choice(("", "", "by cheque", "in coin")))
-        )
-        if name == PAID_AGAIN:
-            payments.append(Payment(date + dt.timedelta(days=41), name, amount, "paid again after the return"))
+        remark = rng.choice(("", "", "by cheque", "in coin"))
+        if firm.name in PAYMENT_RETURNED:
+            remark = RETURNED
+        payments.append(Payment(date, firm.name, amount, remark))
+        if firm.name == PAID_AGAIN:
+            again = date + dt.timedelta(days=41)
+            payments.append(Payment(again, firm.name, amount, "paid again after the return"))
     return tuple(sorted(payments, key=lambda payment: payment.date))

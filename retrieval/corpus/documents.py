@@ -21,10 +21,10 @@ _Value: TypeAlias = str | float | bool
 _DATES = ("date", "published", "created", "year")
 _AUTHORS = ("author", "authors", "creator", "from", "sender")
 _COLUMNS = ("id", "title", "date", "author", "kind", "chunks")
-# Libraries that make office files write their own name as the author, and the dates of their template.
-_TEMPLATE_AUTHORS = {"python-docx", "openpyxl", "python-pptx", "steve canny", "xlsxwriter", "apache poi"}
-_OFFICE = {"docx", "xlsx", "pptx"}
-_TEMPLATE_DATES = {"2013-12-23": "docx", "2013-01-27": "pptx"}
+# Libraries that make files write their own name, or that of their template's author, and a date of the past.
+_TEMPLATE_AUTHORS = {"python-docx", "openpyxl", "python-pptx", "steve canny", "xlsxwriter", "apache poi", "anonymous"}
+_TEMPLATE_DATES = {"2013-12-23": "docx", "2013-01-27": "pptx", "2000-01-01": "pdf"}
+_MADE_BY_LIBRARIES = {"docx", "xlsx", "pptx", "pdf"}
 _MAX_VALUES = 20  # of a field, that are counted one by one
 _MAX_VALUE = 60  # characters of a value: longer ones are texts
 _MAX_SHOWN = 100  # characters of a wrong value in a message
@@ -75,7 +75,7 @@ def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocu
 
 def _is_of_template(name: str, value: object, kind: str) -> bool:
     """Return whether a value only tells which library has made the file."""
-    if not isinstance(value, str) or kind not in _OFFICE:
+    if not isinstance(value, str) or kind not in _MADE_BY_LIBRARIES:
         return False
     if name in _DATES:
         return _TEMPLATE_DATES.get(value[:10]) == kind

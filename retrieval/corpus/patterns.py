@@ -145,9 +145,9 @@ def compile_pattern(
     whole_words: bool = False,
     whole_lines: bool = False,
 ) -> Pattern:
-    """Compile a pattern.
+    r"""Compile a pattern.
 
-    `\\w` matches letters and digits of all scripts. `\\b` knows ASCII's letters only: it is ignored if the
+    `\w` matches letters and digits of all scripts. `\b` knows ASCII's letters only: it is ignored if the
     pattern has others.
 
     Args:
@@ -215,7 +215,7 @@ def _try_to_compile(source: str) -> Any:
 
 
 def _is_whole(line: str, start: int, end: int) -> bool:
-    """Return whether a match is no part of a longer word."""
+    """Return whether a match is not a part of a longer word."""
     before, after = line[start - 1 : start], line[end : end + 1]
     return end > start and not (_is_of_word(before) or _is_of_word(after))
 
@@ -225,7 +225,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _has_capital(source: str) -> bool:
-    """Return whether a pattern has a capital letter, except in escapes such as `\\W`."""
+    r"""Return whether a pattern has a capital letter, except in escapes such as `\W`."""
     without_escapes = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", source)
     return any(map(str.isupper, without_escapes))
 
@@ -277,7 +277,8 @@ def _widen(text: str) -> str:
 def _loosen(tokens: Iterable[_Token]) -> str:
     """Return a pattern that matches the searchable text of each match, whatever is around it.
 
-    The case does not matter there, so neither do flags. What a negated class leaves out may be another letter's capital.
+    The case does not matter there, so neither do flags. A negated class may match a letter and not its lower case: here
+    it matches everything.
     """
     pieces: list[str] = []
     for token in tokens:

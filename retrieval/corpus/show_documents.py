@@ -17,7 +17,8 @@ MAX_TOKENS = 1_500  # of a result
 
 _DOCUMENTS_READ = 500  # of a list: more do not fit into its tokens
 _MAX_FIELD_TOKENS = 300  # of what is said of metadata
-_MAX_VALUES = 8  # of a field, that are named
+_MAX_VALUES = 8  # of a field, that are all named
+_MAX_EXAMPLES = 4  # of more values
 
 
 def show_documents(
@@ -87,7 +88,9 @@ def _choose_columns(documents: Sequence[ListedDocument], *, titles_only: bool) -
     columns = ["id"]
     for name in ("title", "date", "author", "kind", "chunks"):
         is_wanted = name == "title" or not titles_only
-        if is_wanted and any(_write_cell(document, name) for document in documents):
+        values = {_write_cell(document, name) for document in documents} - {""}
+        is_same = name == "author" and len(values) == 1 and len(documents) > 1  # the line of its field names it
+        if is_wanted and values and not is_same:
             columns.append(name)
     return columns
 
@@ -130,4 +133,4 @@ def _write_values(each: MetadataField) -> str:
         return ", ".join(named)
     if each.lowest is not None:
         return f"{each.lowest} to {each.highest} ({count(each.documents, 'document')})"
-    return f"{each.distinct:,} values, such as {', '.join(named[:_MAX_VALUES])}"
+    return f"{each.distinct:,} values, such as {', '.join(named[:_MAX_EXAMPLES])}"

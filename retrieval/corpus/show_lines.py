@@ -21,7 +21,7 @@ _MAX_LABEL = 60  # characters of the first cell of a long row, which is kept
 _MAX_TITLES = 10  # that match and are named
 _AROUND = " .,;:-*•"  # lines that differ in these are the same
 _LIST_ITEM = re.compile(r"[-*•–]\s|\d+[.)]\s")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
 
 
 def show_matching_lines(
@@ -83,6 +83,14 @@ def describe_lines(results: GrepResults) -> dict[str, object]:
         "titles": dict(results.titles),
         "lines": lines,
     }
+
+
+def write_matches(line: GrepLine) -> str:
+    """Return what matches in a line, or what the groups matched as columns; each only once."""
+    columns: list[str] = []
+    for match, groups in zip(line.matches, line.groups, strict=True):
+        columns.append(CELL_BOUNDARY.join(groups) if groups else match)
+    return "; ".join(dict.fromkeys(columns))
 
 
 def _write_head(results: GrepResults, documents: int, start: int) -> str:
@@ -158,7 +166,7 @@ class _Page:
 
     def add(self, line: GrepLine) -> bool:
         """Add a line, and return whether it fits. The first one always does."""
-        text = _cut_to_match(line) if not self.only_match else _write_matches(line)
+        text = _cut_to_match(line) if not self.only_match else _shorten(write_matches(line), 0)
         key = (text if self.only_match else line.text).lower().strip(_AROUND)
         same = self._by_text.get(key)
         if same is not None:
@@ -219,14 +227,6 @@ def _is_data(header: str) -> bool:
     cells = [cell.strip() for cell in header.split(CELL_BOUNDARY) if cell.strip()]
     with_numbers = [cell for cell in cells if any(map(str.isdigit, _YEAR.sub("", cell)))]
     return 2 * len(with_numbers) > len(cells)
-
-
-def _write_matches(line: GrepLine) -> str:
-    """Return what matches in a line, or what its groups matched, as columns."""
-    columns: list[str] = []
-    for match, groups in zip(line.matches, line.groups, strict=True):
-        columns.append(CELL_BOUNDARY.join(groups) if groups else match)
-    return _shorten("; ".join(dict.fromkeys(columns)), 0)
 
 
 def _cut_to_match(line: GrepLine) -> str:

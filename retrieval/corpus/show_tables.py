@@ -59,7 +59,7 @@ def _show_rows(results: TableResults) -> ShownTables:
         evidence.append(cells)
         chunk_ids.update(dict.fromkeys(_named_origins(origins)))
     head = [f"{_write_total(results)}: {_write_names(results, places)}"]
-    if results.rows and not chunk_ids:
+    if results.rows and results.tables and not chunk_ids:
         head.append(_NO_ORIGIN)
     if len(lines) < results.total:
         head.append(

@@ -19,12 +19,13 @@ from arag.retrieval.search.reading import find_documents
 from arag.retrieval.storage.contract import View
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import shorten
+from arag.text.surrogates import replace_surrogates
 
 MAX_ROWS = 1_000  # that a query returns; further ones are counted
 MAX_SQL_CHARACTERS = 10_000
 
 _SECONDS = 5.0  # of one query
-_SECONDS_TO_ANSWER = 15.0  # after which the process is ended: SQLite cannot be interrupted everywhere
+_SECONDS_TO_ANSWER = 8.0  # after which the process is ended: SQLite cannot be interrupted everywhere
 _SECONDS_TO_LOAD = 60.0
 _MEMORY_BYTES = 2_000_000_000  # of the process: a database arrives in several copies
 _MAX_DOCUMENTS = 1_000  # that `within` may name
@@ -66,7 +67,7 @@ class TableResults:
 def query_tables(view: View, sql: str, within: str) -> TableResults:
     """Run a query; see `Index.query_tables`."""
     document_ids = _find_documents(view, within)
-    database = open_database(view, document_ids)
+    database = open_database(view)
     sql = sql.strip()
     if not sql:
         return TableResults(
@@ -76,17 +77,18 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
             chunk_ids=(),
             total=0,
             is_complete=True,
-            tables=tuple(database.tables.values()),
+            tables=database.list_tables(document_ids),
         )
     if len(sql) > MAX_SQL_CHARACTERS:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
     if not database.tables:
-        raise InputError("there are no tables" + (f" in documents with {within!r} in title or id" if within else ""))
-    resolved = resolve_names(sql.replace("\0", ""), database.tables)
-    answer = _run(database, [*with_origins(resolved), resolved])
+        raise InputError("there are no tables")
+    resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
+    forms = [*with_origins(resolved), resolved]
+    answer = _run(database, forms, document_ids)
     if "error" in answer:
         raise InputError(_explain(answer["error"], resolved, database.tables))
-    has_origins = answer["statement"] < len(with_origins(resolved))
+    has_origins = answer["statement"] < len(forms) - 1
     return _make_results(sql, answer, database.tables, view, has_origins=has_origins)
 
 
@@ -103,9 +105,10 @@ def _find_documents(view: View, within: str) -> frozenset[str] | None:
     return frozenset(document_ids)
 
 
-def _run(database: TableDatabase, statements: Sequence[str]) -> dict[str, Any]:
+def _run(database: TableDatabase, statements: Sequence[str], document_ids: frozenset[str] | None) -> dict[str, Any]:
     """Run a statement in the process for queries, which may have to be sent the database."""
-    arguments = (database.key, list(statements), MAX_ROWS, _SECONDS)
+    named = None if document_ids is None else sorted(document_ids)
+    arguments = (database.key, list(statements), named, MAX_ROWS, _SECONDS)
     try:
         answer: dict[str, Any] = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
         if "is_missing" in answer:

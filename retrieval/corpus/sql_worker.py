@@ -6,6 +6,7 @@ their own. It runs statements that read, and nothing else.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections import OrderedDict
@@ -43,6 +44,8 @@ _FUNCTIONS = frozenset(
     "unhex unicode unixepoch unlikely upper -> ->>".split()
 )
 _VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
+_SYSTEM_TABLE = re.compile(r"sqlite_|pragma_|fts|rtree|dbstat|bytecode|tables_used", re.IGNORECASE)
+_WITHIN = "within_documents"
 _ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])
 
 
@@ -56,10 +59,31 @@ class _Database:
         self.connection.deserialize(image)
         rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         self.tables = {name for (name,) in rows}
+        self.with_documents = self.tables - {"tables"}  # which lists the others
+        self.limited: set[str] = set()  # the tables that queries see a part of
         self.connection.execute("PRAGMA temp_store = MEMORY")
+        for name in _VIRTUAL_TABLES:  # which SQLite makes at their first use, and that is not a query
+            self.connection.execute(f"SELECT * FROM {name}('[]')")
         self.connection.execute("PRAGMA query_only = ON")
         for limit, value in _LIMITS.items():
             self.connection.setlimit(limit, value)
+
+    def limit_to(self, document_ids: list[str] | None) -> None:
+        """Let queries see only the rows of some documents, until the next call."""
+        self.connection.set_authorizer(None)
+        self.connection.execute("PRAGMA query_only = OFF")
+        for name in self.limited:
+            self.connection.execute(f'DROP VIEW temp."{name}"')
+        self.connection.execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
+        self.limited = set()
+        if document_ids is not None:
+            self.connection.execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", [(name,) for name in document_ids])
+            for name in self.with_documents:
+                rows = f'SELECT * FROM main."{name}" WHERE document IN (SELECT id FROM temp.{_WITHIN})'
+                self.connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+            self.limited = set(self.with_documents)
+        self.connection.execute("PRAGMA query_only = ON")
 
 
 _databases: OrderedDict[str, _Database] = OrderedDict()
@@ -74,12 +98,15 @@ def load_database(key: str, image: NDArray[np.uint8]) -> None:
     _databases[key] = _Database(image.tobytes())
 
 
-def run_query(key: str, statements: list[str], max_rows: int, seconds: float) -> dict[str, Any]:
+def run_query(
+    key: str, statements: list[str], document_ids: list[str] | None, max_rows: int, seconds: float
+) -> dict[str, Any]:
     """Run the first of some statements that can be run.
 
     Args:
         key: The database's.
         statements: Forms of one statement, the best first.
+        document_ids: The documents whose rows it sees; None for all.
         max_rows: How many rows are returned at most; further ones are counted.
         seconds: The time limit for all of it.
 
@@ -91,6 +118,8 @@ def run_query(key: str, statements: list[str], max_rows: int, seconds: float) ->
     if database is None:
         return {"is_missing": True}
     _databases.move_to_end(key)
+    if document_ids is not None or database.limited:
+        database.limit_to(document_ids)
     end = time.monotonic() + seconds
     result: dict[str, Any] = {}
     for number, statement in enumerate(statements):
@@ -147,7 +176,9 @@ def _authorizer(known: set[str], read: set[str]) -> Callable[..., int]:
     def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action == sqlite3.SQLITE_READ and first is not None:
             read.add(first)
-            is_allowed = first in known or first in _VIRTUAL_TABLES
+            is_known = first in known or first in _VIRTUAL_TABLES or first == _WITHIN
+            # A statement may count the rows of a table that it defines itself: then no column is read.
+            is_allowed = is_known or (not second and not _SYSTEM_TABLE.match(first))
         elif action == sqlite3.SQLITE_FUNCTION:
             is_allowed = second is not None and second.lower() in _FUNCTIONS
         else:

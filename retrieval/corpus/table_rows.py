@@ -156,13 +156,18 @@ class _Finder:
 
     def read(self, lines: Sequence[_Line]) -> None:
         """Read a document's lines."""
-        for number, line in enumerate(lines):
-            text = line.text.strip()
+        texts = [line.text.strip() for line in lines]
+        following = ""  # the next line that is not blank
+        following_texts: list[str] = []
+        for text in reversed(texts):
+            following_texts.append(following)
+            following = text or following
+        following_texts.reverse()
+        for line, text, next_text in zip(lines, texts, following_texts, strict=True):
             if _FENCE.match(text):
                 self._is_fenced = not self._is_fenced
             elif not self._is_fenced:
-                following = lines[number + 1].text.strip() if number + 1 < len(lines) else ""
-                self._read_line(line, text, following)
+                self._read_line(line, text, next_text)
 
     def _read_line(self, line: _Line, text: str, following: str) -> None:
         is_row = CELL_BOUNDARY in text or text.startswith("|")
@@ -179,7 +184,7 @@ class _Finder:
             cells = _name_cells(_split_markdown(text), self._markdown.columns)
             self._markdown.add(_make_row(line, cells))
         else:
-            self._read_row(line, text)
+            self._read_row(line, text, following)
 
     def _read_text(self, line: _Line, text: str) -> None:
         """Read a line without bars: the only cell of a row, a heading, or a text that may be between two rows."""
@@ -197,40 +202,37 @@ class _Finder:
         if cells:
             self._current.add(_make_row(line, cells))
 
-    def _read_row(self, line: _Line, text: str) -> None:
-        table, cells = self._find_table(text)
-        if cells is None:
-            self._read_bare_row(line, text)
-            return
-        if table is not self._current:
-            self._tables.append(table)
-            self._current = table
-        table.add(_make_row(line, cells))
-        self._is_apart = False
-        self._last_bare.clear()
-
-    def _find_table(self, text: str) -> tuple[SourceTable, dict[str, str] | None]:
-        """Return the table that a row belongs to, and its cells by their names; None if it has no names."""
+    def _read_row(self, line: _Line, text: str, following: str) -> None:
         current = self._current
         if current is not None and current.header:
             cells = _split_by_header(text, current.header)
             if cells is not None:
-                return current, cells
-            current = None
-        if self._last_bare:
-            header = _name_header(self._last_bare[-1])
-            cells = _split_by_header(text, header)
-            if cells is not None:
-                self._drop_bare(1)
-                return SourceTable(columns=[name for _, name in header], header=header), cells
+                self._add(current, line, cells)
+                return
+        header = _name_header(_split_bare(text))
+        if _split_by_header(following, header) is not None:
+            self._begin(SourceTable(columns=[name for _, name in header], header=header))
+            return
         cells = _split_named(text, current)
         if cells is None:
-            return SourceTable(), None
+            self._read_bare_row(line, text)
+            return
         if len(self._last_bare) == _DIVIDED_ROWS and cells.keys() <= _names_of_two_rows(*self._last_bare):
-            self._drop_bare(_DIVIDED_ROWS)
-        elif current is not None and self._goes_on(cells, current):
-            return current, cells
-        return SourceTable(), cells
+            self._drop_last_bare()
+            self._begin(SourceTable())
+        elif current is None or current.header or not self._goes_on(cells, current):
+            self._begin(SourceTable())
+        self._add(self._tables[-1], line, cells)
+
+    def _begin(self, table: SourceTable) -> None:
+        self._tables.append(table)
+        self._current = table
+        self._last_bare.clear()
+
+    def _add(self, table: SourceTable, line: _Line, cells: dict[str, str]) -> None:
+        table.add(_make_row(line, cells))
+        self._is_apart = False
+        self._last_bare.clear()
 
     def _goes_on(self, cells: dict[str, str], table: SourceTable) -> bool:
         """Return whether a row belongs to a table. After a gap, a row with other columns begins another table."""
@@ -242,8 +244,7 @@ class _Finder:
 
     def _read_bare_row(self, line: _Line, text: str) -> None:
         self._current = None
-        # The spaces keep empty cells at the ends.
-        values = [collapse_whitespace(cell) for cell in f" {text} ".split(CELL_BOUNDARY)]
+        values = _split_bare(text)
         header = line.sentence.header if line.sentence else ""
         names = _fit_names(header, len(values))
         if names:
@@ -254,11 +255,10 @@ class _Finder:
         self._bare[len(values)].add(_make_row(line, numbered))
         self._last_bare = [*self._last_bare[-1:], values]
 
-    def _drop_bare(self, count: int) -> None:
+    def _drop_last_bare(self) -> None:
         """Drop the last lines without names: they are names themselves."""
-        for values in reversed(self._last_bare[-count:]):
+        for values in reversed(self._last_bare):
             self._bare[len(values)].rows.pop()
-        self._last_bare.clear()
 
 
 def _is_rule(text: str) -> bool:
@@ -335,6 +335,11 @@ def _is_complete(cell: str) -> bool:
     return bool(read_number(cell) or read_date(cell))
 
 
+def _split_bare(text: str) -> list[str]:
+    """Return the cells of a row without names; the empty ones, too, which keep the others in their columns."""
+    return [collapse_whitespace(cell) for cell in f" {text} ".split(CELL_BOUNDARY)]
+
+
 def _split_named(text: str, table: SourceTable | None) -> dict[str, str] | None:
     """Return the cells of a row by the names in it, or None if it has no names."""
     known = table.known if table is not None else set()
@@ -368,10 +373,10 @@ def _is_name(text: str) -> bool:
 
 def _free_name(name: str, taken: dict[str, str]) -> str:
     """Return a name, with a number if a cell of the row has the name already."""
-    if name not in taken:
+    if name not in taken and name.casefold() not in taken:
         return name
     number = 2
-    while f"{name} {number}" in taken:
+    while f"{name} {number}" in taken or f"{name} {number}".casefold() in taken:
         number += 1
     return f"{name} {number}"
 
@@ -388,12 +393,15 @@ def _split_markdown(text: str) -> list[str]:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return names of columns, none of them empty or twice."""
-    distinct: dict[str, str] = {}
+    """Return names of columns, none of them empty, or twice if case is ignored."""
+    distinct: list[str] = []
+    taken: dict[str, str] = {}
     for number, name in enumerate(names):
         missing = UNNAMED if number else LABEL
-        distinct[_free_name(name or missing, distinct)] = ""
-    return list(distinct)
+        free = _free_name(name or missing, taken)
+        taken[free.casefold()] = free
+        distinct.append(free)
+    return distinct
 
 
 def _name_cells(values: Sequence[str], names: Sequence[str]) -> dict[str, str]:

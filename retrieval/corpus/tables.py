@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -33,7 +31,7 @@ CATALOGUE = "tables"  # the table of all tables
 MAX_DATABASE_BYTES = 256_000_000  # about two million rows; the process that queries it needs as much again
 
 _MAX_COLUMNS = 500  # of a table, further ones are left out: SQLite's own limit is 2,000
-_MAX_KEPT = 16  # databases of views and of parts of them
+_MAX_KEPT = 16  # databases
 _MAX_NAME = 40  # characters of the name of a table or a column
 _MAX_SAMPLES = 2  # rows
 _DOCUMENTS_PER_QUERY = 50
@@ -71,19 +69,53 @@ class CorpusTable:
     """Its first rows."""
 
 
+@dataclass(slots=True)
+class _Part:
+    """The rows of a table that are from one document."""
+
+    rows: int = 0
+    samples: list[tuple[Value, ...]] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class TableDatabase:
-    """The tables of some documents.
+    """The tables of a view.
 
     Attributes:
         key: A name that no other database has.
         tables: The tables, by name.
+        parts: What each document has of each table.
         image: The SQLite database.
     """
 
     key: str
     tables: dict[str, CorpusTable]
+    parts: dict[str, dict[str, _Part]] = field(repr=False)
     image: bytes = field(repr=False)
+
+    def list_tables(self, document_ids: frozenset[str] | None) -> tuple[CorpusTable, ...]:
+        """Return the tables with the rows of some documents, or of all."""
+        if document_ids is None:
+            return tuple(self.tables.values())
+        tables: list[CorpusTable] = []
+        for table in self.tables.values():
+            parts = {name: part for name, part in self.parts[table.name].items() if name in document_ids}
+            if parts:
+                tables.append(_describe(table.name, table.columns, parts))
+        return tuple(tables)
+
+
+def _describe(name: str, columns: tuple[TableColumn, ...], parts: dict[str, _Part]) -> CorpusTable:
+    samples: list[tuple[Value, ...]] = []
+    for part in parts.values():
+        samples += part.samples[: _MAX_SAMPLES - len(samples)]
+    return CorpusTable(
+        name=name,
+        columns=columns,
+        rows=sum(part.rows for part in parts.values()),
+        documents=tuple(parts),
+        samples=tuple(samples),
+    )
 
 
 # --- building ---
@@ -96,9 +128,8 @@ class _Group:
     number: int
     labels: list[str]
     is_named: bool
-    documents: dict[str, None] = field(default_factory=dict)  # in order
+    documents: dict[str, None] = field(default_factory=dict)
     headings: dict[str, None] = field(default_factory=dict)
-    rows: int = 0
 
     @property
     def keys(self) -> dict[str, int]:
@@ -106,32 +137,32 @@ class _Group:
         return {label.casefold(): place for place, label in enumerate(self.labels)}
 
 
-def build_database(view: View, document_ids: Iterable[str] | None = None) -> TableDatabase:
-    """Read the tables of a view's documents, or of some of them.
+def build_database(view: View) -> TableDatabase:
+    """Read the tables of a view's documents.
 
     Raises:
         InputError: The tables are too large.
     """
     with closing(sqlite3.connect("")) as staged, closing(sqlite3.connect(":memory:")) as database:
         staged.execute("PRAGMA journal_mode = OFF")
-        groups = _stage_rows(view, document_ids, staged)
+        groups = _stage_rows(view, staged)
         database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         database.execute(f"PRAGMA max_page_count = {MAX_DATABASE_BYTES // _PAGE_BYTES}")
         try:
-            tables = _fill(database, staged, groups)
+            tables, parts = _fill(database, staged, groups)
         except sqlite3.OperationalError as error:
             if "full" not in str(error):
                 raise
             raise InputError(
-                f"the tables take more than {MAX_DATABASE_BYTES // 1_000_000} MB: name documents with `within`"
+                f"the tables take more than {MAX_DATABASE_BYTES // 1_000_000} MB: limit the index to fewer documents"
             ) from error
-        return TableDatabase(key=token_hex(16), tables=tables, image=database.serialize())
+        return TableDatabase(key=token_hex(16), tables=tables, parts=parts, image=database.serialize())
 
 
-def _stage_rows(view: View, document_ids: Iterable[str] | None, staged: sqlite3.Connection) -> list[_Group]:
+def _stage_rows(view: View, staged: sqlite3.Connection) -> list[_Group]:
     """Write the rows of all tables into the database of rows that wait, which may be on disk."""
     groups: dict[frozenset[str], _Group] = {}
-    for ids in batches(_documents_with_bars(view, document_ids), _DOCUMENTS_PER_QUERY):
+    for ids in batches(_documents_with_bars(view), _DOCUMENTS_PER_QUERY):
         chunks_by_document: dict[str, list[Chunk]] = {}
         for chunk in view.chunks_of(ids):
             chunks_by_document.setdefault(chunk.document_id, []).append(chunk)
@@ -141,17 +172,14 @@ def _stage_rows(view: View, document_ids: Iterable[str] | None, staged: sqlite3.
     return list(groups.values())
 
 
-def _documents_with_bars(view: View, document_ids: Iterable[str] | None) -> list[str]:
+def _documents_with_bars(view: View) -> list[str]:
     """Return the ids of the documents that may have tables."""
     rows = view.query(
         f"SELECT DISTINCT document_id FROM {view.chunks_table} JOIN contents ON contents.number = chunks.number "
         "WHERE contents.text LIKE ?",
         "%|%",
     )
-    found = {document_id for (document_id,) in rows}
-    if document_ids is not None:
-        found &= set(document_ids)
-    return sorted(found)
+    return sorted(document_id for (document_id,) in rows)
 
 
 def _stage_table(
@@ -178,25 +206,31 @@ def _stage_table(
     marks = ", ".join("?" * (len(ORIGINS) + len(group.labels)))
     staged.executemany(f"INSERT INTO g{group.number} VALUES ({marks})", rows)
     group.documents.setdefault(document_id)
-    group.rows += len(rows)
 
 
-def _fill(database: sqlite3.Connection, staged: sqlite3.Connection, groups: list[_Group]) -> dict[str, CorpusTable]:
+def _fill(
+    database: sqlite3.Connection, staged: sqlite3.Connection, groups: list[_Group]
+) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]]]:
     """Write the tables, and the table of all tables."""
     tables: dict[str, CorpusTable] = {}
+    parts: dict[str, dict[str, _Part]] = {}
+    database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
     for group in groups:
         name = _free_name(_name_group(group), {*tables, CATALOGUE})
-        tables[name] = _write_table(database, staged, name, group)
-    database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
-    for table in tables.values():
-        columns = ", ".join(column.name for column in table.columns)
-        values = (table.name, table.rows, len(table.documents), columns)
+        columns, parts[name] = _write_table(database, staged, name, group)
+        table = _describe(name, columns, parts[name])
+        tables[name] = table
+        column_names = ", ".join(column.name for column in columns)
+        values = (name, table.rows, len(table.documents), column_names)
         database.execute(f"INSERT INTO {CATALOGUE} VALUES (?, ?, ?, ?)", values)
     database.commit()
-    return tables
+    return tables, parts
 
 
-def _write_table(database: sqlite3.Connection, staged: sqlite3.Connection, name: str, group: _Group) -> CorpusTable:
+def _write_table(
+    database: sqlite3.Connection, staged: sqlite3.Connection, name: str, group: _Group
+) -> tuple[tuple[TableColumn, ...], dict[str, _Part]]:
+    """Write the rows of a group as a table; return its columns, and what each document has of it."""
     formats: list[ColumnFormat] = []
     for place in range(len(group.labels)):
         cells = staged.execute(f"SELECT {DOCUMENT}, c{place}, count(*) FROM g{group.number} GROUP BY 1, 2")
@@ -211,29 +245,29 @@ def _write_table(database: sqlite3.Connection, staged: sqlite3.Connection, name:
     definition = ", ".join([f"{CHUNK_ID} TEXT", *types, f"{DOCUMENT} TEXT", f"{SHEET} TEXT"])
     database.execute(f'CREATE TABLE "{name}" ({definition})')
     marks = ", ".join("?" * (len(columns) + len(ORIGINS)))
-    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', _read_rows(staged, group, formats))
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    samples = database.execute(f'SELECT {names} FROM "{name}" LIMIT {_MAX_SAMPLES}').fetchall()
-    return CorpusTable(
-        name=name,
-        columns=tuple(columns),
-        rows=group.rows,
-        documents=tuple(group.documents),
-        samples=tuple(samples),
-    )
+    parts: dict[str, _Part] = {}
+    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', _read_rows(staged, group, formats, parts))
+    return tuple(columns), parts
 
 
-def _read_rows(staged: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat]) -> Iterator[list[Value]]:
-    """Yield the rows of a table, with the values of their cells."""
+def _read_rows(
+    staged: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: dict[str, _Part]
+) -> Iterator[list[Value]]:
+    """Yield the rows of a table, with the values of their cells; note what each document has of it."""
     converted = [place for place, column_format in enumerate(formats) if column_format.kind != "text"]
     last_document = None
+    part = _Part()
     marks: list[DecimalMark] = []
     for chunk_id, document_id, sheet, *cells in staged.execute(f"SELECT * FROM g{group.number}"):
         if document_id != last_document:
             marks = [column_format.decimal_mark_of(document_id) for column_format in formats]
+            part = parts.setdefault(document_id, _Part())
             last_document = document_id
         for place in converted:
             cells[place] = formats[place].read(cells[place], marks[place])
+        part.rows += 1
+        if part.rows <= _MAX_SAMPLES:
+            part.samples.append(tuple(cells))
         yield [chunk_id, *cells, document_id, sheet]
 
 
@@ -282,18 +316,20 @@ def _name_group(group: _Group) -> str:
     words = _shared_words(documents)
     if len(headings) == 1 or not words:
         words += [word for word in _shared_words(headings) if word not in words]
+    if not words:
+        words = _shared_words([PurePosixPath(document_id).parent.name for document_id in group.documents])
     return sql_name(" ".join(words or ["table"]))
 
 
 def _shared_words(names: Sequence[str]) -> list[str]:
-    """Return the words of the first name that all have; of one name all words, of several those without digits."""
+    """Return the words of the first name that all have; of several names, words with two letters or more."""
     if not names:
         return []
     pattern = _WORD if len(names) == 1 else _LETTERS
     shared = [word.lower() for word in pattern.findall(names[0])]
     for name in names[1:]:
         others = {word.lower() for word in pattern.findall(name)}
-        shared = [word for word in shared if word in others]
+        shared = [word for word in shared if word in others and len(word) > 1]
     return list(dict.fromkeys(shared))
 
 
@@ -315,59 +351,42 @@ class _Slot:
 
 
 class _Databases:
-    """The databases that were asked for last; those of a view end with it."""
+    """The databases that were asked for last; each ends with its view."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._numbers: WeakKeyDictionary[View, int] = WeakKeyDictionary()
-        self._last_number = 0
-        self._gone: list[int] = []  # numbers of views; the garbage collector may add some at any time
-        self._slots: OrderedDict[tuple[int, frozenset[str] | None], _Slot] = OrderedDict()
+        self._slots: WeakKeyDictionary[View, _Slot] = WeakKeyDictionary()
 
-    def get(self, view: View, document_ids: frozenset[str] | None) -> TableDatabase:
-        """Return the database of a view, or of some of its documents; build it if need be."""
+    def get(self, view: View) -> TableDatabase:
+        """Return the database of a view; build it if need be."""
         with self._lock:
-            slot = self._find_slot(view, document_ids)
+            slot = self._slots.pop(view, None) or _Slot()
+            self._slots[view] = slot  # at the end
         with slot.lock:
             if slot.database is None:
-                slot.database = build_database(view, document_ids)
+                slot.database = build_database(view)
             database = slot.database
         with self._lock:
             self._drop_oldest()
         return database
 
-    def _find_slot(self, view: View, document_ids: frozenset[str] | None) -> _Slot:
-        number = self._numbers.get(view)
-        if number is None:
-            self._last_number += 1
-            number = self._last_number
-            self._numbers[view] = number
-            weakref.finalize(view, self._gone.append, number).atexit = False
-        slot = self._slots.setdefault((number, document_ids), _Slot())
-        self._slots.move_to_end((number, document_ids))
-        return slot
-
     def _drop_oldest(self) -> None:
-        gone = set(self._gone)
-        self._gone.clear()
-        for key in list(self._slots):
-            if key[0] in gone:
-                del self._slots[key]
-        while len(self._slots) > 1 and (len(self._slots) > _MAX_KEPT or self._size() > MAX_DATABASE_BYTES):
-            self._slots.popitem(last=False)
-
-    def _size(self) -> int:
-        databases = [slot.database for slot in self._slots.values()]
-        return sum(len(database.image) for database in databases if database is not None)
+        slots = list(self._slots.items())
+        size = 0
+        for number, (view, slot) in enumerate(reversed(slots)):
+            if slot.database is not None:
+                size += len(slot.database.image)
+            if number and (number >= _MAX_KEPT or size > MAX_DATABASE_BYTES):
+                self._slots.pop(view, None)
 
 
 _databases = _Databases()
 
 
-def open_database(view: View, document_ids: frozenset[str] | None = None) -> TableDatabase:
-    """Return the tables of a view's documents, or of some of them. They are kept for later calls.
+def open_database(view: View) -> TableDatabase:
+    """Return the tables of a view's documents. They are kept for later calls.
 
     Raises:
         InputError: The tables are too large.
     """
-    return _databases.get(view, document_ids)
+    return _databases.get(view)

@@ -193,13 +193,12 @@ class TableReader(ABC):
         """Return the ids of all documents, in order."""
         return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
 
-    def titles(self) -> Iterator[tuple[str, str]]:
+    def titles(self) -> Iterator[tuple[str, ...]]:
         """Yield id and title of all documents, in the order of ids."""
         after = ""
         select = f"SELECT id, title FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
         while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
-            for document_id, title in rows:
-                yield document_id, title
+            yield from rows
             after = rows[-1][0]
 
     def metadata(self, record: DocumentRecord) -> dict[str, Any]:

@@ -44,7 +44,14 @@ class Grep(RetrievalTool):
     )
     args_schema: ArgsSchema | None = _GrepArguments
 
-    def retrieve(self, pattern: str, within: str, only_match: bool, start: int, seen: SeenChunks) -> Retrieved:
+    def retrieve(
+        self,
+        pattern: str,
+        within: str,
+        only_match: bool,
+        start: int,
+        seen: SeenChunks,  # noqa: ARG002 - what was seen counts, too
+    ) -> Retrieved:
         """Show the lines that match, from one of them on."""
         return show_matching_lines(self.index, pattern, within=within, only_match=only_match, start=start)
 

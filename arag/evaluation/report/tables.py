@@ -406,7 +406,7 @@ class _Refusals(NamedTuple):
         return _share(self.refused_absent, self.absent)
 
     @classmethod
-    def count(cls, rows: pd.DataFrame) -> _Refusals:
+    def of(cls, rows: pd.DataFrame) -> _Refusals:
         """Count the refusals among a method's answers; failed questions are none."""
         is_absent = rows["form"] == "absent"
         is_refused = rows["refused"] == 1
@@ -421,7 +421,7 @@ def _share(part: int, whole: int) -> Interval:
 
 
 def _count_refusals(rows: pd.DataFrame) -> dict[str, str]:
-    counts = _Refusals.count(rows)
+    counts = _Refusals.of(rows)
     return {
         "Questions without an answer": f"{counts.absent:,}",
         "Refused": f"{counts.refused_absent:,}",
@@ -522,7 +522,7 @@ def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
             "failed": int(some["error"].notna().sum()),
         }
         figures = {measure.name: interval(measure, some) for measure in (*ACCURACY, *LISTS, *EFFORT, *COSTS)}
-        refusals = _Refusals.count(some)
+        refusals = _Refusals.of(some)
         figures["refusal_precision"] = refusals.precision
         figures["refusal_recall"] = refusals.recall
         rows.append(row | _as_columns(figures))

@@ -17,6 +17,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus, Unmatched
 from arag.retrieval.corpus.shell.documents import compile_glob
 from arag.retrieval.corpus.shell.options import Option, Parsed, parse
+from arag.retrieval.corpus.shell.surroundings import rewrite
 
 _MAX_OUTPUT = 16 << 20  # characters of one command
 _MAX_PATTERNS = 5_000  # of one command
@@ -122,6 +123,7 @@ class _Matcher:
 
     patterns: list[Pattern]
     invert: bool
+    group: int = 0  # that is the match, where the pattern also says what is around it
 
     def matches(self, text: str) -> bool:
         return any(pattern.matches(text) for pattern in self.patterns) != self.invert
@@ -163,6 +165,10 @@ def search(call: Call, corpus: Corpus) -> Answer:
     is_rg = call.name == "rg"
     arguments = _without_recursive(call.arguments) if is_rg else call.arguments
     parsed = parse(arguments, _OPTIONS["rg" if is_rg else "grep"], valid=_VALID, number="context")
+    if call.name == "fgrep":
+        parsed.add("fixed")
+    elif call.name == "egrep":
+        parsed.add("extended")
     if parsed.has("help"):
         return Answer(_HELP)
     if parsed.has("files"):
@@ -236,7 +242,7 @@ def _read_text(name: str, call: Call, corpus: Corpus) -> str:
 
 def _list_readings(command: str, parsed: Parsed, patterns: list[str]) -> list[_Reading]:
     """Return how the patterns may be read: models mix up how commands write alternatives."""
-    if parsed.has("fixed") or command == "fgrep":
+    if parsed.has("fixed"):
         return [_Reading(patterns)]
     patterns = [_WORD_END.sub(r"\\b", pattern) for pattern in patterns]
     if command == "grep" and not parsed.has("extended"):
@@ -276,6 +282,10 @@ def _make_matcher(patterns: Sequence[str], parsed: Parsed) -> _Matcher:
         case = "smart"
     if parsed.has("ignore_case"):
         case = "ignore"
+    group = 0
+    surrounded = rewrite(patterns[0]) if len(patterns) == 1 and not parsed.has("fixed") else None
+    if surrounded is not None:
+        patterns, group = [surrounded.pattern], surrounded.group
     compiled: list[Pattern] = []
     for joined in _join(patterns, is_fixed=parsed.has("fixed")):
         compiled.append(
@@ -286,7 +296,7 @@ def _make_matcher(patterns: Sequence[str], parsed: Parsed) -> _Matcher:
                 whole_lines=parsed.has("whole_lines"),
             )
         )
-    return _Matcher(compiled, invert=parsed.has("invert"))
+    return _Matcher(compiled, invert=parsed.has("invert"), group=group)
 
 
 def _join(patterns: Sequence[str], *, is_fixed: bool) -> list[str]:
@@ -488,17 +498,16 @@ class _Output:
         if self._parsed.has("only_matching") and not matcher.invert:
             for match in matcher.find(text):
                 if match.end > match.start:
-                    self._add_line(source, place, self._replace(text, match))
+                    self._add_line(source, place, self._replace(text, match, matcher.group))
         elif self._template is not None:
             self._add_line(source, place, self._replace_all(text, matcher))
         else:
             self._add_line(source, place)
 
-    def _replace(self, text: str, match: Match) -> str:
-        whole = text[match.start : match.end]
+    def _replace(self, text: str, match: Match, group: int = 0) -> str:
+        groups = (text[match.start : match.end], *match.groups)
         if self._template is None:
-            return whole
-        groups = (whole, *match.groups)
+            return groups[group]
 
         def fill(reference: re.Match[str]) -> str:
             if reference[0] == "$$":

@@ -108,7 +108,9 @@ def count_words(keyword, text):
 
 
 def is_letter(character):
-    """Whether letters beside a character make one word with it."""
+    """Whether letters beside a character make one word with it; at the ends of a text there is none."""
+    if not character:
+        return False
     script = unicodedata.name(character, "").removeprefix("HALFWIDTH ").partition(" ")[0]
     is_spaced = script not in {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "MYANMAR", "KHMER"}
     return is_spaced and unicodedata.category(character)[0] in "LMN"

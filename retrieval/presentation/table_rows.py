@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from arag.retrieval.presentation.sentences import sentence_line
@@ -30,19 +29,19 @@ def is_row(text: str) -> bool:
 
 def is_row_of(text: str, keyword: str) -> bool:
     """Return whether a sentence is the row with this label, which may continue in brackets or after a comma."""
-    label = _label(text)
-    name = searchable(keyword)
-    if label == name:
-        return True
-    return label.startswith((f"{name} (", f"{name}, "))
+    return _is_named(_label(text), searchable(keyword))
 
 
 def has_row_of(chunk: Chunk, keyword: str) -> bool:
     """Return whether a chunk has a row with this label."""
     if CELL_BOUNDARY not in chunk.text:
         return False
-    positions = range(len(chunk.sentences))
-    return any(is_row_of(sentence_line(chunk, position), keyword) for position in positions)
+    name = searchable(keyword)
+    for position in range(len(chunk.sentences)):
+        label = _label(sentence_line(chunk, position))
+        if _is_named(label, name):
+            return True
+    return False
 
 
 def find_header(chunk: Chunk, row: int) -> int:
@@ -59,8 +58,7 @@ def find_header(chunk: Chunk, row: int) -> int:
 # --- rows for queries ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A row with a label."""
 
     position: int
@@ -118,6 +116,13 @@ def _rank_rows(rows: Sequence[_Row], query: str) -> list[_RowRank]:
             )
             ranks.append(rank)
     return ranks
+
+
+def _is_named(label: str, name: str) -> bool:
+    """Return whether a label is a name, or continues it in brackets or after a comma."""
+    if label == name:
+        return True
+    return label.startswith((f"{name} (", f"{name}, "))
 
 
 def _label(text: str) -> str:

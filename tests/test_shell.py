@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -77,6 +79,15 @@ def sh(index):
         ("rg -B1 Ann a.md", "[a.md:0] Harbour: It burns oil.\n The keeper is Ann."),
         ("rg '^# '", "[a.md:0] # Harbour\n[crew.csv:0] # crew\n[places/b.md:0] # Reef\n[places/c.md:0] # Quay"),
         ("rg --files places", "places/b.md\nplaces/c.md"),
+        ("grep -oP '(?<=in )\\d+' -rh", "1881\n1790\n1815"),
+        ("grep -oP 'in \\K\\d+' -rh places", "1790\n1815"),
+        ("rg -oP '\\w+(?= feet)' -h", "twelve"),
+        ("rg -oN '(?<=li)t(?= in)' -h", "t"),
+        ("rg -oN '(l)i\\Kt in' -h", "t in"),
+        ("rg -P '(?<=was )lit' -l", "a.md"),
+        ("fgrep -r oil. -l", "a.md"),
+        ("fgrep -rc oi..", "a.md:0\ncrew.csv:0\nnotes:0\nplaces/b.md:0\nplaces/c.md:0"),
+        ("egrep -rl 'lit|charted'", "a.md\nplaces/b.md"),
         ("rg -q lit && echo yes", "yes"),
         ("rg -q nothing || echo no", "no"),
         ("rg 'light|charted' -c places/b.md", "places/b.md:2"),
@@ -144,7 +155,9 @@ def test_what_is_not_found_says_what_to_try(sh):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("rg '(?<=a)b'", "there is no look-around"),
+        ("rg '(?<!a)b'", "there is no look-around"),
+        ("rg '(?<=a)b|c'", "there is no look-around"),
+        ("rg 'a(?=b)c'", "there is no look-around"),
         ("rg '(a'", "missing )"),
         ("rg --json a", "unrecognized option '--json'; valid are -i"),
         ("rg", "no pattern: rg [options] PATTERN [path...]"),
@@ -188,6 +201,23 @@ def test_files_that_a_command_writes_end_with_it(sh):
     assert "No such file" in sh("cat /tmp/x")
     assert sh("echo changed > a.md; cat a.md") == "changed"
     assert sh("rg -c lit a.md; cat a.md | wc -l") == "a.md:1\n4"
+
+
+def test_chunks_are_files_too(make_index):
+    text = "\n\n".join(f"Line {number} of the list names the harbour of Vellin." for number in range(100))
+    index = make_index({"long list.md": text, "b.md": "Short."}, chunk_tokens=200)
+    assert index.document("long list.md").chunks > 3
+    chunk = index.get("long list.md:2")
+    shown = run_shell(index, "cat 'long list.md:2'")
+    assert shown.chunk_ids == ["long list.md:2"]
+    assert len(shown.text.splitlines()) == len(chunk.sentences)
+    assert run_shell(index, "rg -c Vellin 'long list.md:2'").text == str(len(chunk.sentences))
+    assert run_shell(index, "tail -1 b.md:0").text == "[b.md:0] Short."
+    assert "No such file" in run_shell(index, "cat b.md:1").text
+
+
+def test_what_models_put_around_a_command_is_left_out(sh):
+    assert sh("```bash\nrg -l lit\n```") == sh("$ rg -l lit") == sh("bash -lc 'rg -l lit'") == "a.md"
 
 
 def test_meaning_lists_the_nearest_sentences(index):
@@ -251,6 +281,13 @@ def test_titles_and_pages_are_shown_where_ids_do_not_say_them(make_index):
     assert run_shell(index, "rg steep; rg light").text == "[d7:0] The Reef: It is steep.\n It has a light."
     index = make_index([{"id": "the-reefs", "title": "The Reef's", "text": "It is steep."}])
     assert run_shell(index, "rg steep").text == "[the-reefs:0] It is steep."
+
+
+def test_parts_of_lines_tell_their_chunk_if_only_one_has_them(make_index):
+    text = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not"
+    index = make_index({"a": f"{text}.", "b": f"{text} at all."})
+    assert run_shell(index, "rg -h levy a | cut -c1-60").text == f"[a:0] {text[:60]}"
+    assert run_shell(index, "rg -h levy | cut -c1-60").text == f"{text[:60]}\n{text[:60]}"
 
 
 EVIL = [
@@ -447,6 +484,18 @@ def test_commands_at_once_do_not_mix(index):
     assert [text.splitlines()[-1] for text in shown] == words
     assert len(set(shown)) == 4
     assert threading.active_count() < 30
+
+
+def test_a_fork_gets_interpreters_of_its_own(index):
+    run_shell(index, "rg lit")
+    process = os.fork()
+    if process == 0:
+        shown = ""
+        with suppress(BaseException):
+            shown = run_shell(index, "echo forked; rg -l lit | wc -l").text
+        os._exit(0 if shown == "forked\n1" else 1)
+    assert run_shell(index, "rg -l lit").text == "a.md"
+    assert os.waitpid(process, 0)[1] == 0
 
 
 def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monkeypatch, sh):

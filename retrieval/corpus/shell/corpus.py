@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
+from time import monotonic
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from arag.errors import InputError
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Match, Pattern
@@ -20,10 +24,15 @@ from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk
+from arag.text.normalise import collapse_whitespace
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
+
+# What a pattern has that may match the `# ` in front of a title.
+_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
+_HEADINGS = ("", "# ", "## ")
 
 _documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
 _lock = Lock()
@@ -51,7 +60,7 @@ class Unmatched:
 
     patterns: list[str]
     is_fixed: bool
-    paths: list[str]
+    paths: Sequence[str]
     is_all: bool  # it looked in all documents
 
 
@@ -60,6 +69,7 @@ class Corpus:
 
     Attributes:
         index: The index.
+        deadline: When no more documents are read.
         printed: The id of each chunk that a command printed, by its prefix, such as `atlas.md:3`.
         written: The printed lines that are not their chunk's text, such as those of `rg --replace`.
         prefix_by_text: The prefix of each printed line, by its text; empty where several chunks have it.
@@ -71,6 +81,7 @@ class Corpus:
 
     def __init__(self, index: Index) -> None:
         self.index = index
+        self.deadline = math.inf
         self.printed: dict[str, str] = {}
         self.written: set[str] = set()
         self.prefix_by_text: dict[str, str] = {}
@@ -124,6 +135,13 @@ class Corpus:
             text += f" (like it: {', '.join(paths)})"
         return text
 
+    def read_part(self, path: str, ordinal: int) -> Chunk | None:
+        """Return a chunk of a document, or None."""
+        for chunk in self._read_chunks([self.documents.ids[path]]):
+            if chunk.ordinal == ordinal:
+                return chunk
+        return None
+
     def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
         """Return what is known of documents, by path."""
         if not paths:
@@ -154,6 +172,8 @@ class Corpus:
     def lines_by_document(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Line]]]:
         """Yield each document's path and its lines."""
         for some in batches(paths, _DOCUMENTS_AT_ONCE):
+            if monotonic() > self.deadline:
+                raise InputError("that takes too long: search in fewer documents, or for a pattern without -v")
             ids = {self.documents.ids[path]: path for path in some}
             lines: dict[str, list[Line]] = {path: [] for path in some}
             for chunk in self._read_chunks(list(ids)):
@@ -169,11 +189,7 @@ class Corpus:
                 own = found.setdefault(self.documents.path(line.chunk.document_id), {})
                 place = -1 if line.position is None else line.position
                 own[line.chunk.ordinal, place] = line
-        matching: dict[str, list[Line]] = {}
-        for path in paths:
-            if path in found:
-                matching[path] = [found[path][place] for place in sorted(found[path])]
-        return matching
+        return {path: [found[path][place] for place in sorted(found[path])] for path in sorted(found)}
 
     def read_files(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the texts of documents' files."""
@@ -197,12 +213,24 @@ def _find_documents(view: View) -> Documents:
     return documents
 
 
+def _find_titled(view: View, pattern: Pattern) -> list[str]:
+    """Return the ids of documents whose title may match as it is printed, with what may stand in front."""
+    if not _MARKUP.search(pattern.text):
+        return [document_id for document_id, _ in find_titles(view, pattern)]
+    found: list[str] = []
+    for document_id, title in view.titles():
+        text = collapse_whitespace(title)
+        if any(pattern.matches(f"{marks}{text}") for marks in _HEADINGS):
+            found.append(document_id)
+    return found
+
+
 def _find_matching(view: View, pattern: Pattern) -> list[Line]:
     """Return the lines of a view that match, titles included."""
     lines: list[Line] = []
     for found in find_matching_lines(view, pattern):
         lines += found.lines
-    titled = [document_id for document_id, _ in find_titles(view, pattern)]
+    titled = _find_titled(view, pattern)
     for some in batches(titled, _DOCUMENTS_AT_ONCE):
         for chunk in view.chunks_of(some):
             if chunk.ordinal == 0:

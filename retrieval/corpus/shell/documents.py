@@ -19,6 +19,8 @@ ROOT = "/corpus"
 _MAX_COMPONENT_BYTES = 200  # of a file's or folder's name: the interpreter has 255
 _MAX_DEPTH = 30  # folders above a file: the interpreter has 100
 _MAX_SHOWN = 100  # characters of a pattern in a message
+# Most ids; to look at each of their characters would take longer.
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_][\w .,+=@()-]{0,40}/){0,9}[A-Za-z0-9_][\w .,+=@()-]{0,40}")
 _GLOB = re.compile(r"[*?\[]")
 _GLOB_PART = re.compile(r"\*\*/|\*\*|\[[!^]?\]?[^\]/]*\]|\\.|.", re.DOTALL)
 _WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -40,7 +42,10 @@ class Documents:
         wanted = {document_id: _make_path(document_id) for document_id in document_ids}
         folders: set[str] = set()
         for path in wanted.values():
-            folders.update(_list_parents(path))
+            folder = path.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
         self.ids: dict[str, str] = {}
         self._path_by_id: dict[str, str] = {}
         for document_id, path in sorted(wanted.items()):
@@ -150,6 +155,8 @@ def compile_glob(pattern: str, *, ignore_case: bool = False) -> Any:
 
 
 def _make_path(document_id: str) -> str:
+    if _PLAIN.fullmatch(document_id):
+        return document_id
     names = document_id.split("/")
     if len(names) > _MAX_DEPTH:
         names = [*names[:_MAX_DEPTH], "%2F".join(names[_MAX_DEPTH:])]
@@ -174,13 +181,3 @@ def _make_name(name: str) -> str:
 
 def _encode(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode(errors="replace"))
-
-
-def _list_parents(path: str) -> list[str]:
-    """Return the folders above a path."""
-    parents: list[str] = []
-    parent = posixpath.dirname(path)
-    while parent:
-        parents.append(parent)
-        parent = posixpath.dirname(parent)
-    return parents

@@ -22,6 +22,8 @@ _MAX_LINE = 400  # characters of a line, where not all lines are shown whole
 _BEFORE_MATCH = 120  # characters of a cut line before the match
 _MAX_ERRORS = 8  # lines
 _MAX_MARKS = 2  # of the chunks of one row
+_MIN_PART = 40  # characters of a part of a line that tell its chunk
+_MAX_COMPARED = 2_000  # printed lines that each line is compared with: more would take longer than to print them
 _MIN_REPEATED = 60  # characters of a line that is not shown twice
 _REPEATED = "(the same line)"
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
@@ -171,9 +173,18 @@ def _split(line: str, corpus: Corpus) -> tuple[str, str, str]:
         if match is None:
             break
         number, rest = match[0], line[match.end() :]
-    if len(line) >= _MIN_TEXT:
-        return "", corpus.prefix_by_text.get(line, ""), line
-    return "", "", line
+    return "", _find_prefix(line, corpus), line
+
+
+def _find_prefix(line: str, corpus: Corpus) -> str:
+    """Return the prefix of the one printed line that a line is, or is a long part of; empty if there is none."""
+    if len(line) < _MIN_TEXT:
+        return ""
+    known = corpus.prefix_by_text.get(line)
+    if known is not None or len(line) < _MIN_PART or len(corpus.prefix_by_text) > _MAX_COMPARED:
+        return known or ""
+    prefixes = {prefix for text, prefix in corpus.prefix_by_text.items() if line in text}
+    return prefixes.pop() if len(prefixes) == 1 else ""
 
 
 # --- text ---

@@ -17,12 +17,14 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus, Unmatched
 from arag.retrieval.corpus.shell.documents import compile_glob
 from arag.retrieval.corpus.shell.options import Option, Parsed, parse
+from arag.retrieval.corpus.shell.surroundings import rewrite
 
 _MAX_OUTPUT = 16 << 20  # characters of one command
 _MAX_PATTERNS = 5_000  # of one command
 _BASIC_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|[|(){}+?]", re.DOTALL)
 _SPECIAL = frozenset("|(){}+?")
 _REFERENCE = re.compile(r"\$(?:\$|(\d+)|\{(\d+)\})")
+_BAR = re.compile(r"(?<!\\)\|")
 _WORD_END = re.compile(r"\\[<>]")
 
 _FLAGS = {
@@ -94,9 +96,6 @@ _HELP = f"Usage: rg [options] PATTERN [path...]\nOptions: {_VALID}\n"
 # `rg -rn` is meant as grep's.
 _RECURSIVE_FLAGS = re.compile(r"-r[inlcohwEFPRHI]+|-[inlcohwEFPRHI]+r[inlcohwEFPRHI]*")
 
-# What a pattern has that may match the `# ` of a title, which is not in the text.
-_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
-
 _TYPES = {
     "markdown": "md markdown mdx",
     "text": "txt",
@@ -124,6 +123,7 @@ class _Matcher:
 
     patterns: list[Pattern]
     invert: bool
+    group: int = 0  # that is the match, where the pattern also says what is around it
 
     def matches(self, text: str) -> bool:
         return any(pattern.matches(text) for pattern in self.patterns) != self.invert
@@ -154,7 +154,7 @@ class _Source:
 class _Sources:
     """What a search reads."""
 
-    paths: list[str] = field(default_factory=list)  # of documents
+    paths: Sequence[str] = ()  # of documents
     texts: list[_Source] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     is_all: bool = False  # no document was named
@@ -165,6 +165,10 @@ def search(call: Call, corpus: Corpus) -> Answer:
     is_rg = call.name == "rg"
     arguments = _without_recursive(call.arguments) if is_rg else call.arguments
     parsed = parse(arguments, _OPTIONS["rg" if is_rg else "grep"], valid=_VALID, number="context")
+    if call.name == "fgrep":
+        parsed.add("fixed")
+    elif call.name == "egrep":
+        parsed.add("extended")
     if parsed.has("help"):
         return Answer(_HELP)
     if parsed.has("files"):
@@ -238,19 +242,24 @@ def _read_text(name: str, call: Call, corpus: Corpus) -> str:
 
 def _list_readings(command: str, parsed: Parsed, patterns: list[str]) -> list[_Reading]:
     """Return how the patterns may be read: models mix up how commands write alternatives."""
-    if parsed.has("fixed") or command == "fgrep":
+    if parsed.has("fixed"):
         return [_Reading(patterns)]
     patterns = [_WORD_END.sub(r"\\b", pattern) for pattern in patterns]
     if command == "grep" and not parsed.has("extended"):
         readings = [_Reading([_read_basic(pattern) for pattern in patterns])]
-        if any(re.search(r"(?<!\\)\|", pattern) for pattern in patterns):
+        if any(_are_alternatives(_BAR.split(pattern)) for pattern in patterns):
             readings.append(_Reading(patterns, "nothing matches as a basic expression: read as with -E"))
         return readings
     readings = [_Reading(patterns)]
-    if any("\\|" in pattern for pattern in patterns):
-        alternatives = [pattern.replace("\\|", "|") for pattern in patterns]
-        readings.append(_Reading(alternatives, "nothing matches \\| (a bar): read as |, the alternative"))
+    if any(_are_alternatives(pattern.split(r"\|")) for pattern in patterns):
+        alternatives = [pattern.replace(r"\|", "|") for pattern in patterns]
+        readings.append(_Reading(alternatives, r"nothing matches \| (a bar): read as |, the alternative"))
     return readings
+
+
+def _are_alternatives(parts: Sequence[str]) -> bool:
+    """Return whether the parts between bars may be alternatives: there are several, each with a letter or digit."""
+    return len(parts) > 1 and all(re.search(r"\w", part) for part in parts)
 
 
 def _read_basic(pattern: str) -> str:
@@ -273,6 +282,10 @@ def _make_matcher(patterns: Sequence[str], parsed: Parsed) -> _Matcher:
         case = "smart"
     if parsed.has("ignore_case"):
         case = "ignore"
+    group = 0
+    surrounded = rewrite(patterns[0]) if len(patterns) == 1 and not parsed.has("fixed") else None
+    if surrounded is not None:
+        patterns, group = [surrounded.pattern], surrounded.group
     compiled: list[Pattern] = []
     for joined in _join(patterns, is_fixed=parsed.has("fixed")):
         compiled.append(
@@ -283,7 +296,7 @@ def _make_matcher(patterns: Sequence[str], parsed: Parsed) -> _Matcher:
                 whole_lines=parsed.has("whole_lines"),
             )
         )
-    return _Matcher(compiled, invert=parsed.has("invert"))
+    return _Matcher(compiled, invert=parsed.has("invert"), group=group)
 
 
 def _join(patterns: Sequence[str], *, is_fixed: bool) -> list[str]:
@@ -308,7 +321,7 @@ def _find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> _Sources:
         if call.stdin is not None:
             sources.texts.append(_Source("<stdin>", call.stdin.splitlines()))
         else:
-            sources.paths = list(corpus.documents.paths)
+            sources.paths = corpus.documents.paths
             sources.is_all = True
     for name in parsed.operands:
         if name == "-":
@@ -320,9 +333,13 @@ def _find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> _Sources:
             if paths is None:
                 sources.missing.append(name)
             else:
-                sources.paths += paths
-    is_wanted = _compile_filters(parsed)
-    sources.paths = [path for path in dict.fromkeys(sources.paths) if is_wanted(path)]
+                sources.paths = [*sources.paths, *paths]
+    if parsed.has("glob", "include", "exclude", "exclude_folder", "type", "type_not"):
+        is_wanted = _compile_filters(parsed)
+        sources.paths = [path for path in sources.paths if is_wanted(path)]
+        sources.is_all = False
+    if not sources.is_all:
+        sources.paths = list(dict.fromkeys(sources.paths))
     return sources
 
 
@@ -408,9 +425,11 @@ class _Output:
 
     def _list_lines(self, matcher: _Matcher, paths: Sequence[str]) -> Iterable[tuple[str, list[Line]]]:
         """Return the lines of documents that may matter, by path."""
-        if matcher.invert or self._before or self._after or any(_MARKUP.search(each.text) for each in matcher.patterns):
+        if matcher.invert:
             return self._corpus.lines_by_document(paths)
         matching = self._corpus.matching_lines(matcher.patterns, paths)
+        if self._before or self._after:
+            return self._corpus.lines_by_document(list(matching))
         lists_others = self._parsed.has("without_match") or (self._parsed.has("count") and self._keeps_zeros)
         if lists_others:
             return [(path, matching.get(path, [])) for path in paths]
@@ -479,17 +498,16 @@ class _Output:
         if self._parsed.has("only_matching") and not matcher.invert:
             for match in matcher.find(text):
                 if match.end > match.start:
-                    self._add_line(source, place, self._replace(text, match))
+                    self._add_line(source, place, self._replace(text, match, matcher.group))
         elif self._template is not None:
             self._add_line(source, place, self._replace_all(text, matcher))
         else:
             self._add_line(source, place)
 
-    def _replace(self, text: str, match: Match) -> str:
-        whole = text[match.start : match.end]
+    def _replace(self, text: str, match: Match, group: int = 0) -> str:
+        groups = (text[match.start : match.end], *match.groups)
         if self._template is None:
-            return whole
-        groups = (whole, *match.groups)
+            return groups[group]
 
         def fill(reference: re.Match[str]) -> str:
             if reference[0] == "$$":

@@ -30,12 +30,15 @@ _MAX_READ_BYTES = 8 << 20  # of a file that a command has written: more is not s
 _current: _Run | None = None
 
 
-def begin(script: str, paths: Sequence[str], commands: Sequence[str], seconds: float) -> dict[str, Any]:
+def begin(
+    script: str, paths: Sequence[str], parts: Sequence[str], commands: Sequence[str], seconds: float
+) -> dict[str, Any]:
     """Start a command.
 
     Args:
         script: The command.
         paths: The documents' paths below the root.
+        parts: Paths of chunks.
         commands: The names of our commands.
         seconds: The time limit.
 
@@ -43,7 +46,7 @@ def begin(script: str, paths: Sequence[str], commands: Sequence[str], seconds: f
         Its first request, or its end.
     """
     global _current  # noqa: PLW0603 - this process runs one command at a time
-    _current = _Run(script, paths, commands, seconds)
+    _current = _Run(script, paths, parts, commands, seconds)
     return _current.go_on()
 
 
@@ -61,11 +64,14 @@ SERVED = (begin, resume)
 class _Run:
     """A command that runs in a thread."""
 
-    def __init__(self, script: str, paths: Sequence[str], commands: Sequence[str], seconds: float) -> None:
+    def __init__(
+        self, script: str, paths: Sequence[str], parts: Sequence[str], commands: Sequence[str], seconds: float
+    ) -> None:
         self.answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._requests: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._script = script
-        self._paths = {f"{ROOT}/{path}": path for path in paths}
+        self._documents = {f"{ROOT}/{path}" for path in paths}
+        self._paths = [*paths, *parts]
         self._commands = commands
         self._seconds = seconds
         self._texts: dict[str, str] = {}  # of files that were sent before they were asked for
@@ -84,7 +90,7 @@ class _Run:
 
     def _execute(self) -> dict[str, Any]:
         shell = Bash(
-            files={place: self._reader(path) for place, path in self._paths.items()},
+            files={f"{ROOT}/{path}": self._reader(path) for path in self._paths},
             cwd=ROOT,
             custom_builtins=dict.fromkeys(self._commands, self._call),
             timeout_seconds=self._seconds,
@@ -134,7 +140,7 @@ class _Run:
             if argument.startswith("-"):
                 continue
             place = posixpath.normpath(posixpath.join(context.cwd, argument))
-            if place in self._paths or not self._is_file(context, place):
+            if place in self._documents or not self._is_file(context, place):
                 continue
             data = context.fs.read_file(place)
             texts[argument] = data[:_MAX_READ_BYTES].decode(errors="replace")

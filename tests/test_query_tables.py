@@ -205,6 +205,25 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
         ),
         ("a.txt", "Rye | 12\nOats | 7\n", "c1 c2", [("Rye", 12), ("Oats", 7)]),
         (
+            "a.txt",
+            "Grain | 1980 | 1981\nRye | 12 | 13\nOats | 7 | (8)\n",
+            "grain _1980 _1981",
+            [("Rye", 12, 13), ("Oats", 7, -8)],
+        ),
+        ("a.txt", "1980 | 1981\nRye | 12 | 13\nOats | 7 | 8\n", "label _1980 _1981", [("Rye", 12, 13), ("Oats", 7, 8)]),
+        (
+            "a.csv",
+            "Region,Dues,,Ships\n,1920,1921,\nNorth,1,2,3\nSouth,,5,\n",
+            "region dues_1920 dues_1921 ships",
+            [("North", 1, 2, 3), ("South", None, 5, None)],
+        ),
+        (
+            "a.csv",
+            "Item,Sacks\nNorth\nRye,1\nOats,2\nSouth\nRye,3\n",
+            "item sacks",
+            [("North", None), ("Rye", 1), ("Oats", 2), ("South", None), ("Rye", 3)],
+        ),
+        (
             "a.html",
             "<table><tr><th>Day<th>Fare</tr><tr><td>Mon<td>1'200.50</tr><tr><td>Tue<td>(3)</tr></table>",
             "day fare",
@@ -222,8 +241,9 @@ def test_texts_are_no_tables(make_index, text):
     index = make_index({"a.md": text})
     assert index.query_tables().tables == ()
     assert show_tables(index.query_tables()).text == "There are no tables."
-    with pytest.raises(InputError, match="there are no tables"):
-        index.query_tables("SELECT 1")
+    assert index.query_tables("SELECT * FROM tables").rows == ()
+    with pytest.raises(InputError, match="there is no table x; there are no tables at all"):
+        index.query_tables("SELECT 1 FROM x")
 
 
 # --- values ---
@@ -352,6 +372,7 @@ def test_the_cheapest_lot_is_cited_with_the_chunk_that_it_is_in(reports):
         ("SELECT count(*) FROM growers WHERE members = '3'", ((1,),)),
         ("SELECT count(*) FROM harvest WHERE lot = 12 AND sacks = '-'", ((0,),)),
         ("VALUES (1)", ((1,),)),
+        ("```sql\nSELECT count(*) FROM growers;\n```", ((9,),)),
     ],
 )
 def test_names_and_texts_may_be_in_double_quotes(reports, sql, rows):

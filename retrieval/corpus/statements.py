@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     |(?P<other>\d[\w.]*|[<>=!|]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
+_FENCED = re.compile(r"```(?:sql|sqlite)?\s(.*?)```", re.DOTALL | re.IGNORECASE)
 _COMPARISONS = frozenset("= == != <> < <= > >= LIKE GLOB".split())
 _AGGREGATES = frozenset(
     "AVG COUNT GROUP_CONCAT JSON_GROUP_ARRAY JSON_GROUP_OBJECT MAX MEDIAN MIN PERCENTILE STRING_AGG SUM TOTAL".split()
@@ -62,6 +63,13 @@ def _read_tokens(sql: str) -> list[_Token]:
 
 def _join(tokens: Sequence[_Token]) -> str:
     return "".join(token.text for token in tokens)
+
+
+def without_fence(sql: str) -> str:
+    """Return a statement without white space around it, and without the fence of a code block."""
+    sql = sql.strip()
+    fenced = _FENCED.fullmatch(sql)
+    return fenced[1].strip() if fenced else sql
 
 
 # --- names ---

@@ -19,8 +19,12 @@ from office_files import write_files
 
 from arag import Scope, make_tools
 from arag.errors import InputError
+from arag.ingest.chunking import chunk_document
+from arag.ingest.documents import Document
+from arag.ingest.formats.tables import table_lines
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.corpus.show_tables import show_tables
+from arag.retrieval.corpus.table_rows import find_tables
 from arag.retrieval.corpus.values import find_format
 from arag.retrieval.tools.tables import QueryTables
 from arag.text.tokens import count_tokens
@@ -244,6 +248,25 @@ def test_texts_are_no_tables(make_index, text):
     assert index.query_tables("SELECT * FROM tables").rows == ()
     with pytest.raises(InputError, match="there is no table x; there are no tables at all"):
         index.query_tables("SELECT 1 FROM x")
+
+
+CELLS = ["", "x", "a | b", "k: v", "12", "He came. He left.", "Name: z", "see | q: r", "-", "| x", "y |", "1880"]
+NAMES = ["Name", "Age", "City", "Ratio: a", "Ratio: b", "Sum", "Notes.", "k"]
+
+
+@given(
+    st.lists(st.sampled_from(NAMES), min_size=3, max_size=6, unique=True),
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=6, max_size=6), min_size=2, max_size=6),
+    st.sampled_from([15, 1_000]),
+)
+def test_any_cells_are_found_as_they_were_written(names, rows, chunk_tokens):
+    written = [{name: cell for name, cell in zip(names, row, strict=False) if cell} for row in rows]
+    rows = [list(map(row.get, names, [""] * len(names))) for row in written if row]
+    text = "\n".join(["Some words first.", "", *table_lines([names, *rows], header=True), "", "And after it."])
+    document = Document(id="d", title="", text=text, source="")
+    chunks = chunk_document(document, chunk_tokens=chunk_tokens, count=lambda texts: [len(t) // 4 + 1 for t in texts])
+    found = [row.cells for table in find_tables(chunks) for row in table.rows]
+    assert found == [row for row in written if row]
 
 
 # --- values ---

@@ -92,6 +92,9 @@ class _Header:
         """Add the cell of a column, and cells of columns without names that are between it and the next named one."""
         if not text:
             return
+        if place >= 0 and CELL_BOUNDARY not in text:
+            cells[self.columns[place]] = text
+            return
         without_name = [other for other in range(place + 1, following) if not self._names[other]]
         parts = text.split(CELL_BOUNDARY)
         if place < 0:

@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import resolve_names, with_origins, without_fence, words_of
+from arag.retrieval.corpus.statements import list_names, resolve_names, with_origins, without_fence
 from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_documents
@@ -180,7 +180,7 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
 
 def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
     name = unknown.rpartition(".")[2]
-    words = words_of(sql)
+    words = list_names(sql)
     used = [table for table in tables.values() if table.name in words]
     columns: dict[str, None] = {}
     for table in used:

@@ -20,6 +20,7 @@ from arag.evaluation import load_records, run_experiment
 from arag.graph.state import OutputState
 from arag.ingest.maintenance import verify
 from arag.retrieval import types
+from arag.retrieval.corpus import types as corpus_types
 from arag.retrieval.tools.base import RetrievalTool
 from fakes import hash_vector, write_corpus
 from openai_server import chat, embeddings, serve
@@ -210,6 +211,7 @@ def test_what_ray_would_start_writes_to_an_index(database, provider, tmp_path, m
 def public_objects():
     """Yield what is public, with its name; the results of an index have one example, that of their module."""
     yield "types", types
+    yield "types of a corpus", corpus_types
     everything = {name: getattr(import_module(home), name) for name, home in arag._MODULES.items()}
     for public in [*everything.values(), RetrievalTool, run_experiment, load_records]:
         if inspect.isclass(public) or inspect.isfunction(public):

@@ -8,8 +8,6 @@ import re2
 from hypothesis import strategies as st
 
 from arag import make_tools
-from arag.retrieval.tools import TOOL_NAMES
-from arag.retrieval.tools.corpus import Grep, ListDocuments
 
 WORDS = [*"gull gulls Gull reef tide naïve naive nai\u0308ve the lighthouse 海 海鸥 a-b x Чайковский".split()]
 WORDS += ["light house", "light - house", "light houses"]

@@ -524,6 +524,12 @@ def test_the_tool_tells_the_conversation_what_it_showed(index):
     assert message.artifact["sentences"]["a.md:0"] == [1]
     assert message.artifact["retrieved_tokens"] == count_tokens(message.text)
     assert json.dumps(message.artifact["results"]) == '{"exit_code": 0}'
+    for arguments in (
+        {"cmd": "rg -l lit"},
+        {"command": ["bash", "-lc", "rg -l lit"]},
+        {"command": ["rg", "-l", "was l"]},
+    ):
+        assert tool.invoke(arguments) == "a.md"
     assert "the command is blank" in tool.invoke(call | {"args": {"command": ""}}).text
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from typing import Annotated, Any
 
 from langchain_core.tools.base import ArgsSchema
+from pydantic import BeforeValidator
 
 from arag.retrieval.corpus.shell.output import ShellResult
 from arag.retrieval.corpus.shell.run import run_shell
@@ -16,8 +19,17 @@ from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.types import Chunk
 
 
+def _as_command(value: Any) -> Any:
+    """Accept what models send for a command: the words of a program's call, such as `["bash", "-lc", "rg a"]`."""
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        return value
+    if len(value) == 3 and value[1] in {"-c", "-lc"}:
+        return value[2]
+    return shlex.join(value)
+
+
 class _ShellArguments(RetrievalArguments):
-    command: str
+    command: Annotated[str, BeforeValidator(_as_command)]
 
 
 class Shell(RetrievalTool):

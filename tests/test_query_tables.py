@@ -816,6 +816,16 @@ def test_many_tables_are_listed_in_brief(make_index):
     assert index.query_tables("SELECT count(*) FROM tables").rows == ((300,),)
 
 
+def test_rows_of_totals_are_pointed_out(make_index):
+    index = make_index({"dues.csv": "Region,Ships,Dues\nNorth,1,5\nSouth,2,6\nTotal,3,11\n"})
+    (tool,) = make_tools(index, names=[QueryTables])
+    assert "dues (3 rows with 1 total, dues.csv): region, ships number" in use(tool).content
+    head, _ = use(tool, sql="SELECT sum(dues) FROM dues").content.splitlines()
+    assert head == "1 row: sum(dues) (dues has 1 row of totals: leave them out of sums.)"
+    head, row = use(tool, sql="SELECT sum(dues) FROM dues WHERE region <> 'Total'").content.splitlines()
+    assert (head, row) == ("1 row: sum(dues)", "[dues.csv:0] 11")
+
+
 def test_the_command(arag, reports):
     code, shown, _ = arag("sql", "SELECT count(*) FROM growers", "--index", reports.path)
     assert (code, shown) == (0, "1 row: count(*)\n[growers.md:0] 9\n")

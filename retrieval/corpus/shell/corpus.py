@@ -59,7 +59,6 @@ class Unmatched:
     """A search that matched nothing."""
 
     patterns: list[str]
-    is_fixed: bool
     paths: Sequence[str]
     is_all: bool  # it looked in all documents
 
@@ -100,11 +99,11 @@ class Corpus:
 
         Args:
             line: The line.
-            text: What to print in place of its text.
+            text: What to print of it: by default all, else a part of it or a text that replaces it.
         """
         prefix = self.prefix(line.chunk)
         self.printed[prefix] = line.chunk.id
-        if text is None:
+        if text is None or text == line.text:
             self._remember(line.text, prefix)
             return f"{prefix}:{line.text}\n"
         printed = f"{prefix}:{text}"

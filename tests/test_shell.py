@@ -510,6 +510,10 @@ def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monk
     assert sh("cat places/*.md | wc -l") == "6"
     assert sh("find . -name '*.md' -not -name 'a*'") == "./places/b.md\n./places/c.md"
     assert "like it" in sh("find nowhere/b.md")
+    assert sh("find places -iname 'B*' -o -path '*/c.*'") == "places/b.md\nplaces/c.md"
+    assert sh("find -maxdepth 1 -type f | sort") == "./a.md\n./crew.csv\n./notes"
+    assert sh("find . -type d; find a.md") == "a.md"
+    assert "-exec is not valid here" in sh("find . -exec cat {} +")
 
 
 # --- users ---

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from time import monotonic
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import Line, list_lines
-from arag.retrieval.corpus.patterns import Match, Pattern
+from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
@@ -36,13 +36,6 @@ _HEADINGS = ("", "# ", "## ")
 
 _documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
 _lock = Lock()
-
-
-class Finder(Protocol):
-    """Finds what a search looks for in a text."""
-
-    def find(self, text: str) -> list[Match]:
-        """Return the matches in a text."""
 
 
 @dataclass
@@ -86,7 +79,7 @@ class Corpus:
         self.prefix_by_text: dict[str, str] = {}
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
-        self.matchers: list[Finder] = []
+        self.matchers: list[Matcher] = []
         self.rows: dict[str, TableRow] = {}
 
     @cached_property

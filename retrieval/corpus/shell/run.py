@@ -17,7 +17,8 @@ from arag.retrieval.corpus.shell.asking import find_meaning, query_tables
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT
-from arag.retrieval.corpus.shell.listing import find_names, list_names
+from arag.retrieval.corpus.shell.finding import find_names
+from arag.retrieval.corpus.shell.listing import list_names
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
 from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
 from arag.retrieval.corpus.shell.search import search

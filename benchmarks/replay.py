@@ -85,7 +85,7 @@ def read_recorded(file: Path) -> list[dict[str, Any]]:
 
 def replay(recorded: Sequence[Mapping[str, Any]], index: Index) -> list[Replay]:
     """Make the recorded calls of each question."""
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="paper")}
     golds = [{unit if isinstance(unit, str) else (unit[0], unit[1]) for unit in one["gold"]} for one in recorded]
     texts: dict[Source, str] = defaultdict(str)
     for chunk_id in index.chunk_ids() if any(golds) else ():

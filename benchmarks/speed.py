@@ -4,9 +4,10 @@
     python benchmarks/speed.py compare A.json B.json
 
 The data are corpora as `corpora.py` takes them, made larger by recombining their sentences. The authors' code is
-measured where ARAG_AUTHORS names a checkout of it. `--at` makes the indexes on PostgreSQL. Machines have other things
-to do: what `--json` holds already is kept where it is better, so two checkouts are compared by running each of them
-several times, by turns, with a file for each. Ratios tell more than times.
+measured where ARAG_AUTHORS names a checkout of it. Patterns are measured beside ripgrep, or grep where it is not
+installed. `--at` makes the indexes on PostgreSQL. Machines have other things to do: what `--json` holds already is kept
+where it is better, so two checkouts are compared by running each of them several times, by turns, with a file for each.
+Ratios tell more than times.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
 from arag.retrieval.index import open_index
 
-PARTS = ("commands", "keywords", "semantic", "ingestion", "million")
+PARTS = ("commands", "keywords", "grep", "semantic", "ingestion", "million")
 ROUNDS = 7
 EXAMPLES = Path(__file__).parents[1] / "examples"
 _QUERIES = 40
@@ -125,6 +126,40 @@ def time_keywords(location: Path | str, searches: Sequence[Sequence[str]]) -> tu
     """Return the best seconds of each search, and the memory after them."""
     with open_index(location) as index:
         times = [min(seconds(partial(index.keyword_search, search)) for _ in range(ROUNDS)) for search in searches]
+        return times, megabytes("VmRSS")
+
+
+def measure_grep(bench: Bench, size: int) -> Iterator[Figure]:
+    """Measure patterns, beside ripgrep or grep on the same texts: a file for each chunk, a line for each sentence."""
+    patterns = {
+        "a rare name": name(84),
+        "one of two names": f"{name(84)}|{name(1_001)}",
+        "no literal": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
+        "no literal, words": r"[a-z]{4}nag[a-z]+ted [0-9]",
+        "a word in one of ten": "harbour",
+    }
+    index = bench.place(f"grep-{size}")
+    make_index(index, recombined(bench.sentences, size))
+    ours, memory = apart(time_grep, index, list(patterns.values()))
+    files = bench.work / f"texts-{size}"
+    for number, text in enumerate(recombined(bench.sentences, size)):
+        folder = files / str(number // 1_000)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"d{number}.txt").write_text("".join(f"{sentence}\n" for sentence in text), encoding="utf-8")
+    program = "rg" if shutil.which("rg") else "grep"
+    options = ["--ignore-case", "--no-filename", "--regexp"] if program == "rg" else ["-r", "-i", "-E", "-h", "-e"]
+    for place, (title, pattern) in enumerate(patterns.items()):
+        command = [program, *options, pattern, str(files)]
+        run = partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=False)
+        theirs = min(seconds(run) for _ in range(3))
+        yield Figure(f"grep, {size:,} chunks: {title} (beside {program})", "ms", 1_000 * ours[place], 1_000 * theirs)
+    yield Figure(f"grep, {size:,} chunks: memory", "MB", memory)
+
+
+def time_grep(location: Path | str, patterns: Sequence[str]) -> tuple[list[float], float]:
+    """Return the best seconds of each pattern, and the memory after them."""
+    with open_index(location) as index:
+        times = [min(seconds(partial(index.grep, pattern)) for _ in range(3)) for pattern in patterns]
         return times, megabytes("VmRSS")
 
 
@@ -271,6 +306,7 @@ def main() -> None:
         parts = {
             "commands": [measure_commands(bench)],
             "keywords": [measure_keywords(bench, size) for size in ([600] if options.quick else [12_000, 100_000])],
+            "grep": [measure_grep(bench, size) for size in ([600] if options.quick else [100_000])],
             "semantic": [measure_semantic(bench, size) for size in ([500] if options.quick else [16_000, 100_000])],
             "million": [measure_semantic(bench, 1_000_000)],
             "ingestion": [measure_ingestion(bench)],

@@ -394,9 +394,8 @@ class Index:
                 named by `within`.
 
         Example:
-            >>> results = index.query_tables("SELECT count(*) FROM tables")
-            >>> results.rows
-            ((0,),)
+            >>> index.query_tables("SELECT name FROM tables").total
+            0
         """
         return self._search(query_tables, sql, within)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import re2
 from hypothesis import strategies as st
 
 from arag import make_tools
@@ -42,13 +43,20 @@ def everything(index, keywords, ids):
         "listed": [document.id for document in index.documents()],
         "names": [index.find_documents(name) for name in ("d", "gull", *ids)],
         "chunks": list(index.chunk_ids()),
+        "lines": index.grep(r"^\w*|[a-l]{3}"),
+        "lines inside": some.grep("the|gull"),
         "vectors": [(c, positions, vectors.tolist()) for c, positions, vectors in index.sentence_vectors()],
     }
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="all")}
+    pattern = "|".join(re2.escape(keyword) for keyword in keywords)
     calls = [
         ("keyword_search", {"keywords": keywords}),
         ("keyword_search", {"keywords": keywords, "within": "d1"}),
         ("semantic_search", {"queries": [text]}),
+        ("grep", {"pattern": pattern}),
+        ("grep", {"pattern": r"(\w)\w+", "within": "d1", "only_match": True}),
+        ("list_documents", {"sort": "-n"}),
+        ("list_documents", {"within": "gull", "where": {"n": {"$gt": 0}}}),
         ("chunk_read", {"chunk_ids": chunk_ids}),
         ("chunk_read", {"chunk_ids": chunk_ids, "about": text}),
     ]

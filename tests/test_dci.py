@@ -7,7 +7,10 @@ import subprocess
 import pytest
 
 from arag.errors import InputError
+from arag.evaluation.datasets import Question
+from arag.evaluation.method import Answer
 from arag.evaluation.methods import all_methods, make_method
+from arag.evaluation.runs import make_record
 from arag.evaluation.sandbox import Sandbox
 from lab import ask, make_lab, script
 from scripted import QUESTION, STORMS, call
@@ -73,6 +76,9 @@ def test_the_model_searches_texts_as_files_and_its_calls_are_counted(run, small_
         "./boso.txt\n./teutberga.txt\n",
         "Teutberga was a daughter of Boso the Elder. She died in 875.",
     ]
+    question = Question("q", QUESTION, "Boso the Elder", gold_documents=("boso",))
+    record = make_record(question, session, Answer(ANSWER))
+    assert (record["contain"], record["gold_seen"], record["gold_cited"]) == (True, None, None)
     assert [entry["tool"] for entry in session.trace] == ["bash"] * 3
     assert all(entry["retrieved_tokens"] for entry in session.trace)
 

@@ -20,6 +20,7 @@ from arag.evaluation import load_records, run_experiment
 from arag.graph.state import OutputState
 from arag.ingest.maintenance import verify
 from arag.retrieval import types
+from arag.retrieval.corpus import types as corpus_types
 from arag.retrieval.tools.base import RetrievalTool
 from fakes import hash_vector, write_corpus
 from openai_server import chat, embeddings, serve
@@ -37,7 +38,14 @@ OWN_DATABASES = "localhost:5432"
 SHOWN = {  # what a page's commands and snippets print, among other things
     "README.md": ["founded in 1746 by Mattick Grevane", "grey-petrel-packet-schooner.md:0 55", "vellin-light.md:0"],
     "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "places/brannisey.md:0 ['", '"chunks": 26'],
-    "docs/documents.md": ["dues", "15.3%", "guide.pdf#page=3", "tariff-1882:0", "film.srt:0"],
+    "docs/documents.md": [
+        "dues",
+        "15.3%",
+        "[dues.xlsx:0] Odvar Felisk | 14",
+        "guide.pdf#page=3",
+        "tariff-1882:0",
+        "film.srt:0",
+    ],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "The model wants to call ", "assistant ['research']\n["],
     "docs/tools.md": [
@@ -203,6 +211,7 @@ def test_what_ray_would_start_writes_to_an_index(database, provider, tmp_path, m
 def public_objects():
     """Yield what is public, with its name; the results of an index have one example, that of their module."""
     yield "types", types
+    yield "types of a corpus", corpus_types
     everything = {name: getattr(import_module(home), name) for name, home in arag._MODULES.items()}
     for public in [*everything.values(), RetrievalTool, run_experiment, load_records]:
         if inspect.isclass(public) or inspect.isfunction(public):

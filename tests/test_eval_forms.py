@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from arag.evaluation.datasets import Number, read_questions
+from arag.evaluation.datasets import Number
 from arag.evaluation.list_scores import find_extra_items, score_list
 from arag.evaluation.number_scores import has_number
 from arag.evaluation.refusals import is_refusal
@@ -53,8 +53,9 @@ def test_items_may_hold_commas_conjunctions_and_each_other():
     assert find_extra_items("灯塔和港口", [["灯塔"]]) == ["港口"]
 
 
-def test_dates_need_no_year_that_the_question_has():
+def test_dates_have_several_forms_and_need_no_year_that_the_question_has():
     dates = [["5 March 2024"], ["3 September 2024"]]
+    assert score_list("March 5, 2024; 2024-09-03", dates).f1 == 1
     answer = "On 5 March and 3 September 2024."
     assert score_list(answer, dates, "On which dates in 2024 did the Board meet?").f1 == 1
     assert score_list(answer, dates, "When did the Board meet?").recall == 0.5
@@ -92,6 +93,8 @@ RIGHT_NUMBERS = [
     ("Doce faros", 12),
     ("共有12座灯塔。", 12),
     ("1.2 million sacks", 1_200_000),
+    ("1,204 + 1,950 + 1,969 = 5,123 tonnes", 5123),
+    ("Chapter 10", 10),
 ]
 WRONG_NUMBERS = [
     ("There are 11. The register says 12.", 12),
@@ -153,6 +156,9 @@ Not in the corpus.
 There is no information about the keeper's salary.
 It cannot be determined.
 I don't know.
+No deputy keeper is named.
+There is no deputy keeper of Lantern Lock in the corpus.
+I found no length of the tunnel.
 Das steht nicht im Korpus.
 Im Korpus gibt es keine Angaben dazu.
 Das weiß ich nicht.
@@ -328,6 +334,23 @@ def test_a_changed_form_is_asked_again(arag, folder):
     assert len((folder / "records" / "good.jsonl").read_text(encoding="utf-8").splitlines()) == 5
 
 
-def test_questions_of_texts_alone_are_reported_as_before(small_index, tmp_path):
-    (question,) = read_questions([QUESTIONS[0]])
-    assert (question.form, question.kind, question.items) == ("text", "look-up", ())
+def test_records_of_older_versions_are_answered_and_reported_as_before(arag, folder):
+    text = {name: value for name, value in QUESTIONS[0].items() if name != "kind"}
+    (folder.parent / "questions.json").write_text(json.dumps([text]), encoding="utf-8")
+    index = json.loads((folder / "run.json").read_text())["index"]
+    options = ["--questions", "questions.json", "--index", index, "--method", "two_methods", "--out", "old"]
+    arag("eval", "run", *options)
+    added = ("kind", "form", "items", "number", "right", "list_precision", "list_recall", "list_f1", "refused")
+    for file in (folder.with_name("old") / "records").glob("*.jsonl"):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        old = {name: value for name, value in record.items() if name not in added}
+        file.write_text(json.dumps(old) + "\n", encoding="utf-8")
+    code, written, _ = arag("eval", "run", *options)
+    assert (code, "good 1 of 1 answered, Contain-Acc 100.0%" in written) == (0, True)
+    assert len((folder.with_name("old") / "records" / "good.jsonl").read_text().splitlines()) == 1
+    assert not (folder.with_name("old") / "kinds.csv").exists()
+    (run,), frame = load_runs([folder.with_name("old")])
+    assert headline(frame).title == "Contain-Acc"
+    titles = [table.title for table in run_tables(run, frame)]
+    assert not {"Accuracy by kind of question", "Complete lists", "Refusals"} & set(titles)
+    assert "Rule-Acc" not in run_tables(run, frame)[0].rows

@@ -129,7 +129,7 @@ def test_a_title_is_not_cut_at_its_first_colon(tmp_path):
 
 
 def test_langchains_cache_answers_with_replies_without_counts(example_index):
-    agent = create_arag_agent(ExtractiveModel(cache=InMemoryCache()), example_index)
+    agent = create_arag_agent(ExtractiveModel(cache=InMemoryCache()), example_index, tools="paper")
     first, second = (agent.invoke({"messages": [("user", "Who built the Vellin Light?")]}) for _ in range(2))
     assert second["answer"] == first["answer"]
     assert second["usage"] == first["usage"]

@@ -258,7 +258,7 @@ arguments = st.dictionaries(parameters | strings, a_list | strings | as_json | j
 @fuzzed(quick=20, slow=1_200)
 def test_nothing_that_a_model_sends_stops_the_loop(examples, index):
     model = ScriptedModel()
-    agent = create_arag_agent(model, index)
+    agent = create_arag_agent(model, index, tools="paper")
     sent = st.lists(st.tuples(st.sampled_from(PAPER) | strings, arguments), max_size=3)
     broken = st.lists(st.tuples(st.none() | strings, st.none() | strings, st.none() | st.just("1")), max_size=2)
 

@@ -19,8 +19,12 @@ from office_files import write_files
 
 from arag import Scope, make_tools
 from arag.errors import InputError
+from arag.ingest.chunking import chunk_document
+from arag.ingest.documents import Document
+from arag.ingest.formats.tables import table_lines
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.corpus.show_tables import show_tables
+from arag.retrieval.corpus.table_rows import find_tables
 from arag.retrieval.corpus.values import find_format
 from arag.retrieval.tools.tables import QueryTables
 from arag.text.tokens import count_tokens
@@ -205,6 +209,25 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
         ),
         ("a.txt", "Rye | 12\nOats | 7\n", "c1 c2", [("Rye", 12), ("Oats", 7)]),
         (
+            "a.txt",
+            "Grain | 1980 | 1981\nRye | 12 | 13\nOats | 7 | (8)\n",
+            "grain _1980 _1981",
+            [("Rye", 12, 13), ("Oats", 7, -8)],
+        ),
+        ("a.txt", "1980 | 1981\nRye | 12 | 13\nOats | 7 | 8\n", "label _1980 _1981", [("Rye", 12, 13), ("Oats", 7, 8)]),
+        (
+            "a.csv",
+            "Region,Dues,,Ships\n,1920,1921,\nNorth,1,2,3\nSouth,,5,\n",
+            "region dues_1920 dues_1921 ships",
+            [("North", 1, 2, 3), ("South", None, 5, None)],
+        ),
+        (
+            "a.csv",
+            "Item,Sacks\nNorth\nRye,1\nOats,2\nSouth\nRye,3\n",
+            "item sacks",
+            [("North", None), ("Rye", 1), ("Oats", 2), ("South", None), ("Rye", 3)],
+        ),
+        (
             "a.html",
             "<table><tr><th>Day<th>Fare</tr><tr><td>Mon<td>1'200.50</tr><tr><td>Tue<td>(3)</tr></table>",
             "day fare",
@@ -222,8 +245,28 @@ def test_texts_are_no_tables(make_index, text):
     index = make_index({"a.md": text})
     assert index.query_tables().tables == ()
     assert show_tables(index.query_tables()).text == "There are no tables."
-    with pytest.raises(InputError, match="there are no tables"):
-        index.query_tables("SELECT 1")
+    assert index.query_tables("SELECT * FROM tables").rows == ()
+    with pytest.raises(InputError, match="there is no table x; there are no tables at all"):
+        index.query_tables("SELECT 1 FROM x")
+
+
+CELLS = ["", "x", "a | b", "k: v", "12", "He came. He left.", "Name: z", "see | q: r", "-", "| x", "y |", "1880"]
+NAMES = ["Name", "Age", "City", "Ratio: a", "Ratio: b", "Sum", "Notes.", "k"]
+
+
+@given(
+    st.lists(st.sampled_from(NAMES), min_size=3, max_size=6, unique=True),
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=6, max_size=6), min_size=2, max_size=6),
+    st.sampled_from([15, 1_000]),
+)
+def test_any_cells_are_found_as_they_were_written(names, rows, chunk_tokens):
+    written = [{name: cell for name, cell in zip(names, row, strict=False) if cell} for row in rows]
+    rows = [list(map(row.get, names, [""] * len(names))) for row in written if row]
+    text = "\n".join(["Some words first.", "", *table_lines([names, *rows], header=True), "", "And after it."])
+    document = Document(id="d", title="", text=text, source="")
+    chunks = chunk_document(document, chunk_tokens=chunk_tokens, count=lambda texts: [len(t) // 4 + 1 for t in texts])
+    found = [row.cells for table in find_tables(chunks) for row in table.rows]
+    assert found == [row for row in written if row]
 
 
 # --- values ---
@@ -352,6 +395,7 @@ def test_the_cheapest_lot_is_cited_with_the_chunk_that_it_is_in(reports):
         ("SELECT count(*) FROM growers WHERE members = '3'", ((1,),)),
         ("SELECT count(*) FROM harvest WHERE lot = 12 AND sacks = '-'", ((0,),)),
         ("VALUES (1)", ((1,),)),
+        ("```sql\nSELECT count(*) FROM growers;\n```", ((9,),)),
     ],
 )
 def test_names_and_texts_may_be_in_double_quotes(reports, sql, rows):

@@ -17,6 +17,7 @@ from arag.errors import InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.corpus.shell import run
 from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.shell.output import MAX_TOKENS
 from arag.retrieval.corpus.shell.pipes import mark_piped
 from arag.retrieval.corpus.shell.run import run_shell
 from arag.text.marks import read_results
@@ -260,17 +261,19 @@ def test_lines_tell_their_chunk_whatever_a_command_did_with_them(index, sh):
 
 def test_what_is_said_already_is_not_said_again(make_index):
     levy = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not."
+    notice = f"{levy[:-1]}, and the ones that moor no boat of their own pay for the berth that they keep free."
     index = make_index(
         {
-            "a.md": f"# A\n\n{levy}",
-            "b.md": f"# B\n\n{levy}",
+            "a.md": f"# A\n\n{levy} {notice}",
+            "b.md": f"# B\n\n{levy} {notice}",
             "d7": "Another.",
             "t.md": "# T\n\n| Year | Days |\n| --- | --- |\n| 2012 | 8 |\n| 2015 | 4 |\n",
         }
     )
-    result = run_shell(index, "rg levy")
-    assert result.text == f"[a.md:0] {levy}\n[b.md:0] (the same line)"
+    result = run_shell(index, "rg -F 'keep free'")
+    assert result.text == f"[a.md:0] {notice}\n[b.md:0] (the same line as in [a.md:0])"
     assert result.chunk_ids == ["a.md:0", "b.md:0"]
+    assert run_shell(index, "rg -F 'or not.'").text == f"[a.md:0] {levy}\n[b.md:0] {levy}"  # short lines are shown
     assert run_shell(index, "cat t.md").text == "[t.md:0] # T\n | Year | Days |\n | 2012 | 8 |\n | 2015 | 4 |"
     assert run_shell(index, "rg 2015").text == "[t.md:0] Year | Days\n | 2015 | 4 |"  # a row needs its header
     assert run_shell(index, "rg '201.'").text.count("Year") == 1
@@ -364,7 +367,7 @@ def test_long_output_is_cut_at_a_line_and_says_how_to_go_on(make_index):
     text = "\n\n".join(f"Line {number} of the long list names the harbour of Vellin." for number in range(1_000))
     index = make_index({"long.md": text})
     shown = run_shell(index, "rg harbour").text
-    assert count_tokens(shown) < 1_700
+    assert count_tokens(shown) < MAX_TOKENS
     kept = int(re.search(r"\((\d+) of 1,000 lines; for the rest add \| tail -n \+(\d+)", shown)[1])
     rest = run_shell(index, f"rg harbour | tail -n +{kept + 1}").text
     assert f"Line {kept} of" in rest

@@ -49,7 +49,7 @@ def use(tool, after=(), **arguments):
 
 @pytest.fixture(scope="module")
 def call(index):
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="paper")}
     return lambda name, after=(), **arguments: use(tools[name], after, **arguments)
 
 
@@ -88,7 +88,7 @@ def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
         with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
             make_tools(index, names=names)
     with pytest.raises(InputError, match="1 to 20"):
-        make_tools(index, top_k=21)
+        make_tools(index, names="paper", top_k=21)
 
 
 # --- what a model may send ---
@@ -381,7 +381,9 @@ def test_sentences_are_shown_once_and_what_is_left_out_is_marked(call):
 
 
 def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
-    tool, *_ = make_tools(make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]))
+    tool, *_ = make_tools(
+        make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]), names="paper"
+    )
     first = use(tool, keywords=["Orlath"])
     assert first.content.endswith("[t:0] Tale: Orlath waited at the harbour…")
     assert "Shown above: [t:0]" in use(tool, [first], keywords=["Orlath"]).content
@@ -389,7 +391,7 @@ def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
 
 def test_a_blank_around_a_keyword_changes_nothing(make_index):
     documents = {f"d{n}": f"The ship {n} left the harbour." for n in range(12)} | {"o": "Orlath stayed."}
-    tool, *_ = make_tools(make_index(documents))
+    tool, *_ = make_tools(make_index(documents), names="paper")
     content = use(tool, keywords=["ship", "Orlath"]).content
     assert content.startswith("ship: 12 chunks; Orlath: 1 chunk. The best 2 of 13 chunks:")
     assert use(tool, keywords=["ship ", " Orlath"]).content == content
@@ -415,7 +417,7 @@ def test_what_a_reader_looks_for_is_cut_between_its_parts_only(index, monkeypatc
 
 def test_a_sentence_that_was_cut_is_not_held(make_index):
     long = f"The alpha {'and so on ' * 60} the beta came."
-    tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}))
+    tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}), names="paper")
     first = use(tool, keywords=["alpha"])
     assert "the beta came" not in first.content
     assert "the beta came" in use(tool, [first], keywords=["beta"]).content

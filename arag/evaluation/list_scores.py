@@ -29,6 +29,8 @@ _WORD = re.compile(r"\w+")
 # Words that answers leave out, or replace with brackets and commas: "Tanner's Lock (Callowmere)".
 _SMALL_WORDS = frozenset("a an the at in of on and de del der des die das du el la le les von zu".split())
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
+_MONTHS = "January February March April May June July August September October November December".split()
+_DATE = re.compile(rf"(?P<day>\d{{1,2}}) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}})")
 # Commas within numbers are gone. "y", "e" and "o" join items in Spanish and Italian.
 _JOINTS = re.compile(
     r"[,;，；、·/]|(?<=\s)(?:&|and|or|plus|as well as|und|oder|sowie|et|ou|y|e|o|u)(?=\s)|以及|和|及|与|與|と"
@@ -57,7 +59,7 @@ def score_list(answer: str, items: Sequence[Sequence[str]], question: str = "") 
     Args:
         answer: The answer.
         items: The items of the gold list, each with its accepted names.
-        question: The question. Dates need no year if it has the year.
+        question: The question. Dates such as "5 March 2024" need no year if it has the year.
 
     Returns:
         Precision and recall; both are 0 if no gold item is found.
@@ -91,16 +93,20 @@ def _normalise(text: str) -> str:
 
 
 def _add_names(items: Sequence[Sequence[str]], question: str) -> list[list[str]]:
-    """Add names of dates without the year that the question has: "5 March" for "5 March 2024"."""
+    """Add other forms of dates: with the month first, as ISO has them, and without the year if the question has it."""
     years = _YEAR.findall(question)
     extended: list[list[str]] = []
     for names in items:
-        shorter: list[str] = []
+        more: list[str] = []
         for name in names:
-            words = name.split()
-            if len(words) > 1 and words[-1] in years:
-                shorter.append(" ".join(words[:-1]).rstrip(","))
-        extended.append([*names, *shorter])
+            date = _DATE.fullmatch(name)
+            if date is not None:
+                day, month, year = date.groups()
+                number = _MONTHS.index(month) + 1
+                more += [f"{month} {day} {year}", f"{year}-{number:02}-{int(day):02}"]
+                if year in years:
+                    more += [f"{day} {month}", f"{month} {day}"]
+        extended.append([*names, *more])
     return extended
 
 

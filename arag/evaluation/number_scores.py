@@ -3,7 +3,8 @@
 The answer's number is the first one in its lead: its first sentence, or the first one that has a number if that has
 none. A wrong number there is wrong, even if the right one follows. Some numbers are not taken for the answer: those of
 the question, those behind "of" ("5 of the 12 lights"), years and days unless a year is asked for, and numbers without
-the unit where others have it. A number with another unit, such as miles for kilometres, is wrong.
+the unit where others have it. Of a sum, the number behind "=" counts. A number with another unit, such as miles for
+kilometres, is wrong.
 
 Numbers may have separators of thousands, words for "million" and the like, and be words themselves, up to 99 in English
 and up to 12 in German, French and Spanish. "1.234" and "1,234" are read both as decimals and with separators.
@@ -153,7 +154,7 @@ def has_number(answer: str, gold: Number, question: str = "") -> bool:
         question: The question; its numbers are not taken for the answer.
     """
     for sentence in sentences(plain_text(answer)):
-        found = _find_numbers(sentence)
+        found = _find_numbers(sentence.rpartition("=")[2])
         candidates = _choose(found, gold, question)
         if gold.value == 0 and not candidates and _NO.search(sentence):
             return True

@@ -327,11 +327,13 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
         read += entry["new_chunks"]
     seen = list(dict.fromkeys(seen))
     read = list(dict.fromkeys(read))
+    # A tool such as bash shows texts, and does not say of which chunks.
+    shows_texts_alone = not seen and any(entry["evidence_tokens"] for entry in session.trace)
     marks = map(mark, answer.cited)
     citations = parse_citations(" ".join([text, *marks]), index, seen, read)
 
     def share_of_gold(chunk_ids: list[str]) -> float | None:
-        if error is not None:
+        if error is not None or shows_texts_alone:
             return None
         gold = question.gold_pages or question.gold_documents
         return share(gold, find_sources(index, chunk_ids))

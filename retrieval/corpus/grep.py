@@ -86,7 +86,7 @@ def find_matching_lines(view: View, pattern: Pattern) -> Iterator[ChunkLines]:
 
 def find_matching_chunks(view: View, pattern: Pattern) -> Iterator[MatchingChunk]:
     """Yield what `find_matching_lines` does, without the texts: to count lines, it is faster."""
-    deadline = time.monotonic() + _MAX_SECONDS
+    deadline = time.thread_time() + _MAX_SECONDS
     candidates = _find_candidates(view, pattern, deadline)
     for batch in batches(view.in_text_order(candidates), _CHUNKS_AT_ONCE):
         for chunk in view.texts_by_row_id(batch):
@@ -144,7 +144,7 @@ def _read_lines(view: View, found: Sequence[MatchingChunk]) -> Iterator[ChunkLin
 
 
 def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
+    if time.thread_time() > deadline:
         raise InputError(
             f"the pattern takes longer than {_MAX_SECONDS:.0f} seconds here: add a word that each match has, or look "
             "in fewer documents with `within`"

@@ -13,7 +13,7 @@ from arag.text.normalise import CELL_BOUNDARY, count, shorten
 from arag.text.tokens import count_tokens
 
 _MAX_RESULT_TOKENS = 1_500  # as of the other results that may be long
-_MAX_LIST_TOKENS = 1_200
+_MAX_LIST_TOKENS = 800
 _MAX_CELL = 300  # characters
 _MAX_SAMPLE_CELL = 40
 _MAX_COLUMNS = 30  # named of one table in the list

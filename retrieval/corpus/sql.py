@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import resolve_names, with_origins, words_of
+from arag.retrieval.corpus.statements import list_names, resolve_names, with_origins, without_fence
 from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_documents
@@ -68,7 +68,7 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
     """Run a query; see `Index.query_tables`."""
     document_ids = _find_documents(view, within)
     database = open_database(view)
-    sql = sql.strip()
+    sql = without_fence(sql)
     if not sql:
         return TableResults(
             sql="",
@@ -81,8 +81,6 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         )
     if len(sql) > MAX_SQL_CHARACTERS:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
-    if not database.tables:
-        raise InputError("there are no tables")
     resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
     forms = [*with_origins(resolved), resolved]
     answer = _run(database, forms, document_ids)
@@ -173,7 +171,8 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
         return f"only one SELECT over the tables is allowed ({error}); the table `{CATALOGUE}` lists them"
     if unknown := _UNKNOWN_TABLE.fullmatch(error):
         name = unknown[1].removeprefix("main.")
-        return f"there is no table {shorten(name, _MAX_SHOWN)}{_closest(name, tables)}; tables: {_list(tables)}"
+        valid = f"tables: {_list(tables)}" if tables else "there are no tables at all"
+        return f"there is no table {shorten(name, _MAX_SHOWN)}{_closest(name, tables)}; {valid}"
     if unknown := _UNKNOWN_COLUMN.fullmatch(error):
         return _explain_column(unknown[1], sql, tables)
     return f"SQLite says: {shorten(error, _MAX_SHOWN)}"
@@ -181,7 +180,7 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
 
 def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
     name = unknown.rpartition(".")[2]
-    words = words_of(sql)
+    words = list_names(sql)
     used = [table for table in tables.values() if table.name in words]
     columns: dict[str, None] = {}
     for table in used:

@@ -46,6 +46,73 @@ class Row:
     cells: dict[str, str]
 
 
+class _Header:
+    """The line of names above the rows of a table, which repeat the names.
+
+    Attributes:
+        columns: The names of the columns, none of them empty or twice.
+    """
+
+    def __init__(self, cells: Sequence[str]) -> None:
+        self._names = [cell.rstrip(":") for cell in cells]
+        self.columns = _distinct(self._names)
+        longest_first = sorted({name for name in self._names if name}, key=len, reverse=True)
+        names = "|".join(map(re.escape, longest_first))
+        self._name = re.compile(rf" \| ({names}): ")
+
+    def split(self, text: str) -> dict[str, str] | None:
+        """Return the cells of a row by their columns, or None if no column's name is in it.
+
+        Any text may be in a cell, also one with bars. Empty cells are left out, but cells are in order.
+        """
+        line = f"{CELL_BOUNDARY}{text}"
+        cells: dict[str, str] = {}
+        place = -1  # of the column whose cell ends next
+        start = len(CELL_BOUNDARY)
+        has_names = False
+        for match in self._name.finditer(line):
+            column = self._find(match[1], place + 1)
+            if column is None:  # the name is a part of the text
+                continue
+            has_names = True
+            self._add(cells, line[start : match.start()], place, column)
+            place = column
+            start = match.end()
+        self._add(cells, line[start:], place, len(self._names))
+        return cells if has_names else None
+
+    def _find(self, name: str, first: int) -> int | None:
+        """Return the place of the next column with a name."""
+        for place in range(first, len(self._names)):
+            if self._names[place] == name:
+                return place
+        return None
+
+    def _add(self, cells: dict[str, str], text: str, place: int, following: int) -> None:
+        """Add the cell of a column, and cells of columns without names that are between it and the next named one."""
+        if not text:
+            return
+        if place >= 0 and CELL_BOUNDARY not in text:
+            cells[self.columns[place]] = text
+            return
+        without_name = [other for other in range(place + 1, following) if not self._names[other]]
+        parts = text.split(CELL_BOUNDARY)
+        if place < 0:
+            for other, part in zip(without_name, parts, strict=False):
+                cells[self.columns[other]] = part
+            return
+        is_last = following == len(self._names)
+        if len(parts) > 1 and (without_name or (is_last and _is_complete(parts[0]))):
+            cells[self.columns[place]] = parts[0]
+            rest = iter(parts[1:])
+            for other, part in zip(without_name, rest, strict=False):
+                cells[self.columns[other]] = part
+            for part in rest:
+                cells[_free_name(UNNAMED, cells)] = part
+        else:
+            cells[self.columns[place]] = text
+
+
 @dataclass(slots=True)
 class SourceTable:
     """A table of one document.
@@ -54,14 +121,13 @@ class SourceTable:
         columns: The names of its columns, in order; `c1`, `c2` and so on if they have none.
         rows: Its rows.
         is_named: Whether its columns have names.
-        header: The names of the columns as they are in the rows, with the names that they have here; empty if no line
-            of names is above the rows.
+        header: The line of names above its rows, if there is one.
     """
 
     columns: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     is_named: bool = True
-    header: list[tuple[str, str]] = field(default_factory=list)
+    header: _Header | None = None
     known: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -195,7 +261,7 @@ class _Finder:
         if self._current is None or ": " not in text:
             return
         if self._current.header:
-            cells = _split_by_header(text, self._current.header)
+            cells = self._current.header.split(text)
         else:
             name, _, value = text.partition(": ")
             cells = {name: collapse_whitespace(value)} if name in self._current.columns else None
@@ -205,13 +271,14 @@ class _Finder:
     def _read_row(self, line: _Line, text: str, following: str) -> None:
         current = self._current
         if current is not None and current.header:
-            cells = _split_by_header(text, current.header)
+            cells = current.header.split(text)
             if cells is not None:
                 self._add(current, line, cells)
                 return
-        header = _name_header(_split_bare(text))
-        if _split_by_header(following, header) is not None:
-            self._begin(SourceTable(columns=[name for _, name in header], header=header))
+        names = _split_bare(text)
+        if _has_name(following, names):
+            header = _Header(names)
+            self._begin(SourceTable(columns=header.columns, header=header))
             return
         cells = _split_named(text, current)
         if cells is None:
@@ -279,47 +346,10 @@ def _make_row(line: _Line, cells: dict[str, str]) -> Row:
     )
 
 
-def _name_header(cells: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the names of a header as the rows below have them, with different names for the columns."""
-    names = [cell.rstrip(":") for cell in cells]
-    return list(zip(names, _distinct(names), strict=True))
-
-
-def _split_by_header(text: str, header: Sequence[tuple[str, str]]) -> dict[str, str] | None:
-    """Return the cells of a row by the names of its table's columns, or None if it does not begin with one of them."""
-    cells: dict[str, str] = {}
-    place = 0
-    last = ""
-    has_names = False
-    for part in text.split(CELL_BOUNDARY):
-        found = _find_column(part, header, place)
-        if found is None and not last:
-            return None
-        if found is not None:
-            name, last = header[found]
-            if name:
-                has_names = True
-                part = part[len(name) + 2 :]  # noqa: PLW2901
-            cells[last] = part
-            place = found + 1
-        elif place == len(header) and _is_complete(cells[last]):
-            last = _free_name(UNNAMED, cells)
-            cells[last] = part
-        else:  # a text with a bar in it
-            cells[last] = f"{cells[last]}{CELL_BOUNDARY}{part}"
-    return cells if has_names else None
-
-
-def _find_column(part: str, header: Sequence[tuple[str, str]], first: int) -> int | None:
-    """Return the place of the column whose name a cell begins with, or of the next one without a name."""
-    without_name: int | None = None
-    for place in range(first, len(header)):
-        name, _ = header[place]
-        if name and part.startswith(f"{name}: "):
-            return place
-        if not name and without_name is None:
-            without_name = place
-    return without_name
+def _has_name(text: str, names: Sequence[str]) -> bool:
+    """Return whether a cell of a row begins with one of some names."""
+    line = f"{CELL_BOUNDARY}{text}"
+    return any(name and f"{CELL_BOUNDARY}{name.rstrip(':')}: " in line for name in names)
 
 
 def _names_of_two_rows(above: Sequence[str], below: Sequence[str]) -> set[str]:

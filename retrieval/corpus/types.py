@@ -1,4 +1,15 @@
-"""What the functions over a whole corpus return. All are immutable and hold plain values only."""
+r"""What the functions over a whole corpus return. All are immutable and hold plain values only.
+
+Example:
+    >>> found = index.grep(r"between (\d{4}) and (\d{4})")
+    >>> found.total, found.documents, found.lines[0].chunk_id, found.lines[0].groups
+    (1, 1, 'people/orlath-tamsin.md:0', (('1791', '1803'),))
+    >>> listed = index.list_documents(where={"year": {"$lt": 1800}}, sort="-year")
+    >>> listed.total, [document.id for document in listed.documents]
+    (2, ['notice-1775-relief', 'notice-1763-ropewalk'])
+    >>> listed.fields[0].name, listed.fields[0].lowest, listed.fields[0].highest
+    ('year', 1763, 1775)
+"""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def read_number(cell: str) -> NumberCell | None:
 
 
 def is_code(cell: str) -> bool:
-    """Return whether a cell is digits that are no number: they begin with a zero, or are of a telephone."""
+    """Return whether a cell has digits that do not make a number: those of a code such as `007`, or of a telephone."""
     if cell[0] not in "0123456789+(":
         return False
     digits = re.sub(r"[\s()/+-]", "", cell)

@@ -34,7 +34,7 @@ TOOL_SETS: Mapping[str, tuple[ToolName, ...]] = {
     "all": (*PAPER, "grep", "list_documents", "query_tables"),
     "shell": ("shell",),
 }
-DEFAULT_TOOLS: ToolSet = "paper"
+DEFAULT_TOOLS: ToolSet = "shell"
 
 
 def expand_sets(tools: ToolSet | Sequence[Any]) -> list[Any]:

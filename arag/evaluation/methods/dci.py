@@ -85,7 +85,7 @@ class DirectCorpusInteraction(GraphMethod):
     differs: ClassVar[str] = (
         "The published agent is a coding agent with more tools. Here bash is the only one, in A-RAG's loop, with a "
         "prompt of our own; the files are the texts that were ingested. Bash shows files, not chunks: the shares of "
-        "gold seen, read and cited are 0."
+        "gold seen, read and cited are unknown."
     )
     needs_model: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words
 from arag.text.tokens import count_tokens
 
-MAX_TOKENS = 1_500  # of a command's output
+MAX_TOKENS = 2_000  # of a command's output: one command often does the work of several searches
 
 _MAX_LINES = 2_000  # that are looked at: more are never shown
 _MAX_LINE = 400  # characters of a line, where not all lines are shown whole
@@ -24,8 +24,7 @@ _MAX_ERRORS = 8  # lines
 _MAX_MARKS = 2  # of the chunks of one row
 _MIN_PART = 40  # characters of a part of a line that tell its chunk
 _MAX_COMPARED = 2_000  # printed lines that each line is compared with: more would take longer than to print them
-_MIN_REPEATED = 60  # characters of a line that is not shown twice
-_REPEATED = "(the same line)"
+_MIN_REPEATED = 160  # characters of a line that is not shown twice: the place of a shorter one costs more to look up
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
 _APOSTROPHE = re.compile("['’]")
@@ -231,10 +230,11 @@ class _Writer:
             seen.add(header)
             start += f"{without_marks(header)}\n "
         self._names = ""
-        is_repeated = text in self._long and self._long[text] != chunk.id
         if len(text) >= _MIN_REPEATED:
-            self._long.setdefault(text, chunk.id)
-        return start + (_REPEATED if is_repeated else without_marks(text).lstrip())
+            first = self._long.setdefault(text, chunk.id)
+            if first != chunk.id:
+                return f"{start}(the same line as in {mark(first)})"
+        return start + without_marks(text).lstrip()
 
     def write_row(self, row: TableRow) -> str:
         """Write a row of a query; above the first one, the names of the columns."""

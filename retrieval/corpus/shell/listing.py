@@ -132,8 +132,9 @@ def _order(paths: Sequence[str], details: Mapping[str, ListedDocument], parsed: 
 
 
 def _describe(document: ListedDocument, name: str) -> str:
-    title = document.title
-    if set(name_words(title)) <= set(name_words(name)):
-        title = ""
-    author = f"  ({document.author})" if document.author else ""
-    return f"{document.date[:10] or '-':<10} {document.chunks:>3}  {name}  {title}{author}".rstrip()
+    parts = [f"{document.date[:10] or '-':<10} {document.chunks:>3}", name]
+    if not set(name_words(document.title)) <= set(name_words(name)):
+        parts.append(document.title)
+    if document.author:
+        parts.append(f"({document.author})")
+    return "  ".join(parts)

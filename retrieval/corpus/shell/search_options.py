@@ -32,7 +32,7 @@ _FLAGS = {
     # What makes no difference here.
     "": "-N -H -a -u -z -U -0 -p --no-line-number --with-filename --text --no-heading --heading --hidden --no-ignore "
     "--multiline --multiline-dotall --search-zip --null --column --trim --no-messages --line-buffered --unrestricted "
-    "--color --colour --pretty --crlf --mmap --no-config --unicode --no-unicode --follow --null-data --include-zero",
+    "--pretty --crlf --mmap --no-config --unicode --no-unicode --follow --null-data --include-zero",
 }
 _VALUES = {
     "pattern": "-e --regexp",
@@ -65,6 +65,7 @@ def _list_options(*, replaces: bool) -> dict[str, Option]:
         known |= dict.fromkeys(written.split(), Option(name))
     for name, written in _VALUES.items():
         known |= dict.fromkeys(written.split(), Option(name, takes_value=True))
+    known |= dict.fromkeys(("--color", "--colour"), Option("", takes_value=replaces))
     if replaces:
         known["-r"] = Option("replace", takes_value=True)
     else:

@@ -27,6 +27,7 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
+_FEW_DOCUMENTS = 20  # to read so many is faster than to make a limited view for them
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
 
@@ -174,6 +175,8 @@ class Corpus:
 
     def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
         """Return the lines that match one of some patterns, by path."""
+        if len(paths) <= _FEW_DOCUMENTS:
+            return self._filter_lines(patterns, paths)
         index = self.limited_to(paths)
         found: dict[str, dict[tuple[int, int], Line]] = {}
         for pattern in patterns:
@@ -182,6 +185,14 @@ class Corpus:
                 place = -1 if line.position is None else line.position
                 own[line.chunk.ordinal, place] = line
         return {path: [found[path][place] for place in sorted(found[path])] for path in sorted(found)}
+
+    def _filter_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
+        matching: dict[str, list[Line]] = {}
+        for path, lines in self.lines_by_document(paths):
+            kept = [line for line in lines if any(pattern.matches(line.text) for pattern in patterns)]
+            if kept:
+                matching[path] = kept
+        return matching
 
     def read_files(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the texts of documents' files."""

@@ -30,13 +30,14 @@ from rich.table import Table
 from arag.evaluation.scores import contains
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import run_ingest
-from arag.models.extractive import ExtractiveModel, question_keywords
+from arag.models.extractive import question_keywords
 from arag.retrieval.index import Index, open_index
 from arag.text.marks import read_results
-from arag.text.words import list_words
+from arag.text.words import content_words, list_words
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MALFORMED = 1 / 3  # share of the calls
+QUOTED = 5  # lines of an answer
 OBEDIENCE = 0.7  # how often the player writes a call again that was refused
 
 Arguments = dict[str, Any]
@@ -117,8 +118,8 @@ class WeakPlayer(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
         names = {tool["function"]["name"] for tool in options.get("tools", ())}
         reply = self._reply(messages, names) if names else None
-        if reply is None:  # the plan is done: quote, as the built-in model does
-            return ExtractiveModel()._generate(messages)  # noqa: SLF001 - its answer, without tools
+        if reply is None:
+            reply = AIMessage(quote_lines(messages))
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
     def _reply(self, messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | None:
@@ -140,6 +141,19 @@ class WeakPlayer(BaseChatModel):
         if dice.random() < MALFORMED:
             arguments = dice.choice(FAULTS)(arguments)
         return _call(name, arguments, step, len(calls))
+
+
+def quote_lines(messages: Sequence[BaseMessage]) -> str:
+    """Return the lines of the results that share most words with the question."""
+    question = next(message.text for message in messages if isinstance(message, HumanMessage))
+    wanted = content_words(question)
+    lines: dict[str, int] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            for line in re.split(r"\n+|(?<=[.!?…]) ", message.text):
+                lines[line] = len(wanted & content_words(line))
+    best_first = sorted(lines, key=lambda line: -lines[line])
+    return "\n".join(best_first[:QUOTED]) or "Nothing."
 
 
 def _call(name: str, arguments: Arguments, step: int, number: int) -> AIMessage:

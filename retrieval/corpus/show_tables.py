@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ _MAX_CELL = 300  # characters
 _MAX_SAMPLE_CELL = 40
 _MAX_COLUMNS = 30  # named of one table in the list
 _MAX_MARKS = 2  # of the chunks of one row; of more chunks, the first is named
+_ADDS = re.compile(r"\b(?:sum|avg|count)\s*\(", re.IGNORECASE)
 _HEAD = "Each row also has chunk_id, document, sheet. Query with SQLite's SELECT."
 _NO_ORIGIN = "Select chunk_id, too, to cite rows."
 
@@ -61,6 +63,9 @@ def _show_rows(results: TableResults) -> ShownTables:
     head = [f"{_write_total(results)}: {_write_names(results, places)}"]
     if results.rows and results.tables and not chunk_ids:
         head.append(_NO_ORIGIN)
+    for table in results.tables:
+        if table.totals and _ADDS.search(results.sql) and "total" not in results.sql.lower():
+            head.append(f"({table.name} has {count(table.totals, 'row')} of totals: leave them out of sums.)")
     if len(lines) < results.total:
         head.append(
             f"The first {len(lines):,} are shown: group or filter them, or go on with LIMIT and OFFSET {len(lines)}."
@@ -182,7 +187,10 @@ def _describe_table(table: CorpusTable, samples: int) -> str:
     more = len(table.columns) - _MAX_COLUMNS
     if more > 0:
         columns.append(f"and {count(more, 'more column')}")
-    origin = f"{count(table.rows, 'row')}, {_describe_documents(table.documents)}"
+    rows = count(table.rows, "row")
+    if table.totals:
+        rows += f" with {count(table.totals, 'total')}"
+    origin = f"{rows}, {_describe_documents(table.documents)}"
     lines = [f"{table.name} ({origin}): {', '.join(columns)}"]
     for row in table.samples[:samples]:
         cells = [_write(value, _MAX_SAMPLE_CELL) for value in row[:_MAX_COLUMNS]]

@@ -38,6 +38,7 @@ _DOCUMENTS_PER_QUERY = 50
 _PAGE_BYTES = 4_096
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
 _SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*", re.IGNORECASE)
 
 
@@ -67,6 +68,8 @@ class CorpusTable:
     """Ids of the documents that it is from, in order."""
     samples: tuple[tuple[Value, ...], ...]
     """Its first rows."""
+    totals: int = 0
+    """How many rows have a first cell such as `Total`: sums would count other rows twice."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class _Part:
     """The rows of a table that are from one document."""
 
     rows: int = 0
+    totals: int = 0
     samples: list[tuple[Value, ...]] = field(default_factory=list)
 
 
@@ -115,6 +119,7 @@ def _describe(name: str, columns: tuple[TableColumn, ...], parts: dict[str, _Par
         rows=sum(part.rows for part in parts.values()),
         documents=tuple(parts),
         samples=tuple(samples),
+        totals=sum(part.totals for part in parts.values()),
     )
 
 
@@ -266,9 +271,18 @@ def _read_rows(
         for place in converted:
             cells[place] = formats[place].read(cells[place], marks[place])
         part.rows += 1
+        part.totals += _is_total(cells)
         if part.rows <= _MAX_SAMPLES:
             part.samples.append(tuple(cells))
         yield [chunk_id, *cells, document_id, sheet]
+
+
+def _is_total(cells: Sequence[Value]) -> bool:
+    """Return whether the first cell with something in it says that the row is a total of others."""
+    for cell in cells:
+        if cell is not None:
+            return isinstance(cell, str) and _TOTAL.match(cell) is not None
+    return False
 
 
 # --- names ---

@@ -8,9 +8,8 @@ their column text, since they are codes.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -20,6 +19,7 @@ Kind: TypeAlias = Literal["number", "date", "text"]
 DecimalMark: TypeAlias = Literal[".", ",", ""]  # empty: the cell does not show it
 _DateOrder: TypeAlias = Literal["ymd", "dmy", "mdy"]
 
+_DATE_ORDERS: tuple[_DateOrder, ...] = ("ymd", "dmy", "mdy")
 _NUMBER_SHARE = 0.5  # of a column's cells: with fewer numbers, a search for the best text would fail
 _MAX_DIGITS = 18  # longer integers do not fit into SQLite's
 _PHONE_DIGITS = 7  # from so many digits on, a number with a plus sign is a telephone's
@@ -120,43 +120,63 @@ class ColumnFormat:
         return dict(self.decimal_marks).get(document_id, self.decimal_mark)
 
 
+@dataclass
+class _Evidence:
+    """What the cells of a column show."""
+
+    numbers: int = 0
+    texts: int = 0
+    has_code: bool = False
+    units: set[str] = field(default_factory=set)
+    date_orders: set[_DateOrder] = field(default_factory=lambda: set(_DATE_ORDERS))  # in which all cells are dates
+    marks_by_document: dict[str, set[DecimalMark]] = field(default_factory=dict)
+
+    def add(self, document_id: str, cell: str, times: int) -> None:
+        """Add equal cells of a document."""
+        if self.date_orders:
+            self.date_orders &= read_date(cell).keys()
+        number = read_number(cell)
+        if number is None:
+            self.texts += times
+            self.has_code = self.has_code or is_code(cell)
+            return
+        self.numbers += times
+        self.units.add(number.unit)
+        if number.decimal_mark:
+            self.marks_by_document.setdefault(document_id, set()).add(number.decimal_mark)
+
+    def are_dates(self) -> bool:
+        """Return whether all cells are dates, and in one order of day and month only."""
+        return bool(self.numbers + self.texts) and ("ymd" in self.date_orders or len(self.date_orders) == 1)
+
+    def are_numbers(self) -> bool:
+        """Return whether the column is one of numbers: most cells are, none is a code, and all have the same unit."""
+        if self.has_code or len(self.units - {""}) > 1:
+            return False
+        return self.numbers > 0 and self.numbers >= _NUMBER_SHARE * (self.numbers + self.texts)
+
+
 def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
     """Decide how the cells of a column are read.
 
     Args:
         cells: Each text in each document, and how many cells have it.
     """
-    texts = 0
-    has_code = False
-    units: Counter[str] = Counter()
-    date_orders: set[_DateOrder] = {"ymd", "dmy", "mdy"}
-    marks_by_document: dict[str, set[DecimalMark]] = {}
-    numbers = 0
+    evidence = _Evidence()
     for document_id, cell, times in cells:
-        if cell is None or cell.lower() in _NO_VALUE:
-            continue
-        number = read_number(cell)
-        if number is None:
-            texts += times
-            has_code = has_code or is_code(cell)
-        else:
-            numbers += times
-            units[number.unit] += times
-            if number.decimal_mark:
-                marks_by_document.setdefault(document_id, set()).add(number.decimal_mark)
-        if date_orders:
-            date_orders &= read_date(cell).keys()
-    if not numbers + texts:
+        if cell is not None and cell.lower() not in _NO_VALUE:
+            evidence.add(document_id, cell, times)
+    if evidence.are_dates():
+        order = next(order for order in _DATE_ORDERS if order in evidence.date_orders)
+        return ColumnFormat(kind="date", date_order=order)
+    if not evidence.are_numbers():
         return ColumnFormat(kind="text")
-    if len(date_orders) == 1 or "ymd" in date_orders:
-        return ColumnFormat(kind="date", date_order=min(date_orders, key=["ymd", "dmy", "mdy"].index))
-    del units[""]
-    if has_code or len(units) > 1 or numbers < _NUMBER_SHARE * (numbers + texts):
-        return ColumnFormat(kind="text")
-    decimal_marks = {document_id: _choose_mark(marks) for document_id, marks in marks_by_document.items()}
+    decimal_marks: dict[str, DecimalMark] = {}
+    for document_id, marks in evidence.marks_by_document.items():
+        decimal_marks[document_id] = _choose_mark(marks)
     return ColumnFormat(
         kind="number",
-        unit=next(iter(units), ""),
+        unit=max(evidence.units),
         decimal_marks=tuple(decimal_marks.items()),
         decimal_mark=_choose_mark(set(decimal_marks.values())),
     )
@@ -176,28 +196,30 @@ def read_number(cell: str) -> NumberCell | None:
     after = match["after"] or ""
     if (before and after) or _is_month(after):
         return None
-    digits = match["digits"]
-    has_plus = match["sign"] == "+"
-    spaced = _SPACED_GROUPS.fullmatch(digits)
-    if spaced:
-        digits = re.sub("[ '’]", "", spaced[1]) + (spaced[2] or "")
-        mark: DecimalMark | None = ""
-        if spaced[2]:
-            mark = "," if spaced[2].startswith(",") else "."
-    else:
-        mark = _shown_mark(digits)
+    unit = before or after
+    digits = _join_groups(match["digits"])
+    mark = _shown_mark(digits)
     length = sum(map(str.isdigit, digits))
-    if mark is None or length > _MAX_DIGITS or not digits.isascii():
+    is_phone = match["sign"] == "+" and length >= _PHONE_DIGITS and not unit
+    if mark is None or is_phone or length > _MAX_DIGITS or _CODE.match(digits) or not digits.isascii():
         return None
-    if _CODE.match(digits) or (has_plus and length >= _PHONE_DIGITS and not before + after):
-        return None
+    has_minus = match["sign"] in {"-", "−", "–"} or match["later_sign"] is not None
     return NumberCell(
         digits=digits,
-        is_negative=bool(match["open"]) or match["sign"] in {"-", "−", "–"} or match["later_sign"] is not None,
+        is_negative=has_minus or match["open"] is not None,
         exponent=match["exponent"] or "",
-        unit=before or after,
+        unit=unit,
         decimal_mark=mark,
     )
+
+
+def _join_groups(digits: str) -> str:
+    """Return digits without the spaces or apostrophes between groups of three."""
+    spaced = _SPACED_GROUPS.fullmatch(digits)
+    if spaced is None:
+        return digits
+    fraction = spaced[2] or ""
+    return re.sub("[ '’]", "", spaced[1]) + fraction
 
 
 def is_code(cell: str) -> bool:
@@ -249,13 +271,13 @@ def _read_parts(parts: dict[str, str]) -> dict[_DateOrder, str]:
             return {}
         month = 1 + _SHORT_MONTHS.index(parts["name"][:3].lower())
         if "day" not in parts:
-            return dict.fromkeys(("ymd", "dmy", "mdy"), f"{year}-{month:02}")
+            return dict.fromkeys(_DATE_ORDERS, f"{year}-{month:02}")
         written = _write_date(year, month, int(parts["day"]))
-        return dict.fromkeys(("ymd", "dmy", "mdy"), written) if written else {}
+        return dict.fromkeys(_DATE_ORDERS, written) if written else {}
     second = int(parts["second"])
     if "third" in parts:
         written = _write_date(year, second, int(parts["third"]))
-        return dict.fromkeys(("ymd", "dmy", "mdy"), written) if written else {}
+        return dict.fromkeys(_DATE_ORDERS, written) if written else {}
     first = int(parts["first"])
     by_order: dict[_DateOrder, str] = {"dmy": _write_date(year, second, first)}
     if parts["mark"] != ".":

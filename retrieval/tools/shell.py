@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.tools.base import ArgsSchema
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
 from arag.retrieval.corpus.shell.output import ShellResult
 from arag.retrieval.corpus.shell.run import run_shell
@@ -16,20 +15,17 @@ from arag.retrieval.presentation.retrieve import Retrieved
 from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import RetrievalArguments
 from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.commands import close_quote, find_command, tidy_command
 from arag.retrieval.types import Chunk
 
 
-def _as_command(value: Any) -> Any:
-    """Accept what models send for a command: the words of a program's call, such as `["bash", "-lc", "rg a"]`."""
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        return value
-    if len(value) == 3 and value[1] in {"-c", "-lc"}:
-        return value[2]
-    return shlex.join(value)
-
-
 class _ShellArguments(RetrievalArguments):
-    command: Annotated[str, BeforeValidator(_as_command)]
+    command: Annotated[str, BeforeValidator(tidy_command)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_command(cls, values: Any) -> Any:
+        return find_command(values)
 
 
 class Shell(RetrievalTool):
@@ -47,7 +43,11 @@ class Shell(RetrievalTool):
     def retrieve(self, command: str, seen: SeenChunks) -> Retrieved:
         """Run the command."""
         _ = seen
-        return describe(run_shell(self.index, command), self.index)
+        result = run_shell(self.index, command)
+        closed = close_quote(command, result.text)
+        if closed is not None:
+            result = run_shell(self.index, closed)
+        return describe(result, self.index)
 
 
 def describe(result: ShellResult, index: Index) -> Retrieved:

@@ -245,7 +245,7 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     assert sh("sql 'SELECT document, name FROM crew LIMIT 1' | wc -w") == "3"
     assert sh("sql 'SELECT count(*) FROM crew'") == "count(*)\n[crew.csv:0] 2"
     assert "crew (2 rows" in sh("sql")
-    assert "no column nam" in sh("sql 'SELECT nam FROM crew'")
+    assert "no column nname" in sh("sql 'SELECT nname FROM crew'")
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
 
 
@@ -476,6 +476,24 @@ def test_a_shell_that_crashes_says_so_and_the_next_command_runs(index, monkeypat
     assert "the shell crashed on this command" in run_shell(index, "rg lit").text
     monkeypatch.undo()
     assert run_shell(index, "rg -l lit").text == "a.md"
+
+
+def test_what_is_loaded_at_the_first_command_does_not_count_as_its_time(make_index, monkeypatch):
+    index = make_index({"a.md": "The light was lit."})
+    embedder = type(index.embedder)
+    embed_query = embedder.embed_query
+    loaded = []
+
+    def embed_when_loaded(self, text):
+        if not loaded:
+            time.sleep(2)
+        return embed_query(self, text)
+
+    monkeypatch.setattr(embedder, "load", lambda _: loaded.append(True))
+    monkeypatch.setattr(embedder, "embed_query", embed_when_loaded)
+    monkeypatch.setattr(run, "SECONDS", 1.5)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)
+    assert run_shell(index, "meaning lit").text == "[a.md:0] The light was lit."
 
 
 def test_blank_and_endless_commands_are_refused(index):

@@ -11,7 +11,7 @@ from arag.text.normalise import collapse_whitespace, count, shorten
 from arag.text.tokens import count_tokens
 
 _MAX_NAMES = 60
-_MAX_TOKENS = 130  # a model pays for them in every round
+_MAX_TOKENS = 110  # a model pays for them in every round
 _MAX_KINDS = 4
 _MAX_NAME = 60  # characters
 _NO_FOLDER = "."
@@ -65,22 +65,18 @@ def _list_names(folders: dict[str, list[str]]) -> str:
 
 
 def _count_in_folders(folders: dict[str, list[str]]) -> str:
-    """Return the largest folders with their documents and kinds: `ships/ 12 md, maps/ 3 pdf; such as ships/a.md`."""
+    """Return the largest folders with their documents and kinds: `ships/ 12 md txt, maps/ 3 pdf`."""
     largest_first = sorted(folders, key=lambda folder: (-len(folders[folder]), folder))
     parts: list[str] = []
-    tokens = 0
     for folder in largest_first:
         part = f"{_show(folder)}/ {_count_kinds(folders[folder])}"
-        tokens += count_tokens(part) + 1
-        if parts and tokens > _MAX_TOKENS:
+        if parts and count_tokens(", ".join([*parts, part])) > _MAX_TOKENS:
             break
         parts.append(part)
     further = len(folders) - len(parts)
     if further:
         parts.append(f"and {count(further, 'further folder')}")
-    first = largest_first[0]
-    example = _show(str(PurePosixPath(first, folders[first][0])))
-    return f"{', '.join(parts)}; such as {example}"
+    return ", ".join(parts)
 
 
 def _count_kinds(names: list[str]) -> str:

@@ -33,10 +33,10 @@ class Shell(RetrievalTool):
 
     name: str = "shell"
     description: str = (
-        "Run a command in a read-only shell over the documents. Each is a text file with a sentence or table row on "
-        "each line; lines are printed as file:chunk:text. rg, ls, find, cat, sed -n, awk, sort, uniq -c, cut, wc, "
-        'pipes and loops work. `meaning "a short question"` prints the nearest sentences by meaning. `sql` lists all '
-        'tables; `sql "SELECT ..."` queries them.'
+        "Run a command in a read-only shell. Each document is a text file with a sentence or table row on each line, "
+        "printed as file:chunk:text. rg, ls, cat, sed -n, awk, sort, uniq -c, cut, wc, pipes and loops work. `meaning "
+        '"a short question"` prints the nearest sentences by meaning. `sql` lists all tables, `sql "SELECT ..."` '
+        "queries them."
     )
     args_schema: ArgsSchema | None = _ShellArguments
 

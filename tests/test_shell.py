@@ -97,6 +97,8 @@ def sh(index):
         ("grep -F 'lit|charted' -rl", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -rn lit -l", "a.md"),  # as grep means it
         ("rg --stats lit -l", "a.md"),
+        ("rg --color never -l lit; grep --color=auto -rl lit; grep --color lit a.md -c", "a.md\na.md\na.md:1"),
+        ("rg -C1 'lit|oil|Ann' a.md | grep -c :", "4"),
         ("cat a.md | rg lit", "[a.md:0] Harbour: The light was lit in 1881."),
         ("cat a.md | grep -n lit", "2:a.md:0:The light was lit in 1881."),
         ("cat a.md | grep -vc a.md", "0"),
@@ -149,6 +151,7 @@ def test_search_commands_that_read_a_pipe_are_known(script, marked):
 def test_what_is_not_found_says_what_to_try(sh):
     assert "1 line with -i" in sh("rg LIT")
     assert 'meaning "..."' in sh("rg nothing")
+    assert "in each line by itself" in sh(r"rg -U 'lit\n'")
     assert "No such file or directory (like it: places/c.md)" in sh("rg x quay.txt")
     assert "like it: places/b.md" in sh("ls reef")
 
@@ -185,6 +188,8 @@ def test_documents_are_files(sh):
     assert sh("ls -R | wc -l") == "5"
     assert sh("ls -l places") == "-            1  b.md  Reef\n-            1  c.md  Quay"
     assert "2 documents     places/" in sh("ls -l")
+    assert sh("rg -C0 'lit|Ann' a.md") == "[a.md:0] Harbour: The light was lit in 1881.\n The keeper is Ann."
+    assert sh("rg -B1 'Ann|# H' a.md") == "[a.md:0] # Harbour\n--\n It burns oil.\n The keeper is Ann."
     assert "places/c.md" not in sh("find . -name '*.csv'")
     assert sh("find places -type f") == "places/b.md\nplaces/c.md"
     assert sh("cat places/c.md").startswith("[places/c.md:0] # Quay\n The quay was built in 1815.")
@@ -240,7 +245,7 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     assert sh("sql 'SELECT document, name FROM crew LIMIT 1' | wc -w") == "3"
     assert sh("sql 'SELECT count(*) FROM crew'") == "count(*)\n[crew.csv:0] 2"
     assert "crew (2 rows" in sh("sql")
-    assert "no column nam" in sh("sql 'SELECT nam FROM crew'")
+    assert "no column nname" in sh("sql 'SELECT nname FROM crew'")
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
 
 
@@ -473,6 +478,24 @@ def test_a_shell_that_crashes_says_so_and_the_next_command_runs(index, monkeypat
     assert run_shell(index, "rg -l lit").text == "a.md"
 
 
+def test_what_is_loaded_at_the_first_command_does_not_count_as_its_time(make_index, monkeypatch):
+    index = make_index({"a.md": "The light was lit."})
+    embedder = type(index.embedder)
+    embed_query = embedder.embed_query
+    loaded = []
+
+    def embed_when_loaded(self, text):
+        if not loaded:
+            time.sleep(2)
+        return embed_query(self, text)
+
+    monkeypatch.setattr(embedder, "load", lambda _: loaded.append(True))
+    monkeypatch.setattr(embedder, "embed_query", embed_when_loaded)
+    monkeypatch.setattr(run, "SECONDS", 1.5)
+    monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)
+    assert run_shell(index, "meaning lit").text == "[a.md:0] The light was lit."
+
+
 def test_blank_and_endless_commands_are_refused(index):
     with pytest.raises(InputError, match="the command is blank"):
         run_shell(index, "  \n")
@@ -513,6 +536,10 @@ def test_large_corpora_have_the_files_that_a_command_names_or_prints(index, monk
     assert sh("cat places/*.md | wc -l") == "6"
     assert sh("find . -name '*.md' -not -name 'a*'") == "./places/b.md\n./places/c.md"
     assert "like it" in sh("find nowhere/b.md")
+    assert sh("find places -iname 'B*' -o -path '*/c.*'") == "places/b.md\nplaces/c.md"
+    assert sh("find -maxdepth 1 -type f | sort") == "./a.md\n./crew.csv\n./notes"
+    assert sh("find . -type d; find a.md") == "a.md"
+    assert "-exec is not valid here" in sh("find . -exec cat {} +")
 
 
 # --- users ---
@@ -540,11 +567,19 @@ def test_the_command_line_runs_a_command_or_each_line(arag, index, monkeypatch):
     code, out, _ = arag("shell", "rg -l lit", "--index", index.path)
     assert (code, out) == (0, "a.md\n")
     assert arag("shell", "rg nothing", "--index", index.path)[0] == 1
-    lines = iter(["rg -l lit", "", "rg -l reef"])
-    monkeypatch.setattr("builtins.input", lambda _: next(lines))
-    monkeypatch.setattr("arag.cli.shell._END", StopIteration, raising=False)
+    lines = ["rg -l lit", "", "rg 'unclosed", "rg -l reef"]
+
+    def read(_):
+        if not lines:
+            raise EOFError
+        return lines.pop(0)
+
+    monkeypatch.setattr("builtins.input", read)
     code, out, _ = arag("shell", "--index", index.path, "--documents", "a*")
-    assert out.startswith("a.md\n(no output)")
+    assert (code, out.splitlines()[0], out.count("unexpected EOF")) == (1, "a.md", 1)
+    assert "(no output)" in out  # the reef is out of scope
+    code, out, _ = arag("shell", " ", "--index", index.path)
+    assert code == 1
 
 
 @pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from time import monotonic
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import Line, list_lines
-from arag.retrieval.corpus.patterns import Match, Pattern
+from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
@@ -27,6 +27,7 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
+_FEW_DOCUMENTS = 20  # to read so many is faster than to make a limited view for them
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
 
@@ -36,13 +37,6 @@ _HEADINGS = ("", "# ", "## ")
 
 _documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
 _lock = Lock()
-
-
-class Finder(Protocol):
-    """Finds what a search looks for in a text."""
-
-    def find(self, text: str) -> list[Match]:
-        """Return the matches in a text."""
 
 
 @dataclass
@@ -59,7 +53,6 @@ class Unmatched:
     """A search that matched nothing."""
 
     patterns: list[str]
-    is_fixed: bool
     paths: Sequence[str]
     is_all: bool  # it looked in all documents
 
@@ -87,7 +80,7 @@ class Corpus:
         self.prefix_by_text: dict[str, str] = {}
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
-        self.matchers: list[Finder] = []
+        self.matchers: list[Matcher] = []
         self.rows: dict[str, TableRow] = {}
 
     @cached_property
@@ -100,11 +93,11 @@ class Corpus:
 
         Args:
             line: The line.
-            text: What to print in place of its text.
+            text: What to print of it: by default all, else a part of it or a text that replaces it.
         """
         prefix = self.prefix(line.chunk)
         self.printed[prefix] = line.chunk.id
-        if text is None:
+        if text is None or text == line.text:
             self._remember(line.text, prefix)
             return f"{prefix}:{line.text}\n"
         printed = f"{prefix}:{text}"
@@ -182,6 +175,8 @@ class Corpus:
 
     def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
         """Return the lines that match one of some patterns, by path."""
+        if len(paths) <= _FEW_DOCUMENTS:
+            return self._filter_lines(patterns, paths)
         index = self.limited_to(paths)
         found: dict[str, dict[tuple[int, int], Line]] = {}
         for pattern in patterns:
@@ -190,6 +185,14 @@ class Corpus:
                 place = -1 if line.position is None else line.position
                 own[line.chunk.ordinal, place] = line
         return {path: [found[path][place] for place in sorted(found[path])] for path in sorted(found)}
+
+    def _filter_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
+        matching: dict[str, list[Line]] = {}
+        for path, lines in self.lines_by_document(paths):
+            kept = [line for line in lines if any(pattern.matches(line.text) for pattern in patterns)]
+            if kept:
+                matching[path] = kept
+        return matching
 
     def read_files(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the texts of documents' files."""

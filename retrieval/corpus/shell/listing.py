@@ -1,15 +1,14 @@
-"""`ls` and `find`: the documents by their names."""
+"""`ls`: the documents by their names."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from arag.errors import InputError
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
-from arag.retrieval.corpus.shell.documents import ROOT, compile_glob
+from arag.retrieval.corpus.shell.documents import ROOT
 from arag.retrieval.corpus.shell.options import Option, Parsed, parse
 from arag.retrieval.corpus.types import ListedDocument
 from arag.text.normalise import count, name_words
@@ -29,39 +28,57 @@ _LS_OPTIONS = {
     "--color": Option(""),
     "--sort": Option("sort", takes_value=True),
 }
+_WRONG_USE = 2  # the exit code
 _LS_VALID = "-l (date, chunks, name, title, author) -t (newest first) -S (longest first) -r -R -d"
 
 
 def list_names(call: Call, corpus: Corpus) -> Answer:
     """Answer a call of `ls`: the names in folders, one a line."""
     parsed = parse(call.arguments, _LS_OPTIONS, valid=_LS_VALID)
-    pieces: list[str] = []
-    errors = ""
-    files: list[str] = []
-    folders: list[str] = []
+    named = _Named()
     for name in parsed.operands or ["."]:
-        place = posixpath.normpath(posixpath.join(call.folder, name))
-        folder = place.removeprefix(ROOT).strip("/")
-        found = corpus.documents.resolve(name, call.folder)
-        if place in {ROOT, "/"}:
-            folders.append("")
-        elif folder in corpus.documents.folders and not parsed.has("folders_alone"):
-            folders.append(folder)
-        elif found is not None:
-            files += found if folder not in corpus.documents.folders else [f"{folder}/"]
-        elif name in call.files:
-            pieces.append(f"{name}\n")
-        else:
-            errors += f"ls: {name}: {corpus.say_missing(name)}\n"
-    pieces += _write_names(files, "", corpus, parsed)
-    for folder in folders:
-        if len(folders) > 1 or files:
+        _add_named(name, call, corpus, parsed, named)
+    pieces = [f"{name}\n" for name in named.others]
+    pieces += _write_names(named.files, "", corpus, parsed)
+    has_heads = len(named.folders) > 1 or bool(named.files)
+    for folder in named.folders:
+        if has_heads:
             pieces.append(f"{folder or '.'}:\n")
         names = corpus.documents.below(folder)
         if not parsed.has("recursive"):
             names = _list_children(names, folder)
         pieces += _write_names(names, folder, corpus, parsed)
-    return Answer("".join(pieces), errors, 2 if errors else 0)
+    exit_code = _WRONG_USE if named.errors else 0
+    return Answer("".join(pieces), "".join(named.errors), exit_code)
+
+
+@dataclass
+class _Named:
+    """What the arguments of `ls` name."""
+
+    files: list[str] = field(default_factory=list)  # documents, and folders that are listed as such
+    folders: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # files that the command has written
+    errors: list[str] = field(default_factory=list)
+
+
+def _add_named(name: str, call: Call, corpus: Corpus, parsed: Parsed, named: _Named) -> None:
+    documents = corpus.documents
+    place = posixpath.normpath(posixpath.join(call.folder, name))
+    folder = place.removeprefix(ROOT).strip("/")
+    if place in {ROOT, "/"}:
+        named.folders.append("")
+    elif folder in documents.folders:
+        if parsed.has("folders_alone"):
+            named.files.append(f"{folder}/")
+        else:
+            named.folders.append(folder)
+    elif found := documents.resolve(name, call.folder):
+        named.files += found
+    elif name in call.files:
+        named.others.append(name)
+    else:
+        named.errors.append(f"ls: {name}: {corpus.say_missing(name)}\n")
 
 
 def _list_children(paths: Sequence[str], folder: str) -> list[str]:
@@ -76,23 +93,15 @@ def _list_children(paths: Sequence[str], folder: str) -> list[str]:
 
 def _write_names(paths: Sequence[str], folder: str, corpus: Corpus, parsed: Parsed) -> list[str]:
     """Return a line for each path."""
-    files = [path for path in paths if path in corpus.documents.ids]
     details: dict[str, ListedDocument] = {}
     if parsed.has("long", "by_date", "by_size", "sort"):
-        details = corpus.describe(files)
-    ordered = list(paths)
-    if parsed.has("by_date") or "time" in parsed.values("sort"):
-        ordered.sort(key=lambda path: details[path].date if path in details else "", reverse=True)
-    if parsed.has("by_size") or "size" in parsed.values("sort"):
-        ordered.sort(key=lambda path: details[path].chunks if path in details else 0, reverse=True)
-    if parsed.has("reverse"):
-        ordered.reverse()
+        details = corpus.describe([path for path in paths if path in corpus.documents.ids])
     lines: list[str] = []
     start = len(folder) + 1 if folder and not parsed.has("recursive") else 0
-    for path in ordered:
+    for path in _order(paths, details, parsed):
+        name = path[start:]
         if path in corpus.documents.ids:
             corpus.print_path(path)
-        name = path[start:]
         if not parsed.has("long"):
             lines.append(f"{name}\n")
         elif path in details:
@@ -103,75 +112,29 @@ def _write_names(paths: Sequence[str], folder: str, corpus: Corpus, parsed: Pars
     return lines
 
 
+def _order(paths: Sequence[str], details: Mapping[str, ListedDocument], parsed: Parsed) -> list[str]:
+    """Return paths in the order that the options ask for; folders have no date and no size."""
+
+    def date(path: str) -> str:
+        return details[path].date if path in details else ""
+
+    def size(path: str) -> int:
+        return details[path].chunks if path in details else 0
+
+    ordered = list(paths)
+    if parsed.has("by_date") or "time" in parsed.values("sort"):
+        ordered.sort(key=date, reverse=True)
+    if parsed.has("by_size") or "size" in parsed.values("sort"):
+        ordered.sort(key=size, reverse=True)
+    if parsed.has("reverse"):
+        ordered.reverse()
+    return ordered
+
+
 def _describe(document: ListedDocument, name: str) -> str:
-    title = document.title
-    if set(name_words(title)) <= set(name_words(name)):
-        title = ""
-    author = f"  ({document.author})" if document.author else ""
-    return f"{document.date[:10] or '-':<10} {document.chunks:>3}  {name}  {title}{author}".rstrip()
-
-
-# --- find ---
-
-
-def find_names(call: Call, corpus: Corpus) -> Answer:
-    """Answer a call of `find`, in corpora whose files are not all there."""
-    arguments = list(call.arguments)
-    starts: list[str] = []
-    while arguments and not arguments[0].startswith(("-", "!", "(")):
-        starts.append(arguments.pop(0))
-    test, depth = _read_tests(arguments)
-    pieces: list[str] = []
-    errors = ""
-    for start in starts or ["."]:
-        paths = corpus.documents.resolve(start, call.folder)
-        if paths is None:
-            errors += f"find: {start}: {corpus.say_missing(start)}\n"
-            continue
-        folder = posixpath.normpath(posixpath.join(call.folder, start)).removeprefix(ROOT).strip("/")
-        for path in paths:
-            inside = path.removeprefix(f"{folder}/") if folder else path
-            if test(path) and (depth is None or inside.count("/") < depth):
-                corpus.print_path(path)
-                pieces.append(f"{start.rstrip('/')}/{inside}\n" if path != folder else f"{start}\n")
-    return Answer("".join(pieces), errors, 1 if errors else 0)
-
-
-_FIND_VALID = "-name, -iname, -path, -ipath, -type f, -maxdepth, -not, -o; pipe to xargs in place of -exec"
-
-
-def _read_tests(arguments: list[str]) -> tuple[Callable[[str], bool], int | None]:
-    """Return the test of `find`'s arguments, and the depth that it goes to."""
-    choices: list[list[tuple[Any, bool]]] = [[]]  # of any, all (an expression, whether it must not match)
-    depth: int | None = None
-    negated = False
-    is_impossible = False
-    rest = list(arguments)
-    while rest:
-        option = rest.pop(0)
-        if option in {"-print", "(", ")", "-a", "-and"}:
-            continue
-        if option in {"-not", "!"}:
-            negated = not negated
-            continue
-        if option in {"-o", "-or"}:
-            choices.append([])
-            continue
-        if option not in {"-name", "-iname", "-path", "-ipath", "-type", "-maxdepth"} or not rest:
-            raise InputError(f"{option} is not valid here: valid are {_FIND_VALID}")
-        value = rest.pop(0)
-        if option == "-maxdepth":
-            depth = int(value) if value.isascii() and value.isdigit() else None
-        elif option == "-type":
-            is_impossible = value != "f"
-        else:
-            pattern = f"**/{value}" if "name" in option else value.removeprefix("./").replace("*", "**")
-            choices[-1].append((compile_glob(pattern, ignore_case=option.startswith("-i")), negated))
-            negated = False
-
-    def test(path: str) -> bool:
-        if is_impossible:
-            return False
-        return any(all(bool(glob.fullmatch(path)) != inverse for glob, inverse in choice) for choice in choices)
-
-    return test, depth
+    parts = [f"{document.date[:10] or '-':<10} {document.chunks:>3}", name]
+    if not set(name_words(document.title)) <= set(name_words(name)):
+        parts.append(document.title)
+    if document.author:
+        parts.append(f"({document.author})")
+    return "  ".join(parts)

@@ -24,6 +24,7 @@ _MAX_ERRORS = 8  # lines
 _MAX_MARKS = 2  # of the chunks of one row
 _MIN_PART = 40  # characters of a part of a line that tell its chunk
 _MAX_COMPARED = 2_000  # printed lines that each line is compared with: more would take longer than to print them
+_GAP = "--"  # between lines with others around them
 _MIN_REPEATED = 160  # characters of a line that is not shown twice: the place of a shorter one costs more to look up
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
@@ -251,6 +252,8 @@ class _Writer:
 
     def write_other(self, text: str) -> str:
         """Write a line that is not known to be from a chunk. It must not look like a further line of one."""
+        if text == _GAP:
+            return text
         text = without_marks(text)
         if self._last or _NUMBER.match(text):
             text = text.lstrip()
@@ -348,6 +351,8 @@ def _hint(corpus: Corpus) -> list[str]:
     unmatched = corpus.unmatched[-1]
     hints = ["no line matches"]
     pattern = unmatched.patterns[0]
+    if r"\n" in pattern:
+        hints.append("a pattern is looked for in each line by itself")
     if len(unmatched.patterns) == 1 and _PLAIN.fullmatch(pattern):
         found = corpus.matching_lines([compile_pattern(pattern)], unmatched.paths)
         number = sum(map(len, found.values()))

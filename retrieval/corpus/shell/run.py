@@ -7,17 +7,18 @@ import posixpath
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
-from arag.errors import InputError, ModelError
+from arag.errors import ARAGError, InputError, ModelError
 from arag.retrieval.corpus.lines import list_lines
 from arag.retrieval.corpus.shell.asking import find_meaning, query_tables
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT
-from arag.retrieval.corpus.shell.listing import find_names, list_names
+from arag.retrieval.corpus.shell.finding import find_names
+from arag.retrieval.corpus.shell.listing import list_names
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
 from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
 from arag.retrieval.corpus.shell.search import search
@@ -40,6 +41,8 @@ _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
 _FILE_IS_MISSING = "No such file or directory"
 _NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
 _VARIABLE = re.compile(r"\$[\w({@*]")
+_USES_MEANING = re.compile(r"\bmeaning\b")
+_USES_SQL = re.compile(r"\bsql\b")
 _FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _PROMPT = re.compile(r"^\s*[$>]\s+")
 _QUOTED_NAME = re.compile(r"['\"]([^'\"\n]+)['\"]")
@@ -76,6 +79,7 @@ def run_shell(index: Index, command: str) -> ShellResult:
     if len(command) > _MAX_SCRIPT:
         raise InputError(f"the command has {len(command):,} characters: give at most {_MAX_SCRIPT:,}")
     script = mark_piped(replace_surrogates(command).replace("\0", ""))
+    _prepare(script, index)
     corpus = Corpus(index)
     paths = corpus.documents.paths
     if len(paths) <= _FEW_FILES or (len(paths) <= _MAX_FILES and _may_read_any(script)):
@@ -87,6 +91,16 @@ def run_shell(index: Index, command: str) -> ShellResult:
         corpus = Corpus(index)
         ended = _execute(script, [*files, *printed][:_MAX_FILES], corpus)
     return compose(ended, corpus)
+
+
+def _prepare(script: str, index: Index) -> None:
+    """Load what a command may need: the first time may take longer than a command is given."""
+    with suppress(ARAGError):  # the command itself tells of it
+        if _USES_MEANING.search(script):
+            index.embedder.load()
+    with suppress(ARAGError):
+        if _USES_SQL.search(script):
+            index.query_tables()
 
 
 def _without_prompt(command: str) -> str:

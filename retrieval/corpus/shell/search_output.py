@@ -1,0 +1,193 @@
+"""What `rg` and `grep` print of the lines that match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from arag.retrieval.corpus.lines import Line
+from arag.retrieval.corpus.patterns import Match
+from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.shell.options import Parsed
+from arag.retrieval.corpus.shell.search_patterns import Matcher
+from arag.retrieval.corpus.shell.search_sources import AnyLine, PlainLine, Source, Sources
+
+MAX_OUTPUT = 16 << 20  # characters of one command
+_REFERENCE = re.compile(r"\$(?:\$|(\d+)|\{(\d+)\})")
+
+
+class Output:
+    """What a search prints.
+
+    Attributes:
+        found: Whether there was something to find.
+        is_full: Whether some lines were left out, because there are too many.
+    """
+
+    def __init__(self, corpus: Corpus, parsed: Parsed, command: str) -> None:
+        self.found = False
+        self.is_full = False
+        self._corpus = corpus
+        self._parsed = parsed
+        self._keeps_zeros = command != "rg"  # grep -c prints zeros, too
+        self._is_single = False
+        self._has_names = not parsed.has("without_name")
+        self._prints_matches = parsed.has("only_matching") and not parsed.has("invert")
+        context = parsed.number("context") or 0
+        self._before = parsed.number("before") or context
+        self._after = parsed.number("after") or context
+        self._max_count = parsed.number("max_count")
+        self._template: str | None = None  # in which `$1` and `${1}` stand for groups
+        if parsed.has("replace"):
+            self._template = parsed.values("replace")[-1]
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def text(self) -> str:
+        """Return all that is printed."""
+        return "".join(self._pieces)
+
+    def search(self, matcher: Matcher, sources: Sources) -> None:
+        """Search all sources."""
+        self._is_single = len(sources.texts) == 1 and not sources.paths  # its name is not printed
+        for source in sources.texts:
+            self._search(source, matcher)
+        for path, lines in self._list_lines(matcher, sources.paths):
+            self._search(Source(path, lines, is_document=True), matcher)
+            is_enough = self.found and self._parsed.has("quiet")
+            if self.is_full or is_enough:
+                return
+
+    def _list_lines(self, matcher: Matcher, paths: Sequence[str]) -> Iterable[tuple[str, list[Line]]]:
+        """Return the lines of documents that may matter, by path."""
+        if matcher.invert:
+            return self._corpus.lines_by_document(paths)
+        matching = self._corpus.matching_lines(matcher.patterns, paths)
+        if self._before or self._after:
+            return self._corpus.lines_by_document(list(matching))
+        prints_zeros = self._parsed.has("count") and self._keeps_zeros
+        if prints_zeros or self._parsed.has("without_match"):
+            return [(path, matching.get(path, [])) for path in paths]
+        return matching.items()
+
+    def _search(self, source: Source, matcher: Matcher) -> None:
+        matched = self._find_matched(source.lines, matcher)
+        if self._parsed.has("without_match"):
+            self._search_without(source, matched)
+            return
+        self.found = self.found or bool(matched)
+        if self._parsed.has("with_matches"):
+            if matched:
+                self._add(f"{self._name(source)}\n")
+        elif self._parsed.has("count", "count_matches"):
+            self._add_count(source, matched, matcher)
+        else:
+            self._add_lines(source, matched, matcher)
+
+    def _find_matched(self, lines: Sequence[AnyLine], matcher: Matcher) -> list[int]:
+        """Return the places of the lines that are wanted."""
+        matched: list[int] = []
+        for place, line in enumerate(lines):
+            if matcher.matches(line.text):
+                matched.append(place)
+                if len(matched) == self._max_count:
+                    break
+        return matched
+
+    def _search_without(self, source: Source, matched: Sequence[int]) -> None:
+        if not matched:
+            self.found = True
+            self._add(f"{self._name(source)}\n")
+
+    def _name(self, source: Source) -> str:
+        return self._corpus.print_path(source.name) if source.is_document else source.name
+
+    def _add_count(self, source: Source, matched: Sequence[int], matcher: Matcher) -> None:
+        number = len(matched)
+        if self._prints_matches or self._parsed.has("count_matches"):
+            number = sum(len(matcher.find(source.lines[place].text)) for place in matched)
+        if self._is_single or not self._has_names:
+            self._add(f"{number}\n")
+        elif number or self._keeps_zeros:
+            self._add(f"{self._name(source)}:{number}\n")
+
+    def _add_lines(self, source: Source, matched: Sequence[int], matcher: Matcher) -> None:
+        wanted = set(matched)
+        last = -1
+        for place in self._with_context(matched, len(source.lines)):
+            follows_gap = place != last + 1 and (self._before or self._after)
+            if self._pieces and follows_gap:
+                self._add("--\n")
+            if place in wanted:
+                self._add_match(source, place, matcher)
+            else:
+                self._add_line(source, place, source.lines[place].text)
+            last = place
+
+    def _with_context(self, matched: Sequence[int], end: int) -> list[int]:
+        """Return the places of lines with those before and after them."""
+        shown: set[int] = set()
+        for place in matched:
+            first = max(0, place - self._before)
+            last = min(end - 1, place + self._after)
+            shown.update(range(first, last + 1))
+        return sorted(shown)
+
+    def _add_match(self, source: Source, place: int, matcher: Matcher) -> None:
+        text = source.lines[place].text
+        if self._prints_matches:
+            for match in matcher.find(text):
+                if match.end > match.start:
+                    self._add_line(source, place, self._fill(text, match, matcher.group))
+        elif self._template is not None:
+            self._add_line(source, place, self._replace_all(text, matcher))
+        else:
+            self._add_line(source, place, text)
+
+    def _fill(self, text: str, match: Match, group: int = 0) -> str:
+        """Return what is printed of a match."""
+        groups = (text[match.start : match.end], *match.groups)
+        if self._template is None:
+            return groups[group]
+
+        def fill(reference: re.Match[str]) -> str:
+            if reference[0] == "$$":
+                return "$"
+            number = int(reference[1] or reference[2])
+            return groups[number] if number < len(groups) else ""
+
+        return _REFERENCE.sub(fill, self._template)
+
+    def _replace_all(self, text: str, matcher: Matcher) -> str:
+        pieces: list[str] = []
+        end = 0
+        for match in matcher.find(text):
+            pieces += [text[end : match.start], self._fill(text, match)]
+            end = match.end
+        return "".join([*pieces, text[end:]])
+
+    def _add_line(self, source: Source, place: int, text: str) -> None:
+        """Print a line, or a part of it."""
+        line = source.lines[place]
+        if isinstance(line, PlainLine):
+            self._add_plain(source.name, place, text)
+        elif self._has_names:
+            self._add(self._corpus.print_line(line, text))
+        else:
+            self._corpus.note(line)
+            self._add(f"{text}\n")
+
+    def _add_plain(self, name: str, place: int, text: str) -> None:
+        piece = f"{text}\n"
+        if self._parsed.has("number"):
+            piece = f"{place + 1}:{piece}"
+        if self._has_names and not self._is_single:
+            piece = f"{name}:{piece}"
+        self._add(piece)
+
+    def _add(self, piece: str) -> None:
+        if self._size > MAX_OUTPUT:
+            self.is_full = True
+            return
+        self._pieces.append(piece)
+        self._size += len(piece)

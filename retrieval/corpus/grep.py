@@ -50,6 +50,7 @@ def grep(view: View, pattern: Pattern, start: int, limit: int) -> GrepResults:
         total=total,
         chunks=chunks,
         documents=documents,
+        searched=view.settings.documents,
         titles=dict(find_titles(view, pattern)),
     )
 

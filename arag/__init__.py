@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from arag.retrieval.index import Index as Index
     from arag.retrieval.index import open_index as open_index
     from arag.retrieval.scope import Scope as Scope
-    from arag.retrieval.tools.compact import make_tools as make_tools
+    from arag.retrieval.tools.sets import make_tools as make_tools
 
 # The module of each public name. It is imported when the name is first used, so that `import arag` stays fast.
 _MODULES = {
@@ -49,7 +49,7 @@ _MODULES = {
     "Index": "arag.retrieval.index",
     "open_index": "arag.retrieval.index",
     "Scope": "arag.retrieval.scope",
-    "make_tools": "arag.retrieval.tools.compact",
+    "make_tools": "arag.retrieval.tools.sets",
 }
 __all__ = list(_MODULES)
 

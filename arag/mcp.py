@@ -9,6 +9,7 @@ import hmac
 import re
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from arag.errors import ARAGError, InputError
 from arag.models.chat import naming_failures
 from arag.retrieval.index import Index
-from arag.retrieval.tools.compact import make_tools
+from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet, make_tools
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
 from arag.text.normalise import collapse_whitespace, shorten
@@ -43,10 +44,15 @@ _INSTRUCTIONS = (
 )
 
 
-def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -> Server[Any]:
+def make_mcp_server(
+    index: Index,
+    *,
+    model: str | BaseChatModel | None = None,
+    tools: ToolSet | Sequence[str] | None = None,
+) -> Server[Any]:
     """Make an MCP server for an index: the SDK's `Server`, to run with any of its transports.
 
-    It offers the three retrieval tools, with the schemas and texts that the agent's model gets. Calls share no memory:
+    It offers retrieval tools, with the schemas and texts that the agent's model gets. Calls share no memory:
     a search shows everything, whatever the client was shown before. Errors are results with `isError`, which a model
     can correct.
 
@@ -54,6 +60,7 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         index: The index. It must stay open while the server runs.
         model: A chat model, or a string for `load_model`: then there is also the tool `ask`, for which the agent
             answers a question.
+        tools: The retrieval tools to offer, as for `make_tools`.
 
     Returns:
         The server.
@@ -72,12 +79,12 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
     except ModuleNotFoundError as error:
         raise InputError("an MCP server needs the package mcp: pip install 'langgraph-arag[mcp]'") from error
 
-    tools = {tool.name: tool for tool in make_tools(index)}
+    offered = {tool.name: tool for tool in make_tools(index, names=tools or DEFAULT_TOOLS)}
     if model is not None:
-        tools["ask"] = _make_ask(index, model)
+        offered["ask"] = _make_ask(index, model)
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     offers = []
-    for each in tools.values():
+    for each in offered.values():
         function = convert_to_openai_function(each)
         offer = types.Tool(
             name=function["name"],
@@ -91,9 +98,9 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         return types.ListToolsResult(tools=offers)
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in tools:
+        if params.name not in offered:
             name = shorten(repr(params.name), _SHOWN_NAME)
-            return make_result(f"There is no tool {name}. The tools are: {', '.join(tools)}.", is_error=True)
+            return make_result(f"There is no tool {name}. The tools are: {', '.join(offered)}.", is_error=True)
         call = {
             "type": "tool_call",
             "id": "mcp",
@@ -101,7 +108,7 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
             "args": {**(params.arguments or {}), "messages": []},  # a client cannot make up a conversation
         }
         try:
-            message = await tools[params.name].ainvoke(call)
+            message = await offered[params.name].ainvoke(call)
         except ARAGError as error:
             return make_result(str(error), is_error=True)
         return make_result(message.text, is_error=message.status == "error")
@@ -154,6 +161,7 @@ def serve_mcp(
     index: Index,
     *,
     model: str | BaseChatModel | None = None,
+    tools: ToolSet | Sequence[str] | None = None,
     http: bool = False,
     host: str = "127.0.0.1",
     port: int = 8765,
@@ -164,6 +172,7 @@ def serve_mcp(
     Args:
         index: The index.
         model: A chat model, or a string for `load_model`, for the tool `ask`; without it, there is no such tool.
+        tools: The retrieval tools to offer, as for `make_tools`.
         http: Serve over streamable HTTP, instead of stdin and stdout. The address is printed on stderr.
         host: The address to listen at.
         port: The port; 0 for any that is free.
@@ -187,7 +196,7 @@ def serve_mcp(
             f"other machines can reach {host}: give a token that clients must send ({TOKEN_VARIABLE} or token=...), or "
             f"listen at {_LOOPBACK_HOSTS[0]}"
         )
-    server = make_mcp_server(index, model=model)
+    server = make_mcp_server(index, model=model, tools=tools)
     if http:
         _serve_http(server, index, host, port, token)
     else:

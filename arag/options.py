@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -54,6 +54,13 @@ WhereOption = Annotated[
 DocumentsOption = Annotated[
     list[str] | None,
     typer.Option("--documents", metavar="ID", help="See only these documents, such as handbook/*; repeatable."),
+]
+ToolsOption = Annotated[
+    Literal["paper", "all", "shell"] | None,
+    typer.Option(
+        "--tools",
+        help="Tools of the model: the paper's three searches, these and three for whole corpora, or a shell.",
+    ),
 ]
 WithinOption = Annotated[
     str, typer.Option(metavar="NAME", help="See only documents with these words in their title, id or file's name.")

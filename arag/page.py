@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import Any, Literal, cast
 
@@ -311,6 +310,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds // 60:,.0f} min {seconds % 60:.0f} s"
 
 
+def _show_argument(value: Any) -> str:
+    """Return an argument of a tool call as text: the items of a list beside each other, an object as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " · ".join(_show_argument(item) for item in value)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 _TEMPLATES = Environment(
     loader=PackageLoader("arag", ""),
     autoescape=True,
@@ -318,10 +326,10 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["argument"] = _show_argument
 _TEMPLATES.filters["count"] = count
 _TEMPLATES.filters["dollars"] = format_dollars
 _TEMPLATES.filters["duration"] = _duration
-_TEMPLATES.filters["json"] = partial(json.dumps, ensure_ascii=False, default=str)
 _TEMPLATES.filters["pages"] = name_pages
 _TEMPLATES.filters["short"] = shorten
 _TEMPLATES.tests["web_address"] = is_web_address

@@ -39,8 +39,8 @@ from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.compact import make_tools
 from arag.retrieval.tools.seen import find_artifacts
+from arag.retrieval.tools.sets import make_tools
 from arag.text.tokens import count_tokens
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -85,7 +85,7 @@ def read_recorded(file: Path) -> list[dict[str, Any]]:
 
 def replay(recorded: Sequence[Mapping[str, Any]], index: Index) -> list[Replay]:
     """Make the recorded calls of each question."""
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="paper")}
     golds = [{unit if isinstance(unit, str) else (unit[0], unit[1]) for unit in one["gold"]} for one in recorded]
     texts: dict[Source, str] = defaultdict(str)
     for chunk_id in index.chunk_ids() if any(golds) else ():

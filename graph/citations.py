@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Any
 
-from arag.graph.state import Citation, CitedDocument, Quote, Span
+from arag.graph.state import Citation, CitedDocument, Grounding, Quote, Span
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk
 from arag.text.mail import find_asides, is_greeting
@@ -81,6 +81,19 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
                 citation["pages"] = list(chunk.pages)
         citations.append(citation)
     return citations
+
+
+def find_grounding(citations: Sequence[Citation]) -> Grounding:
+    """Return how far the cited chunks support an answer.
+
+    A citation with quotes supports it: its chunk was shown, and has a sentence for what the answer says there.
+    """
+    supporting = [citation for citation in citations if citation["quotes"]]
+    if not supporting:
+        return "none"
+    if len(supporting) < len(citations):
+        return "partly"
+    return "supported"
 
 
 # --- claims ---

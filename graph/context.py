@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
@@ -21,17 +21,19 @@ from pydantic.config import JsonDict
 
 from arag.errors import InputError, ModelError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
-from arag.graph.prompts import system_prompt
+from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
 from arag.models.chat import load_model
+from arag.models.extractive import ExtractiveModel
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
 from arag.retrieval.tools.base import RetrievalTool
-from arag.retrieval.tools.compact import TOOL_NAMES, ToolName, make_tools
+from arag.retrieval.tools.sets import DEFAULT_TOOLS, TOOL_SETS, ToolName, ToolSet, expand_sets, make_tools
 from arag.text.normalise import shorten
 from arag.text.tokens import count_tokens
 
+_FEW_STEPS = 2  # that are left: then the model is told
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
@@ -65,8 +67,9 @@ class Context(BaseModel):
     which is not a language model. Never an address: that is for whoever starts the agent."""
     scope: Scope | None = Field(default=None, json_schema_extra=_TOOLS)
     """Which documents the run may see; the model is not told. It never widens the agent's own scope."""
-    tools: tuple[ToolName, ...] = Field(default=TOOL_NAMES, json_schema_extra=_BOTH)
-    """Which retrieval tools the model gets. Without chunk_read, searches return full chunks."""
+    tools: tuple[ToolName, ...] | None = Field(default=None, json_schema_extra=_BOTH)
+    """Which retrieval tools the model gets: a list, or one of the sets paper, all and shell. Without chunk_read and
+    shell, searches return full chunks."""
     top_k: int = Field(default=DEFAULT_TOP_K, ge=1, le=MAX_RESULTS, json_schema_extra=_BOTH)
     """Number of chunks that a search shows."""
     system_prompt: str | None = Field(default=None, json_schema_extra=_AGENT | {"langgraph_type": "prompt"})
@@ -94,6 +97,11 @@ class Context(BaseModel):
     @classmethod
     def _check_scope(cls, scope: object) -> Scope:
         return read_scope(scope)
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _expand_tools(cls, tools: Any) -> list[Any]:
+        return expand_sets(tools)
 
     @field_validator("model")
     @classmethod
@@ -152,10 +160,21 @@ class Resources:
     searcher: Runnable[Any, AIMessage]
     """The model with its tools bound."""
     tools: ToolNode
-    system_prompt: str
-    """The system prompt of the search."""
     room: int
     """Tokens of the context that the system prompt and the tools' schemas leave for the conversation."""
+
+    def system_prompt(self, steps: int = 0) -> str:
+        """Return the system prompt of the search, after some steps: the caller's own, or ours for what the index holds.
+
+        Ours says how many steps are left when they are few.
+        """
+        if self.settings.system_prompt is not None:
+            return self.settings.system_prompt
+        prompt = system_prompt(self.tools.tools_by_name.values(), self.index)
+        left = self.settings.max_steps - steps
+        if steps and left <= _FEW_STEPS:
+            return f"{prompt}\n\n{few_steps_note(left)}"
+        return prompt
 
 
 Loader: TypeAlias = Callable[[object], Resources]
@@ -165,7 +184,7 @@ Loader: TypeAlias = Callable[[object], Resources]
 def make_loader(
     model: str | BaseChatModel,
     open_index: Callable[[], Index],
-    tools: Sequence[AnyTool] = TOOL_NAMES,
+    tools: ToolSet | Sequence[AnyTool] | None = None,
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
 ) -> Loader:
@@ -174,19 +193,21 @@ def make_loader(
     Args:
         model: The model of runs whose context names none.
         open_index: Opens the index, when the first run needs it.
-        tools: Names of retrieval tools, and the caller's own tools.
+        tools: A set of retrieval tools, or a list of names and the caller's own tools. By default, `DEFAULT_TOOLS`, and
+            all but `shell` for the built-in model, which writes no commands.
         settings: The agent's settings.
         find_user_scope: Returns the scope of a run's user, if any.
 
     Raises:
-        InputError: The tools are one string.
+        InputError: The tools are a string that is not the name of a set.
     """
-    if isinstance(tools, str):
-        raise InputError(f"tools is the string {tools!r}: give a list")
-    names = tuple(tool for tool in tools if isinstance(tool, str))
-    others = [tool for tool in tools if not isinstance(tool, str)]
     agent_settings = settings or Context()
-    agent_settings = agent_settings.model_copy(update={"tools": names})
+    others: list[AnyTool] = []
+    if tools is not None:
+        expanded = expand_sets(tools)
+        others = [tool for tool in expanded if not isinstance(tool, str)]
+        names = tuple(tool for tool in expanded if isinstance(tool, str))
+        agent_settings = agent_settings.model_copy(update={"tools": names})
     open_once = cache(open_index)
 
     @lru_cache(_KEPT)
@@ -201,28 +222,34 @@ def make_loader(
     def load(merged: Context, user_scope: Scope | None) -> Resources:
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
-        node = _make_tools([*merged.tools, *others], merged, open_once(), index)
-        bound = list(node.tools_by_name.values())
         chat_model = load_model(merged.model or model)
-        prompt = merged.system_prompt
-        if prompt is None:
-            prompt = system_prompt(bound)
+        names = merged.tools
+        if names is None:
+            names = default_tools(chat_model)
+        node = _make_tools([*names, *others], merged, open_once(), index)
+        bound = list(node.tools_by_name.values())
         schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
-        overhead = count_tokens(prompt) + MESSAGE_TOKENS + count_tokens(schemas)
-        return Resources(
+        resources = Resources(
             settings=merged,
             index=index,
             model=chat_model,
             searcher=_bind_tools(chat_model, bound),
             tools=node,
-            system_prompt=prompt,
-            room=merged.max_context_tokens - overhead,
+            room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
         )
+        return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
     def load_for_run(context: object) -> Resources:
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run
+
+
+def default_tools(model: BaseChatModel) -> tuple[ToolName, ...]:
+    """Return the tools that a model gets if nobody chooses: the built-in model calls tools, and writes no commands."""
+    if isinstance(model, ExtractiveModel):
+        return TOOL_SETS["all"]
+    return TOOL_SETS[DEFAULT_TOOLS]
 
 
 def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:

@@ -7,9 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -24,8 +22,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import trim_messages
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolCallTransformer
@@ -34,17 +30,17 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
-from pydantic import ValidationError
 
 from arag.graph import MAX_STEPS
-from arag.graph.citations import parse_citations
+from arag.graph.citations import find_grounding, parse_citations
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
+from arag.graph.node import Call, Node, Steps
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
-    Conversation,
     InputState,
     OutputState,
+    SplitConversation,
     State,
     StopReason,
     as_sent,
@@ -57,8 +53,8 @@ from arag.graph.state import (
     union,
 )
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.compact import TOOL_NAMES
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
+from arag.retrieval.tools.sets import ToolSet
 from arag.text.normalise import CUT
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -74,7 +70,7 @@ def create_arag_agent(
     model: str | BaseChatModel,
     index: Index | str | Path,
     *,
-    tools: Sequence[AnyTool] = TOOL_NAMES,
+    tools: ToolSet | Sequence[AnyTool] | None = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     interrupt_before: All | list[str] | None = None,
@@ -92,10 +88,10 @@ def create_arag_agent(
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
-        tools: Retrieval tools by name, subclasses of `RetrievalTool`, and your own LangChain tools or functions with a
-            docstring. Chunks that your own tools show count as seen if a result's artifact has their ids as
-            `chunk_ids`. The calls of one message run one after another in one step: if one interrupts or fails, a
-            resumed run repeats all of them.
+        tools: A set of retrieval tools (`paper`, `all` or `shell`), or a list of sets, of tools by name, of subclasses
+            of `RetrievalTool`, and of your own LangChain tools or functions with a docstring. Chunks that your own
+            tools show count as seen if a result's artifact has their ids as `chunk_ids`. The calls of one message run
+            one after another in one step: if one interrupts or fails, a resumed run repeats all of them.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -147,94 +143,6 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
 
 
-# --- the nodes ---
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of the model or of the tools, with its input."""
-
-    runnable: Runnable[Any, Any]
-    input: Any
-
-
-Steps: TypeAlias = Generator[Call, Any, Any]
-"""A node at work: it yields each call, is sent the results of the call as a list, and returns the state's update."""
-
-
-class Node(Runnable[Any, Any]):
-    """A node that is written once, as a generator function, for synchronous and asynchronous runs.
-
-    In asynchronous runs, the code between the calls runs in a thread. LangChain's `RunnableLambda` would show every
-    step twice in traces and events.
-    """
-
-    def __init__(self, function: Callable[[State], Steps]) -> None:
-        self._function = function
-
-    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
-        """Run the node."""
-        steps = self._function(input)
-        step = _advance(steps)
-        while isinstance(step, Call):
-            began = time.perf_counter()
-            try:
-                output = step.runnable.invoke(step.input, config)
-            except ValidationError as error:
-                output = _as_empty_reply(error)
-            results = _list_results(output, time.perf_counter() - began)
-            step = _advance(steps, results)
-        return step
-
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
-        """Run the node."""
-        steps = self._function(input)
-        step = await run_in_executor(config, _advance, steps)
-        while isinstance(step, Call):
-            began = time.perf_counter()
-            try:
-                output = await step.runnable.ainvoke(step.input, config)
-            except ValidationError as error:
-                output = _as_empty_reply(error)
-            results = _list_results(output, time.perf_counter() - began)
-            step = await run_in_executor(config, _advance, steps, results)
-        return step
-
-
-def _advance(steps: Steps, results: list[Any] | None = None) -> Any:
-    """Run a node up to its next call and return that; after the last one, return the state's update."""
-    try:
-        return steps.send(results)
-    except StopIteration as end:
-        return end.value
-
-
-def _as_empty_reply(error: ValidationError) -> AIMessage:
-    """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
-
-    LangChain cannot read such a reply. Other errors are raised again.
-    """
-    if error.title != AIMessage.__name__:
-        raise error
-    return AIMessage("")
-
-
-def _list_results(output: Any, seconds: float) -> list[Any]:
-    """Return the messages of an output, with the seconds that they took, and the commands of tools as they are."""
-    parts = output if isinstance(output, list) else [output]
-    results: list[Any] = []
-    for part in parts:
-        if isinstance(part, Command):
-            results.append(part)
-            continue
-        messages = part["messages"] if isinstance(part, dict) else [part]
-        for message in messages:
-            # A reply that an experiment has stored already says how long it took.
-            metadata = {"seconds": seconds, **message.response_metadata}
-            results.append(message.model_copy(update={"response_metadata": metadata}))
-    return results
-
-
 class _Loop:
     """The nodes, and the routes between them."""
 
@@ -245,7 +153,8 @@ class _Loop:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
         resources = self._resources()
         earlier, turn = self._fit(state)
-        prompt = [SystemMessage(resources.system_prompt), *earlier, *turn]
+        instructions = resources.system_prompt(steps=len(_list_replies(state)))
+        prompt = [SystemMessage(instructions), *earlier, *turn]
         [reply] = yield Call(resources.searcher, prompt)
         reply = repair_reply(reply, state["messages"])
         if kind_of_reply(reply) == "answer":
@@ -330,7 +239,7 @@ class _Loop:
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
 
-    def _fit(self, state: State) -> Conversation:
+    def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
         earlier, turn = split_turn(state["messages"])
         fitting = trim_messages(
@@ -340,13 +249,12 @@ class _Loop:
             start_on="human",
             include_system=True,
         )
-        return Conversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
+        return SplitConversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         resources = self._resources()
-        run = find_run(split_turn(state["messages"]).turn)
-        replies = [message for message in run if isinstance(message, AIMessage)]
+        replies = _list_replies(state)
         if replies and kind_of_reply(replies[-1]) == "empty":
             return "empty_reply"
         if len(replies) >= resources.settings.max_steps:
@@ -366,15 +274,23 @@ class _Loop:
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
         answer = reply.text.strip()
+        citations = parse_citations(answer, index, seen, read)
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, seen, read),
+            "citations": citations,
+            "grounding": find_grounding(citations),
             "stop_reason": reason,
             "read_chunks": read,
             **records(run, reply, is_forced=reason != "answered"),
         }
+
+
+def _list_replies(state: State) -> list[AIMessage]:
+    """Return the replies of the model in this run."""
+    run = find_run(split_turn(state["messages"]).turn)
+    return [message for message in run if isinstance(message, AIMessage)]
 
 
 def _refuse_call(call: InvalidToolCall) -> ToolMessage:

@@ -32,6 +32,7 @@ MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughl
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
+Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
 class Span(TypedDict):
@@ -125,6 +126,9 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    grounding: Grounding
+    """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
+    shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""
     stop_reason: StopReason
     """Why the search ended; everything except `answered` means that the answer was forced."""
     steps: int
@@ -149,7 +153,7 @@ class State(OutputState, total=False):
 # --- the conversation ---
 
 
-class Conversation(NamedTuple):
+class SplitConversation(NamedTuple):
     """A conversation, split at its last question."""
 
     earlier: list[AnyMessage]
@@ -158,7 +162,7 @@ class Conversation(NamedTuple):
     """The last question, and everything behind it."""
 
 
-def split_turn(messages: Sequence[AnyMessage]) -> Conversation:
+def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
     """Split a conversation at its last question.
 
     Raises:
@@ -177,7 +181,7 @@ def split_turn(messages: Sequence[AnyMessage]) -> Conversation:
             turn.append(message)
         elif isinstance(message, HumanMessage) or kind_of_reply(message) == "answer":
             earlier.append(message)
-    return Conversation([*instructions, *earlier], turn)
+    return SplitConversation([*instructions, *earlier], turn)
 
 
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:

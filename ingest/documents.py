@@ -47,10 +47,12 @@ class Problem:
     Attributes:
         source: The file, with the line or the record if there is one (`notes.jsonl, line 3`).
         reason: The fault, in words for a person.
+        count: How many problems this is: more than one for those of a file with too many to name each.
     """
 
     source: str
     reason: str
+    count: int = 1
 
     def __str__(self) -> str:
         return visible_line(f"{self.source}: {self.reason}")
@@ -72,7 +74,7 @@ class IngestSummary:
         documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
-        problems: Everything that was left out, and why.
+        problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
     """
 

@@ -141,7 +141,7 @@ class Listing:
 
     def _list_file(self, path: Path) -> list[Listed]:
         if not self._knows(path):
-            raise self._nothing_to_read(path, f"has an unknown ending, {path.suffix!r}")
+            raise self._nothing_to_read(path, f"has an unknown extension, {path.suffix!r}")
         return [ListedFile(path, path.name, _real_path(path))]
 
     def _list_folder(self, path: Path) -> list[Listed]:
@@ -154,10 +154,10 @@ class Listing:
         return listed
 
     def _nothing_to_read(self, path: Path, fault: str) -> InputError:
-        extensions = " ".join([*self._readers.endings, *RECORD_READERS])
+        extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
         return InputError(
-            f"{_show(path)} {fault}; valid endings are {extensions}, and those "
-            'of programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
+            f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
+            'of programs; to read another as text: --as .EXT=.txt (in Python: readers={".EXT": ".txt"})'
         )
 
     def _drop_repeats(self, listed: list[Listed]) -> list[Listed]:

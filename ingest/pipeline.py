@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -14,7 +14,7 @@ from arag.ingest.documents import Document, IngestSummary, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
-from arag.ingest.reading import SourceReader
+from arag.ingest.reading import MAX_PROBLEMS, SourceReader
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
@@ -44,7 +44,7 @@ class IngestOptions(TypedDict, total=False):
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index.
         chunk_tokens: Maximum tokens in a chunk; by default the index's value, or 1,000 for a new one.
         prune: Remove documents that came from the given files and folders and are no longer there; by default not.
-        readers: How files are read, by their endings, beside the formats that are built in: another ending to read them
+        readers: How files are read, by extension, beside the formats that are built in: a known extension to read them
             like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. If it raises
             a ValueError, the file is left out, and the message says why.
         encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:
@@ -270,13 +270,18 @@ def _warn_of_omissions(summary: IngestSummary) -> None:
     omissions = [*summary.problems, *summary.skipped]
     if not omissions:
         return
-    hint = ": run_ingest returns all" if len(omissions) > _MAX_NAMES else ""
-    warnings.warn(f"left out {count(len(omissions), 'item')}: {_name_first(omissions)}{hint}", stacklevel=3)
+    hint = f": run_ingest returns up to {MAX_PROBLEMS} of each file" if len(omissions) > _MAX_NAMES else ""
+    warnings.warn(f"left out {count(_count_all(omissions), 'item')}: {_name_first(omissions)}{hint}", stacklevel=3)
 
 
 def _name_first(problems: Sequence[Problem]) -> str:
     """Return the first problems as text, and the number of the others."""
     names = [str(problem) for problem in problems[:_MAX_NAMES]]
-    if len(problems) > _MAX_NAMES:
-        names.append(f"and {len(problems) - _MAX_NAMES:,} more")
+    others = _count_all(problems[_MAX_NAMES:])
+    if others:
+        names.append(f"and {others:,} more")
     return "; ".join(names)
+
+
+def _count_all(problems: Iterable[Problem]) -> int:
+    return sum(problem.count for problem in problems)

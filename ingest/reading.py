@@ -16,7 +16,7 @@ from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, clean_characters, clean_text, reason
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
-from arag.text.normalise import shorten
+from arag.text.normalise import count, shorten
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -28,7 +28,7 @@ _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
-_MAX_PROBLEMS = 100  # of one file that are named one by one
+MAX_PROBLEMS = 100  # of one file that are named one by one
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
@@ -87,14 +87,15 @@ class SourceReader:
                 finished = self._finish(item, file.real_path)
                 if isinstance(finished, Problem):
                     problems += 1
-                    if problems > _MAX_PROBLEMS:
+                    if problems > MAX_PROBLEMS:
                         continue
                 yield finished
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
-        if problems > _MAX_PROBLEMS:
-            more = f"{problems - _MAX_PROBLEMS:,} more problems"
-            yield self._finish(Problem(str(file.path), more), file.real_path)
+        if problems > MAX_PROBLEMS:
+            more = problems - MAX_PROBLEMS
+            rest = Problem(str(file.path), count(more, "more problem"), more)
+            yield self._finish(rest, file.real_path)
         self.bytes = start + file.size
 
     def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
@@ -154,7 +155,8 @@ class SourceReader:
         """Return a document with clean fields, or the problem with it."""
         source = clean_characters(item.source)
         if isinstance(item, Problem):
-            return self._fail(file, source, clean_characters(item.reason))
+            self.failures.add(file)
+            return replace(item, source=source, reason=clean_characters(item.reason))
         document_id = clean_characters(item.id).strip()
         if not is_id(document_id):
             return self._fail(file, source, clean_characters(f"id {_show(document_id)} {_WRONG_ID}"))

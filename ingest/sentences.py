@@ -12,17 +12,18 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arag.ingest.outline import BARE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
+from arag.text.scripts import CHINESE_OR_JAPANESE, SPACED
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 7  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 8  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
 _MAX_HEADING = 100  # characters; a longer line is text
@@ -31,7 +32,7 @@ _MAX_HEADING_WORDS = 12  # a line with more words is text
 _BEFORE_BOUNDARY = 64
 _AFTER_BOUNDARY = 32
 
-_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_CHINESE_OR_JAPANESE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
 # A line of a log, which begins with its time, is an item, too.
 _LIST_ITEM = re.compile(
@@ -43,8 +44,11 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 _CLOSERS = "\"'”’»›)]}」』》】）"
 _OPENERS = "“‘«‹„([{「『《【（"
-_ENDS = ".!?…。！？｡؟।۔"
-_EAST_ASIAN_ENDS = "。！？｡"
+_FULL_WIDTH_STOP = "．"
+# The marks of Chinese and Japanese, Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, and Khmer. They never occur
+# inside a word, so they need no space behind them.
+_ENDS_WITHOUT_SPACE = "。！？｡" + _FULL_WIDTH_STOP + "؟۔" + "।" + "։" + "።" + "။" + "។៕"
+_ENDS = ".!?…" + _ENDS_WITHOUT_SPACE
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
 _NOT_AFTER_HEADING = _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
 
@@ -61,6 +65,7 @@ _BEFORE_NUMBER = frozenset(
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
+_INSIDE_WORD = re.compile(f"[{SPACED}]")
 # These words begin a new sentence after a word that keeps its full stop ("U.S.", "100 kW.", "World War I.").
 _STARTERS = frozenset(
     "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
@@ -170,11 +175,26 @@ def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
 @cache
 def _pipeline(language: str) -> Language:
     import spacy
+    from spacy.pipeline import Sentencizer
 
     pipeline = spacy.blank(language)
-    pipeline.add_pipe("sentencizer")
+    ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
+    pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
     pipeline.max_length = 10 * _MAX_BLOCK
+    if language == "en":
+        _make_tokens_of_ends(pipeline.tokenizer)
     return pipeline
+
+
+def _make_tokens_of_ends(tokenizer: Any) -> None:
+    """Let the English tokenizer make tokens of other scripts' full stops, which the sentencizer then sees."""
+    from spacy.lang.en.punctuation import TOKENIZER_INFIXES
+    from spacy.lang.punctuation import TOKENIZER_SUFFIXES
+    from spacy.util import compile_infix_regex, compile_suffix_regex
+
+    end = f"[{_ENDS_WITHOUT_SPACE}]"
+    tokenizer.suffix_search = compile_suffix_regex([*TOKENIZER_SUFFIXES, end]).search
+    tokenizer.infix_finditer = compile_infix_regex([*TOKENIZER_INFIXES, end]).finditer
 
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:
@@ -298,8 +318,8 @@ def _boundaries(text: str) -> list[int]:
 
 
 def _parse(text: str) -> Doc:
-    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
-        # Chinese is read character by character, and _SLOW_WORD would match its paragraphs as one word.
+    if 3 * len(_CHINESE_OR_JAPANESE.findall(text)) > len(text):
+        # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
     masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
     return _pipeline("en")(masked)
@@ -330,7 +350,7 @@ def _before_openers(text: str, boundary: int, opening_quotes: set[int]) -> int:
             return boundary
         is_opener = text[last] in _OPENERS or last in opening_quotes
         before = text[last - 1]
-        begins_word = before.isspace() or before in _EAST_ASIAN_ENDS + _EAST_ASIAN_CLOSERS
+        begins_word = before.isspace() or before in _ENDS_WITHOUT_SPACE + _EAST_ASIAN_CLOSERS
         if not (is_opener and begins_word):
             return boundary
         boundary = last
@@ -346,12 +366,13 @@ def _is_boundary(text: str, boundary: int) -> bool:
     end = without_closers[-1]
     if end not in _ENDS:
         return False
-    is_east_asian = end in _EAST_ASIAN_ENDS
+    needs_space = end not in _ENDS_WITHOUT_SPACE
     has_space = before != sentence
-    if not is_east_asian and not has_space:
-        return False  # "example.com", "EURO.KO."
+    is_decimal_point = end == _FULL_WIDTH_STOP and _INSIDE_WORD.match(after) is not None
+    if not has_space and (needs_space or is_decimal_point):
+        return False  # "example.com", "EURO.KO.", "３．５"
     following = after.lstrip("\"'" + _OPENERS + " ")
-    if not is_east_asian and following[:1].islower():
+    if needs_space and following[:1].islower():
         return False
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence

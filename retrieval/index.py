@@ -17,7 +17,9 @@ from arag.models.embedders import Embedder
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.grep import grep
+from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.corpus.sql import TableResults, query_tables
 from arag.retrieval.corpus.types import DocumentList, GrepResults
 from arag.retrieval.scope import Scope
 from arag.retrieval.search.keyword import distinct, keyword_search
@@ -291,6 +293,10 @@ class Index:
             yield from page
             after = page[-1].id
 
+    def overview(self) -> str:
+        """Return the names of all documents, or the largest folders with how many documents they hold, on one line."""
+        return self._search(find_overview)
+
     def grep(
         self, pattern: str, *, within: str = "", ignore_case: bool = True, start: int = 0, limit: int = 1_000
     ) -> GrepResults:
@@ -367,6 +373,31 @@ class Index:
             shown = shorten(repr(name), _MAX_SHOWN)
             raise InputError(f"no document has {shown} in its title, its id or its file's name")
         return self.limited_to(documents)
+
+    def query_tables(self, sql: str = "", *, within: str = "") -> TableResults:
+        """Query the tables of all documents with SQL.
+
+        Tables with the same columns are one table, whose rows also have `chunk_id`, `document` and `sheet` (the
+        headings above the row). Columns have their names in lower case with `_` between words. Cells of a column of
+        numbers are numbers, without units: `45%` is 45. Dates are in the form of ISO 8601. The tables are read at the
+        first call and kept.
+
+        Args:
+            sql: One SELECT statement in SQLite's language. Without it, the tables are listed.
+            within: Only tables of the documents with these words in their title or id.
+
+        Returns:
+            The rows, or the tables.
+
+        Raises:
+            InputError: The statement is not valid, is not allowed, or takes too much time or memory; or no document is
+                named by `within`.
+
+        Example:
+            >>> index.query_tables("SELECT name FROM tables").total
+            0
+        """
+        return self._search(query_tables, sql, within)
 
     def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
         """Return a LangChain retriever of chunks.

@@ -10,6 +10,7 @@ from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
 from tempfile import mkdtemp
+from typing import ClassVar
 
 import certifi
 import pytest
@@ -25,6 +26,8 @@ from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.storage.folder import chroma
+from arag.system.worker_process import WorkerProcess
 from arag.text.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
@@ -65,8 +68,8 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs server foreign_index "
-    "keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp copy vectors"
+    "crash onnx concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment server "
+    "foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp copy vectors"
 ).split()
 
 
@@ -123,9 +126,25 @@ def places(request):
     return place
 
 
+class _LastingProcess(WorkerProcess):
+    """A worker process for Chroma that the next ingestion takes over: to start one takes most of a small ingestion."""
+
+    idle: ClassVar = []
+
+    def _launch(self):
+        return self.idle.pop() if self.idle else super()._launch()
+
+    def close(self):
+        if self._process is not None:
+            self.call("close", seconds=30)
+            self.idle.append((self._process, self._connection))
+            self._process = None
+
+
 @pytest.fixture
-def make_index(tmp_path, backend, places):
+def make_index(tmp_path, backend, places, monkeypatch):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
+    monkeypatch.setattr(chroma, "WorkerProcess", _LastingProcess)
     made = []
     with ExitStack() as stack:
 

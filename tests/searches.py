@@ -8,8 +8,6 @@ import re2
 from hypothesis import strategies as st
 
 from arag import make_tools
-from arag.retrieval.tools import TOOL_NAMES
-from arag.retrieval.tools.corpus import Grep, ListDocuments
 
 WORDS = [*"gull gulls Gull reef tide naïve naive nai\u0308ve the lighthouse 海 海鸥 a-b x Чайковский".split()]
 WORDS += ["light house", "light - house", "light houses"]
@@ -49,7 +47,7 @@ def everything(index, keywords, ids):
         "lines inside": some.grep("the|gull"),
         "vectors": [(c, positions, vectors.tolist()) for c, positions, vectors in index.sentence_vectors()],
     }
-    tools = {tool.name: tool for tool in make_tools(index, names=[*TOOL_NAMES, Grep, ListDocuments])}
+    tools = {tool.name: tool for tool in make_tools(index, names="all")}
     pattern = "|".join(re2.escape(keyword) for keyword in keywords)
     calls = [
         ("keyword_search", {"keywords": keywords}),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.evaluation.paper_tools import PAPER_TOOLS
-from arag.graph.citations import parse_citations
+from arag.graph.citations import find_grounding, parse_citations
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from fakes import HashEmbeddings
 
 DOCUMENTS = [
@@ -113,7 +113,7 @@ IMITATIONS = [
 ]
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_ids_and_titles_that_imitate_the_marks_of_results_do_not_pass_for_other_chunks(make_index, names):
     index = make_index(IMITATIONS)
     search, _, read = make_tools(index, names=names)
@@ -269,3 +269,19 @@ def test_any_answer_has_quotes_that_are_sentences_of_its_chunks(islands, answer)
     assert all(len(texts) == len(set(texts)) for texts in quotes(answer, islands).values())
     citations = parse_citations(answer, islands, ["light:0"], [])
     assert json.loads(json.dumps(citations)) == citations
+
+
+@pytest.mark.parametrize(
+    ("answer", "grounding"),
+    [
+        ("The guide tells of the harbour [guide.md:0]. The notes tell of the storm [notes.md:0].", "supported"),
+        ("The guide tells of the harbour [guide.md:0].", "supported"),
+        ("The guide tells of the harbour [guide.md:0]. Queens ruled Ardmore in 1200 [notes.md:0].", "partly"),
+        ("The guide tells of the harbour [guide.md:0]. A map of it exists [atlas.md:3].", "partly"),
+        ("Queens ruled Ardmore in 1200 [notes.md:0].", "none"),
+        ("The guide tells of the harbour.", "none"),
+        ("", "none"),
+    ],
+)
+def test_grounding_says_how_far_the_cited_chunks_support_an_answer(index, answer, grounding):
+    assert find_grounding(parse_citations(answer, index, SHOWN, [])) == grounding

@@ -57,7 +57,7 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     found = json.loads(arag(*semantic, "--json")[1])
     assert found["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
     with open_index(index) as opened:
-        shown = make_tools(opened, top_k=3)[1].invoke({"queries": ["lens of the light"]})
+        shown = make_tools(opened, names="paper", top_k=3)[1].invoke({"queries": ["lens of the light"]})
     assert found["shown"] == shown != arag(*semantic, "--paper")[1].rstrip("\n")
     assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)

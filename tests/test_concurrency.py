@@ -14,7 +14,7 @@ import pytest
 from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.presentation.occurrences import matched_sentences
+from arag.retrieval.presentation.matches import matched_sentences
 from arag.retrieval.storage.folder.store import FolderStore
 from arag.retrieval.storage.folder.view import FolderView
 from fakes import write_corpus

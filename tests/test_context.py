@@ -14,17 +14,19 @@ from arag.errors import InputError
 from arag.graph.context import Context, make_loader
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, results
 
 
 def test_a_run_changes_what_its_context_sets_and_nothing_else(small_index):
-    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=3)
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, tools="paper", max_steps=3)
     contexts = [{"max_steps": 2}, None, {"max_steps": 40}, Context(max_steps=None), {"model": " ", "top_k": 2}]
     assert [agent.invoke(asked(), context=context)["steps"] for context in contexts] == [2, 3, 40, 3, 3]
 
     model = ScriptedModel(call("semantic_search", query="Which bridges did storms break?"), ANSWER)
-    state = create_arag_agent(model, small_index, top_k=3).invoke(asked(), context={"top_k": 1, "system_prompt": "Hm."})
+    state = create_arag_agent(model, small_index, tools="paper", top_k=3).invoke(
+        asked(), context={"top_k": 1, "system_prompt": "Hm."}
+    )
     assert len(state["trace"][0]["chunk_ids"]) == 1
     assert model.calls[0].messages[0].text == "Hm."
     assert agent.invoke(asked(), context={"model": "extractive"})["model_calls"][0]["model"] == "extractive"
@@ -32,7 +34,7 @@ def test_a_run_changes_what_its_context_sets_and_nothing_else(small_index):
 
 def test_a_scope_hides_documents_and_the_model_is_not_told(small_index):
     model = ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0", "annals:0"]), AIMessage("[boso:0] [annals:0]")] * 3)
-    agent = create_arag_agent(model, small_index.limited_to(Scope(documents=["boso", "annals"])))
+    agent = create_arag_agent(model, small_index.limited_to(Scope(documents=["boso", "annals"])), tools="paper")
     for scope, visible in (
         (None, ["boso:0", "annals:0"]),
         (Scope(documents=["boso"]), ["boso:0"]),
@@ -57,7 +59,7 @@ def test_the_scope_of_any_parents_context_counts(small_index):
         team: str = "ops"
 
     model = ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER] * 2)
-    agent = create_arag_agent(model, small_index)
+    agent = create_arag_agent(model, small_index, tools="paper")
     for context in ({"scope": {"documents": ["boso"]}, "team": "ops"}, Theirs(scope=Scope(documents=["boso"]))):
         parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
         (result,) = results(parent.invoke(asked(), context=context))
@@ -74,7 +76,7 @@ def test_a_scope_that_is_given_and_is_none_is_an_error_and_never_shows_everythin
         scope: Any = None
 
     model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER)
-    agent = create_arag_agent(model, small_index)
+    agent = create_arag_agent(model, small_index, tools="paper")
     parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
     attempts = [
         lambda: Context(scope=given),
@@ -118,7 +120,7 @@ NO_CONTEXTS = [
 def test_a_context_that_is_none_is_an_error_since_its_scope_would_be_ignored(small_index, context):
     model = ScriptedModel(ANSWER)
     with pytest.raises(InputError, match="a context cannot be"):
-        create_arag_agent(model, small_index).invoke(asked(), context=context)
+        create_arag_agent(model, small_index, tools="paper").invoke(asked(), context=context)
     assert model.calls == []
 
 
@@ -130,18 +132,22 @@ def test_a_scope_counts_however_a_context_came_to_have_it(small_index):
     contexts = [Tenant(), Context.model_construct(_fields_set=set(), scope=limited)]
     for context in contexts:
         model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER)
-        assert create_arag_agent(model, small_index).invoke(asked(), context=context)["read_chunks"] == ["boso:0"]
+        assert create_arag_agent(model, small_index, tools="paper").invoke(asked(), context=context)["read_chunks"] == [
+            "boso:0"
+        ]
     unchecked = [
         Context.model_construct(scope=frozenset({"boso"})),
         Context().model_copy(update={"scope": {"documents": None}}),
     ]
     for context in unchecked:
         with pytest.raises(InputError, match="is not a scope"):
-            create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), context=context)
+            create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper").invoke(asked(), context=context)
 
 
 def test_no_scope_is_null_or_absent_and_an_object_may_allow_everything(small_index):
-    agent = create_arag_agent(ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0"]), ANSWER] * 4), small_index)
+    agent = create_arag_agent(
+        ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0"]), ANSWER] * 4), small_index, tools="paper"
+    )
     for context in ({"scope": None}, {}, {"scope": Scope()}, Context(scope=Scope())):
         assert agent.invoke(asked(), context=context)["read_chunks"] == ["boso:0"]
 
@@ -151,7 +157,7 @@ def test_a_parents_field_of_the_same_name_needs_another_one_or_a_scope(small_ind
     class Telescope:
         scope: str = "refractor"
 
-    agent = create_arag_agent(ScriptedModel(ANSWER), small_index)
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper")
     parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
     with pytest.raises(InputError, match=r"'refractor' is not a scope: .* something else needs another name"):
         parent.invoke(asked(), context=Telescope())
@@ -163,10 +169,10 @@ def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_ind
         return text
 
     model = ScriptedModel(ANSWER, ANSWER)
-    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, note])
+    agent = create_arag_agent(model, small_index, tools=[*PAPER, note])
     agent.invoke(asked(), context={"tools": ["keyword_search"]})
     agent.invoke(asked(), context=Context())
-    assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*TOOL_NAMES, "note"]]
+    assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*PAPER, "note"]]
     assert "Read a chunk" not in model.calls[0].messages[0].text
 
 
@@ -179,7 +185,7 @@ class _Other(BaseModel):
 
 
 def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index):
-    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=3)
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, tools="paper", max_steps=3)
     for schema, context, steps in ((_Extended, {"user": "Ada", "max_steps": 1}, 1), (_Other, {"max_steps": 1}, 3)):
         parent = StateGraph(MessagesState, context_schema=schema).add_node("a", agent).add_edge(START, "a").compile()
         assert len(list(parent.stream(asked(), context=context, stream_mode="custom", subgraphs=True))) == steps
@@ -195,7 +201,7 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index):
     ],
 )
 def test_a_context_that_is_not_valid_is_refused(small_index, context, message):
-    agent = create_arag_agent(ScriptedModel(ANSWER), small_index)
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper")
     with pytest.raises(InputError) as caught:
         agent.invoke(asked(), context=context)
     assert message in str(caught.value)
@@ -211,7 +217,7 @@ def test_a_retrieval_tool_that_is_made_already_keeps_to_the_scope(small_index):
 
 
 def test_a_chunk_read_of_ones_own_spares_the_model_full_texts(small_index):
-    search, _, read = make_tools(small_index)
+    search, _, read = make_tools(small_index, names="paper")
     for tools in (["keyword_search", read], [search, read]):
         model = ScriptedModel(call("keyword_search", keywords=["storm"]), ANSWER)
         state = create_arag_agent(model, small_index, tools=tools).invoke(asked())

@@ -38,7 +38,14 @@ OWN_DATABASES = "localhost:5432"
 SHOWN = {  # what a page's commands and snippets print, among other things
     "README.md": ["founded in 1746 by Mattick Grevane", "grey-petrel-packet-schooner.md:0 55", "vellin-light.md:0"],
     "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "places/brannisey.md:0 ['", '"chunks": 26'],
-    "docs/documents.md": ["dues", "15.3%", "guide.pdf#page=3", "tariff-1882:0", "film.srt:0"],
+    "docs/documents.md": [
+        "dues",
+        "15.3%",
+        "[dues.xlsx:0] Odvar Felisk | 14",
+        "guide.pdf#page=3",
+        "tariff-1882:0",
+        "film.srt:0",
+    ],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "The model wants to call ", "assistant ['research']\n["],
     "docs/tools.md": [

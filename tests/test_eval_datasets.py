@@ -10,7 +10,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
 from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index
-from arag.evaluation.datasets import load_questions
+from arag.evaluation.datasets import Number, load_questions
 from arag.evaluation.method import Answer, RunContext, Session
 from arag.evaluation.runs import find_gold, make_record
 from arag.ingest.pipeline import ingest
@@ -114,6 +114,28 @@ def test_an_answer_may_be_a_number_or_a_list(write):
     assert [question.aliases for question in questions] == [("'98",), ("MCMXCVIII", "'98"), ("'98",)]
 
 
+def test_a_question_may_ask_for_a_list_or_a_number_or_a_fact_that_is_absent(write):
+    base = {"id": 0, "question": "Which?"}
+    rows = [
+        {"answers": ["Boso", ["Hugh", "Hugo"], 1881, "Boso"], "kind": "list"},
+        {"number": 12},
+        {"number": {"value": 12.5, "unit": ["km", "kilometres"], "tolerance": 0.1}, "kind": "sum"},
+        {"absent": True, "answer": None},
+        {"answer": "twelve", "number": 12, "answers": None, "absent": None, "kind": None},
+    ]
+    questions = load_questions(write([base | {"id": n} | row for n, row in enumerate(rows)]))
+    assert [(question.form, question.answer, question.kind) for question in questions] == [
+        ("list", "Boso; Hugh; 1881; Boso", "list"),
+        ("number", "12", ""),
+        ("number", "12.5 km", "sum"),
+        ("absent", "not in the corpus", ""),
+        ("number", "twelve", ""),
+    ]
+    assert questions[0].items == (("Boso",), ("Hugh", "Hugo"), ("1881",))
+    assert questions[2].number == Number(12.5, ("km", "kilometres"), 0.1)
+    assert not any(question.fields for question in questions)
+
+
 def test_musique(write):
     file = write(lines(MUSIQUE, {**MUSIQUE, "id": "2hop__3_4"}))
     question, other = load_questions(file)
@@ -173,6 +195,17 @@ BAD = {
     "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': Field required; needed are `id`, `question`"),
     "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': "),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
+    "no answer": ([{"id": 1, "question": "Who?"}], r"'answer': Field required; needed are .*`absent`"),
+    "no answer but absent": ([{"id": 1, "question": "Who?", "absent": False}], r"'answer': Field required"),
+    "a list that is none": ([AUTHORS | {"answers": "Boso"}], r"'answers': Input should be a valid list"),
+    "an empty list": ([AUTHORS | {"answers": []}], r"'answers': List should have at least 1 item"),
+    "an empty item": ([AUTHORS | {"answers": ["Boso", ""]}], r"'answers.1': "),
+    "a number as a text": ([AUTHORS | {"number": "12"}], r"'number.value': Input should be a valid number"),
+    "no finite number": ([AUTHORS | {"number": float("nan")}], r"'number.value': Input should be a finite number"),
+    "a tolerance below 0": ([AUTHORS | {"number": {"value": 1, "tolerance": -1}}], r"'number.tolerance': "),
+    "a part of a number": ([AUTHORS | {"number": {"value": 1, "units": "km"}}], r"'number.units': Extra inputs"),
+    "perhaps absent": ([AUTHORS | {"absent": "yes"}], r"'absent': Input should be a valid boolean"),
+    "two forms": ([AUTHORS | {"absent": True, "number": 0}], r"question 1: it has 'number' and 'absent': give one of"),
     "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
 }
 
@@ -189,7 +222,7 @@ def test_what_is_wrong_with_a_file_is_said(write, kind):
 NAMES = (
     "id question answer answer_aliases paragraphs context sentences title paragraph_text supporting_facts supporting"
 )
-NAMES += " financebench_id evidence doc_name evidence_page_num"
+NAMES += " financebench_id evidence doc_name evidence_page_num answers number value unit tolerance absent kind"
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(NAMES.split()), inner),

@@ -13,8 +13,8 @@ from openpyxl import Workbook
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import ingest
-from arag.retrieval.presentation.excerpts import for_keywords
-from arag.retrieval.tools.compact import make_tools
+from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords
+from arag.retrieval.tools.sets import make_tools
 from arag.retrieval.types import Hit
 from arag.text.normalise import searchable
 from fakes import HashEmbeddings, write_corpus
@@ -61,7 +61,7 @@ def tools(tmp_path_factory):
     corpus = write_corpus(folder / "corpus", DOCUMENTS)
     write_corpus(corpus / "records", RECORDS)
     with ingest(corpus, folder / "index", embedder=HashEmbeddings()) as index:
-        yield {tool.name: tool for tool in make_tools(index)}
+        yield {tool.name: tool for tool in make_tools(index, names="paper")}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_rows_of_two_sheets_stand_under_their_own_and_items_of_a_list_on_their_o
     corpus = write_corpus(tmp_path / "corpus", {"rules.md": f"# Rules\n\n{FILLER}\n\n- Bring a lamp.\n- Bring rope."})
     book.save(corpus / "stock.xlsx")
     with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
-        shown = make_tools(index)[0].invoke({"keywords": ["Reserve", "Bring"]})
+        shown = make_tools(index, names="paper")[0].invoke({"keywords": ["Reserve", "Bring"]})
     assert "Assembly: Part | Stock\nPart: Reserve | Stock: 3\nBasin: Part | Stock\nPart: Reserve | Stock: 7" in shown
     assert "- Bring a lamp.\n- Bring rope." in shown
 
@@ -164,7 +164,7 @@ def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
 def test_a_row_names_the_header_of_its_table_also_from_an_earlier_chunk(make_index):
     rows = "\n".join(f"Sales of product {n} | {n * 7} | {n * 5}" for n in range(100))
     index = make_index({"t": f"{FILLER}\n\nIn millions | 2022 | 2021\n{rows}"}, chunk_tokens=300)
-    content = make_tools(index)[0].invoke({"keywords": ["Sales of product 91"]})
+    content = make_tools(index, names="paper")[0].invoke({"keywords": ["Sales of product 91"]})
     assert "] In millions | 2022 | 2021: Sales of product 91 | 637 | 455 …" in content
 
 
@@ -173,7 +173,7 @@ def test_a_row_names_the_header_of_its_table_also_from_an_earlier_chunk(make_ind
 
 def test_a_long_sentence_found_by_meaning_is_cut_around_the_rarest_word_of_the_query(make_index):
     towns = " ".join(f"Town {n} has the area code {n}" for n in range(15))
-    _, tool, _ = make_tools(make_index({"t": f"{towns} Orlath has the area code 513 {towns}."}))
+    _, tool, _ = make_tools(make_index({"t": f"{towns} Orlath has the area code 513 {towns}."}), names="paper")
     assert "Orlath has the area code 513" in tool.invoke({"queries": ["Which area code does Orlath have?"]})
 
 
@@ -236,7 +236,7 @@ def test_every_keyword_is_shown(text, keywords):
     (chunk,) = chunk_document(document, chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts])
     sentences = [searchable(chunk.sentence_text(n)) for n in range(len(chunk.sentences))]
     keywords = [k for k in keywords if any(searchable(k) in sentence for sentence in sentences)]
-    excerpt = for_keywords(Hit(chunk, 1.0, dict.fromkeys(keywords, 1)), dict.fromkeys(keywords, 1))
+    excerpt = excerpt_for_keywords(Hit(chunk, 1.0, dict.fromkeys(keywords, 1)), dict.fromkeys(keywords, 1))
     holding = {n for n, text in enumerate(sentences) if any(searchable(k) in text for k in keywords)}
     positions = [s.position for s in excerpt.sentences]
     matched = {s.position for s in excerpt.sentences if s.matched}

@@ -16,7 +16,7 @@ from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
 from scripted import asked, call
 
@@ -84,7 +84,7 @@ _text = st.one_of(
 )
 
 
-@given(_text, st.lists(_text, max_size=3), st.sets(st.sampled_from(TOOL_NAMES)))
+@given(_text, st.lists(_text, max_size=3), st.sets(st.sampled_from(PAPER)))
 def test_no_conversation_breaks_it(question, texts, names):
     messages = [HumanMessage(question)]
     for place, text in enumerate(texts):
@@ -129,7 +129,7 @@ def test_a_title_is_not_cut_at_its_first_colon(tmp_path):
 
 
 def test_langchains_cache_answers_with_replies_without_counts(example_index):
-    agent = create_arag_agent(ExtractiveModel(cache=InMemoryCache()), example_index)
+    agent = create_arag_agent(ExtractiveModel(cache=InMemoryCache()), example_index, tools="paper")
     first, second = (agent.invoke({"messages": [("user", "Who built the Vellin Light?")]}) for _ in range(2))
     assert second["answer"] == first["answer"]
     assert second["usage"] == first["usage"]

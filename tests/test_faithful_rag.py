@@ -49,6 +49,13 @@ def test_groups_have_at_most_twenty_words():
     assert group_sentences([]) == []
 
 
+def test_each_character_of_a_script_without_spaces_counts_as_a_word():
+    for sentence in ("灯台守は毎朝、鐘を鳴らした。", "ﾄｳﾀﾞｲﾓﾘﾊﾏｲｱｻｶﾈｦ｡", "𠀀𠀁𠀂𠀃𠀄𠀅𠀆𠀇𠀈𠀉𠀊。", "เรือออกจากท่าแล้ว"):
+        assert group_sentences([sentence, sentence]) == [sentence, sentence]
+    korean = "서울은 대한민국의 수도이다."
+    assert group_sentences([korean, korean]) == [f"{korean} {korean}"]
+
+
 def test_markup_and_brackets_are_dropped():
     assert cut_context(["![The lens](a.png) of [Arles](https://a.org/Arles) [1]."]) == ["The lens of Arles ."]
     assert cut_context(['It <a href="x">was</a><br/>\nlit <!-- or not -->, if x < 5 and y > 3.']) == [

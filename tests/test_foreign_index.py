@@ -497,7 +497,7 @@ def read_all(folder):
         limited = opened.limited_to(Scope(where={"year": {"$ne": 7}}))
         limited.keyword_search(["ship7", "shp7"], ranking="bm25")
         limited.semantic_search("ship7", titles_first=True)
-        for tool in make_tools(opened):
+        for tool in make_tools(opened, names="paper"):
             names = tool.args.keys() & {"keywords", "queries", "chunk_ids"}
             tool.invoke({name: ["ship7", "d7:0"] for name in names})
 

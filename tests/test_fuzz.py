@@ -24,7 +24,7 @@ from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.reading import SourceReader
 from arag.retrieval.index import open_index
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings, write_corpus
 from scripted import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
 from selection import slow_except
@@ -258,8 +258,8 @@ arguments = st.dictionaries(parameters | strings, a_list | strings | as_json | j
 @fuzzed(quick=20, slow=1_200)
 def test_nothing_that_a_model_sends_stops_the_loop(examples, index):
     model = ScriptedModel()
-    agent = create_arag_agent(model, index)
-    sent = st.lists(st.tuples(st.sampled_from(TOOL_NAMES) | strings, arguments), max_size=3)
+    agent = create_arag_agent(model, index, tools="paper")
+    sent = st.lists(st.tuples(st.sampled_from(PAPER) | strings, arguments), max_size=3)
     broken = st.lists(st.tuples(st.none() | strings, st.none() | strings, st.none() | st.just("1")), max_size=2)
 
     def body(wanted, unreadable, said, answer):

@@ -16,7 +16,7 @@ import pytest
 from arag.errors import ModelError
 from arag.ingest import records
 from arag.ingest.maintenance import verify
-from arag.ingest.pipeline import run_ingest
+from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
@@ -171,10 +171,13 @@ def test_a_line_without_end_is_read_in_parts(corpus, monkeypatch):
 
 
 def test_of_a_files_many_problems_the_first_are_told_and_the_rest_counted(corpus):
-    write_files(corpus, {"a.jsonl": "x\n" * 100_000 + '{"text": "It stands."}\n'})
+    write_files(corpus, {"a.jsonl": "x\n" * 2_000 + '{"text": "It stands."}\n'})
     summary, _ = corpus.ingest()
     assert (summary.documents, len(summary.problems)) == (1, 101)
-    assert str(summary.problems[-1]).endswith("a.jsonl: 99,900 more problems")
+    assert str(summary.problems[-1]).endswith("a.jsonl: 1,900 more problems")
+    assert sum(problem.count for problem in summary.problems) == 2_000
+    with pytest.warns(UserWarning, match=r"^left out 2,000 items: .*; and 1,995 more: run_ingest returns up to 100"):
+        ingest(corpus.source, corpus.index, embedder=corpus.embedder).close()
 
 
 def test_a_title_without_end_is_cut(corpus):

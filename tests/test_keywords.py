@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import unicodedata
 from functools import lru_cache
 
 import numpy as np
@@ -79,8 +80,14 @@ def test_chunks_are_ranked_as_the_equation_says(tmp_path, texts, keywords, top_k
 
 
 WORDS = "“all” all’s 全all— all tall walls AML aml. é éall 北京 all-in 1 10 the".split()
+WORDS += "xếp x ＴＡＭＬ ＡＭＬ 1กรุงเทพ1 서울은 서울1 घर। घरों سفينة، سفينتنا տուն։".split()
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=10)
-TERMS = st.lists(st.sampled_from("all AML é 北 1 the al tall all-in .".split()), min_size=1, max_size=3, unique=True)
+TERMS = st.lists(
+    st.sampled_from("all AML é 北 1 the al tall all-in . x ＡＭＬ กรุง 서울 घर سفين سفينة տուն".split()),
+    min_size=1,
+    max_size=3,
+    unique=True,
+)
 
 
 def count_words(keyword, text):
@@ -101,7 +108,38 @@ def count_words(keyword, text):
 
 
 def is_letter(character):
-    return character.isalnum() and character < "\u2e80"
+    """Whether letters beside a character make one word with it; at the ends of a text there is none."""
+    if not character:
+        return False
+    script = unicodedata.name(character, "").removeprefix("HALFWIDTH ").partition(" ")[0]
+    is_spaced = script not in {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "MYANMAR", "KHMER"}
+    return is_spaced and unicodedata.category(character)[0] in "LMN"
+
+
+@pytest.mark.parametrize(
+    ("keyword", "as_word", "inside"),
+    [
+        ("กรุงเทพ", ["ไปกรุงเทพมหานคร", "1กรุงเทพ2", "aกรุงเทพb"], []),  # Thai
+        ("ລາວ", ["ປະເທດລາວງາມ", "1ລາວ2"], []),  # Lao
+        ("ရန်ကုန်", ["မြို့ရန်ကုန်သည်", "1ရန်ကုန်2"], []),  # Burmese
+        ("ភ្នំពេញ", ["នៅភ្នំពេញជា", "1ភ្នំពេញ2"], []),  # Khmer
+        ("서울", ["서울은", "1서울2"], []),
+        (unicodedata.normalize("NFD", "서울"), [unicodedata.normalize("NFD", "1서울은")], []),
+        ("ﾎﾝｼﾞﾂ", ["1ﾎﾝｼﾞﾂﾊ2"], []),
+        ("𠀀𠀁", ["1𠀀𠀁𠀂"], []),
+        ("ＡＭＬ", ["これはＡＭＬです", "ＡＭＬ．"], ["ＴＡＭＬ", "ＡＭＬ２"]),
+        ("x", ["x", "“x”"], ["xếp", "ẽx"]),  # Vietnamese
+        ("घर", ["घर।", "घर, घर"], ["घरों", "घरेलू"]),  # Hindi
+        ("سفينة", ["سفينة، بحر", "سفينة؟"], ["سفينةx", "السفينة"]),  # Arabic
+        ("տուն", ["տուն։"], ["տունը"]),  # Armenian
+        ("ლამპა", ["ლამპა."], ["ლამპარი"]),  # Georgian
+    ],
+)
+def test_what_is_beside_a_keyword_matters_in_scripts_with_spaces_between_words(tmp_path, keyword, as_word, inside):
+    for text in as_word:
+        assert texts_of(tmp_path, {"a": text}).rank([keyword], 1, ranking="bm25").as_word == {keyword: 1}, text
+    for text in inside:
+        assert texts_of(tmp_path, {"a": text}).rank([keyword], 1, ranking="bm25").as_word == {keyword: 0}, text
 
 
 @given(TEXTS, TERMS, st.integers(1, 4), st.none() | st.sets(st.integers(1, 10)))

@@ -100,9 +100,9 @@ class TestWord:
         with pytest.raises(FormatError, match="encrypted"):
             read(tmp_path / "a.xlsx")
 
-    @pytest.mark.parametrize("ending", [e for e in READERS if READERS[e] == "office.read_office" and e != ".rtf"])
-    def test_what_is_no_such_document_is_refused(self, tmp_path, ending):
-        (path := tmp_path / f"a{ending}").write_bytes(b"PK\3\4 nothing of the kind" * 20)
+    @pytest.mark.parametrize("extension", [e for e in READERS if READERS[e] == "office.read_office" and e != ".rtf"])
+    def test_what_is_no_such_document_is_refused(self, tmp_path, extension):
+        (path := tmp_path / f"a{extension}").write_bytes(b"PK\3\4 nothing of the kind" * 20)
         with pytest.raises(FormatError):
             read(path)
 
@@ -208,21 +208,21 @@ def test_a_text_of_libreoffice(tmp_path):
     assert read(path).text == "# The Lights\n\nLit in 1801.\n\nBy Tolk."
 
 
-@pytest.mark.parametrize("ending", [".docx", ".xlsx", ".html"])
-def test_an_empty_first_cell_a_second_header_row_and_lines_in_a_cell_keep_their_columns(tmp_path, ending):
+@pytest.mark.parametrize("extension", [".docx", ".xlsx", ".html"])
+def test_an_empty_first_cell_a_second_header_row_and_lines_in_a_cell_keep_their_columns(tmp_path, extension):
     rows = [
         ("", "Dues", "", "Crew", ""),
         ("Ship", "1920", "1921", "1920", "1921"),
         ("Gull\nof Orra", "4", "5", "6", "7"),
     ]
-    path = tmp_path / f"a{ending}"
-    if ending == ".docx":
+    path = tmp_path / f"a{extension}"
+    if extension == ".docx":
         word = WordDocument()
         table = word.add_table(3, 5)
         for place, text in enumerate(chain(*rows)):
             table.cell(place // 5, place % 5).text = text
         word.save(path)
-    elif ending == ".xlsx":
+    elif extension == ".xlsx":
         book = Workbook()
         for row in rows:
             book.active.append(row)

@@ -24,7 +24,7 @@ def test_a_follow_up_question_finds_the_questions_and_answers_before_it_and_has_
     small_index, checkpointer
 ):
     model = ScriptedModel(READ, ANSWER, READ, AIMessage("In 855 [lothair:0]."), AIMessage("As said [lothair:0]."))
-    agent = create_arag_agent(model, small_index, max_steps=2, checkpointer=checkpointer)
+    agent = create_arag_agent(model, small_index, tools="paper", max_steps=2, checkpointer=checkpointer)
     agent.invoke(asked(), in_thread())
     second = agent.invoke(asked("When did they marry?"), in_thread())
     third = agent.invoke(asked("And when was that?"), in_thread())
@@ -44,7 +44,7 @@ def test_a_follow_up_question_finds_the_questions_and_answers_before_it_and_has_
 def test_a_long_thread_goes_on_with_its_latest_questions(small_index):
     replies = [reply for number in range(40) for reply in (SEARCH, AIMessage(f"Answer {number} " + "word " * 60))]
     model = ScriptedModel(*replies)
-    agent = create_arag_agent(model, small_index, max_context_tokens=3_000, checkpointer=InMemorySaver())
+    agent = create_arag_agent(model, small_index, tools="paper", max_context_tokens=3_000, checkpointer=InMemorySaver())
     for number in range(40):
         assert agent.invoke(asked(f"Question {number}?"), in_thread())["stop_reason"] == "answered"
     questions = [message.text for message in model.calls[-1].messages if message.type == "human"]
@@ -55,7 +55,7 @@ def test_a_long_thread_goes_on_with_its_latest_questions(small_index):
 
 def test_a_conversation_that_the_caller_keeps_as_json_goes_on(small_index):
     model = ScriptedModel(READ, ANSWER, AIMessage("As said [lothair:0]."))
-    agent = create_arag_agent(model, small_index)
+    agent = create_arag_agent(model, small_index, tools="paper")
     messages = messages_from_dict(json.loads(json.dumps(messages_to_dict(agent.invoke(asked())["messages"]))))
     state = agent.invoke({"messages": [*messages, HumanMessage("And then?")]})
     assert (state["steps"], state["read_chunks"]) == (1, ["lothair:0"])
@@ -67,7 +67,7 @@ def test_a_conversation_that_the_caller_keeps_as_json_goes_on(small_index):
 
 def test_a_failing_model_propagates_and_the_run_goes_on_where_it_stopped(small_index, checkpointer):
     model = ScriptedModel(READ, RuntimeError("down"), SEARCH, RuntimeError("down again"), AIMessage("Forced."))
-    agent = create_arag_agent(model, small_index, max_steps=2, checkpointer=checkpointer)
+    agent = create_arag_agent(model, small_index, tools="paper", max_steps=2, checkpointer=checkpointer)
     with pytest.raises(RuntimeError, match="down"):
         agent.invoke(asked(), in_thread())
     kept = agent.get_state(in_thread())
@@ -87,7 +87,7 @@ def test_a_failing_tool_propagates_and_runs_again_or_is_left_behind(small_index,
 
     both = calls(("keyword_search", {"keywords": ["Boso"]}), ("semantic_search", {"query": "Arles"}))
     model = ScriptedModel(both, ANSWER, both, SEARCH, ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
+    agent = create_arag_agent(model, small_index, tools="paper", checkpointer=checkpointer)
     for thread in ("resumed", "asked anew"):
         with monkeypatch.context() as patch:
             patch.setattr(small_index.embedder, "embed_query", fail)
@@ -104,7 +104,7 @@ def test_a_failing_tool_propagates_and_runs_again_or_is_left_behind(small_index,
 
 def test_a_person_edits_a_tool_call_before_it_is_made(small_index, checkpointer):
     model = ScriptedModel(call("keyword_search", "c1", keywords=["Lothar"]), ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer, interrupt_before=["tools"])
+    agent = create_arag_agent(model, small_index, tools="paper", checkpointer=checkpointer, interrupt_before=["tools"])
     proposed = agent.invoke(asked(), in_thread())["messages"][-1]
     assert agent.get_state(in_thread()).next == ("tools",)
     edited = {"tool_calls": [proposed.tool_calls[0] | {"args": {"keywords": ["Lothair II"]}}]}
@@ -117,7 +117,7 @@ def test_a_person_edits_a_tool_call_before_it_is_made(small_index, checkpointer)
 
 def test_a_person_asks_something_else_before_a_tool_call_is_made(small_index, checkpointer):
     model = ScriptedModel(call("keyword_search", "c1", keywords=["Lothar"]), AIMessage("He had three."))
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer, interrupt_before=["tools"])
+    agent = create_arag_agent(model, small_index, tools="paper", checkpointer=checkpointer, interrupt_before=["tools"])
     agent.invoke(asked(), in_thread())
     agent.update_state(in_thread(), asked("How many children had Boso?"))
     assert agent.invoke(None, in_thread())["answer"] == "He had three."

@@ -20,7 +20,7 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.models.chat import load_model, naming_failures
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from http_server import Failure
 from openai_server import chat, function_call, reasoning, response
 from scripted import QUESTION, asked, in_thread
@@ -100,7 +100,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
     state, requests, streamed = run(CHAT, small_index, script, streaming=streaming)
     for request in requests:
         assert request["parallel_tool_calls"] is False
-        assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
+        assert [tool["function"]["name"] for tool in request["tools"]] == list(PAPER)
         assert "tool_choice" not in request
 
     def sent(call_id, name, arguments):
@@ -108,7 +108,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
 
     hits, read = (m.text for m in state["messages"] if m.type == "tool")
     assert requests[2]["messages"] == [
-        {"role": "system", "content": system_prompt(make_tools(small_index))},
+        {"role": "system", "content": system_prompt(make_tools(small_index, names="paper"), small_index)},
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": None, "tool_calls": [sent("call_1", "keyword_search", SEARCH)]},
         {"role": "tool", "tool_call_id": "call_1", "content": hits},
@@ -143,7 +143,7 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
     state, requests, _ = run(MESSAGES, small_index, [MESSAGES.calling(), second, MESSAGES.answering()], streaming=True)
     for request in requests:
         assert request["max_tokens"] > 20_000  # what the model can give, thinking included
-        assert request["system"] == system_prompt(make_tools(small_index))
+        assert request["system"] == system_prompt(make_tools(small_index, names="paper"), small_index)
         assert request["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert requests[2]["messages"][3] == {"role": "assistant", "content": second["content"]}
     assert (state["answer"], state["usage"]["cached_tokens"]) == (ANSWER, 150)
@@ -157,7 +157,7 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
 @pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
     with api.serve([api.calling(arguments), api.answering()]) as server:
-        state = create_arag_agent(api.load(server, streaming=streaming), small_index).invoke(asked())
+        state = create_arag_agent(api.load(server, streaming=streaming), small_index, tools="paper").invoke(asked())
     assert state["answer"] == ANSWER
     sent = [item["arguments"] for item in server.requests[1].get("input", ()) if item.get("type") == "function_call"]
     assert all(isinstance(json.loads(text), dict) for text in sent)
@@ -194,7 +194,7 @@ def test_a_passing_failure_is_retried(small_index, api):
 def test_a_server_that_fails_hangs_or_is_not_there_is_the_providers_error(small_index, api):
     with api.serve([api.calling(), Failure(500), Failure(hang=True), api.answering()]) as server:
         model = api.load(server, max_retries=0, timeout=0.5)
-        agent = create_arag_agent(model, small_index, checkpointer=InMemorySaver())
+        agent = create_arag_agent(model, small_index, tools="paper", checkpointer=InMemorySaver())
         for question, said in ((asked(), "scripted failure 500"), (None, "timed out")):
             with pytest.raises(ModelError, match=f"^it failed: .*{said}"), naming_failures("it"):
                 agent.invoke(question, in_thread())
@@ -202,7 +202,7 @@ def test_a_server_that_fails_hangs_or_is_not_there_is_the_providers_error(small_
     assert server.requests[1] == server.requests[3]
     assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
     with pytest.raises(ModelError, match="Connection error"), naming_failures("it"):
-        create_arag_agent(api.load(server, max_retries=0), small_index).invoke(asked())
+        create_arag_agent(api.load(server, max_retries=0), small_index, tools="paper").invoke(asked())
 
 
 def test_a_response_without_a_reply_is_the_providers_error(small_index):
@@ -210,4 +210,4 @@ def test_a_response_without_a_reply_is_the_providers_error(small_index):
     with CHAT.serve(bad) as server:
         for _ in bad:
             with pytest.raises(ModelError), naming_failures("it"):
-                create_arag_agent(CHAT.load(server, max_retries=0), small_index).invoke(asked())
+                create_arag_agent(CHAT.load(server, max_retries=0), small_index, tools="paper").invoke(asked())

@@ -80,7 +80,7 @@ class TestText:
     def test_line_ends_and_characters_that_cannot_be_stored(self, read):
         assert read("a.txt", b"a\r\nb\rc\0d\r\r\ne").text == "a\nb\ncd\ne"
 
-    def test_a_file_without_an_ending_is_read_if_it_is_text(self, read, reason):
+    def test_a_file_without_an_extension_is_read_if_it_is_text(self, read, reason):
         assert read("LICENSE", "Free.").text == "Free."
         assert reason("core", b"\x7fELF\0\0") == "a binary file: it has no text"
 
@@ -347,7 +347,7 @@ class TestReaders:
 
     @pytest.mark.parametrize("own", [{"srt": ".txt"}, {".a b": ".txt"}, {".log": "text"}])
     def test_of_no_use(self, own):
-        with pytest.raises(InputError, match=r"ending|there is no reader for"):
+        with pytest.raises(InputError, match=r"extension|there is no reader for"):
             Readers(own)
 
     def test_limits_of_files_and_texts(self, reason, monkeypatch):

@@ -148,7 +148,7 @@ def test_a_limit_that_allows_nothing_is_an_empty_index(make_index):
     assert (limited.info().documents, list(limited.chunk_ids())) == (0, [])
     assert limited.keyword_search(["gull"]).hits == limited.semantic_search("gull").hits == ()
     assert limited.read("a:0").unknown == {"a:0": ()}
-    tools = {tool.name: tool for tool in make_tools(limited)}
+    tools = {tool.name: tool for tool in make_tools(limited, names="paper")}
     assert tools["keyword_search"].invoke({"keywords": ["gull"]}).startswith("gull: none.")
     assert tools["chunk_read"].invoke({"chunk_ids": ["a:0"]}).endswith("The index is empty.")
 

@@ -74,10 +74,28 @@ def test_splits(sentences):
         ["他在IBM工作。", "公司在纽约。"],
         ["他来了。", "“真的？”", "《西游记》很长。", "（见图一。）", "他走了。"],
         ["「本当か？」", "「本当だ。」", "高さは四十二メートルだ。"],
+        ["ﾎﾝｼﾞﾂﾊｾｲﾃﾝﾅﾘ｡", "ﾅﾐﾀｶｼ｡", "ﾌﾈｶﾞﾃﾞﾙ｡"],
+        ["𠀀𠀁𠀂𠀃。", "𠀄𠀅𠀆。", "𠀇𠀈。"],
+        ["ㄨㄛˇㄕˋ。", "ㄊㄚㄗㄡˇㄌㄜ˙。"],
+        ["高さは３．５メートルである．", "幅は二メートルである．", "船は出た．"],
+        ["서울은 수도이다。", "부산은 항구이다。"],
+        ["မြန်မာနိုင်ငံသည် အရှေ့တောင်အာရှ၌ တည်ရှိသည်။", "မန္တလေးလည်း ကြီးသည်။"],
+        ["ភ្នំពេញជារាជធានី។", "សៀមរាបជាខេត្ត។", "វាធំ៕"],
+        ["यह एक घर है।", "वह घर है।"],
+        ["አዲስ አበባ ዋና ከተማ ናት።", "ጎንደር ጥንታዊ ናት።"],
+        ["Հայաստանը երկիր է։", "Երևանը քաղաք է։"],
+        ["یہ گھر ہے۔", "وہ بڑا ہے۔", "أين السفينة؟"],
     ],
 )
-def test_chinese_and_japanese_need_no_space_between_sentences(sentences):
+def test_sentences_that_end_with_the_mark_of_their_script_need_no_space_between_them(sentences):
     assert texts("".join(sentences)) == sentences
+    assert texts(" ".join(sentences)) == sentences
+
+
+def test_a_space_or_the_full_stop_of_an_abbreviation_ends_no_thai_or_lao_sentence():
+    thai = "กรุงเทพเป็นเมืองหลวง ใน พ.ศ. 2567 มีคนมาก"
+    lao = "ວຽງຈັນເປັນນະຄອນຫຼວງ ຂອງ ສປປ ລາວ"
+    assert texts(f"{thai}\n\n{lao}") == [thai, lao]
 
 
 def test_list_items_and_lines_of_a_log_are_sentences_of_their_own():
@@ -124,6 +142,7 @@ def test_rules_and_lines_without_letters_are_not_embedded():
 PIECES = [
     *"aZ9.!?,;: \n\t\"'“”‘’«»()[]{}-*#|`~。！？「」…\u00a0\u2028\r\x85\u200b\x1c",
     *'\n\n/```\n/Dr. /U.S. /The /No. 5/et al. / | /# /- /. "/。”/北京/こんにちは/한국/é\u0301/😀/İ/مرحبا؟ '.split("/"),
+    *"ا۔/က။/ក៕/．/３/है।".split("/"),
 ]
 UNICODE_TEXTS = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=60).map("".join),

@@ -17,7 +17,7 @@ from langgraph_sdk import get_client, get_sync_client
 from arag.graph import MAX_STEPS
 from arag.graph.context import Context
 from arag.graph.state import OutputState
-from arag.retrieval.tools.compact import TOOL_NAMES
+from arag.retrieval.tools.sets import PAPER
 from langgraph_server import free_port, start_server
 from openai_server import Failure, chat, serve
 
@@ -80,7 +80,7 @@ def test_the_first_run_opens_index_embedder_and_tokenizer_and_streams_its_answer
     assert FOUNDER in state["answer"]
     assert all(citation["seen"] for citation in state["citations"])
     assert state.keys() == set(OutputState.__annotations__)
-    assert {event["tool"] for event in data["custom"]} == set(TOOL_NAMES)
+    assert {event["tool"] for event in data["custom"]} == set(PAPER)
     pieces = [message["content"] for message, _ in data["messages"] if message["type"] == "AIMessageChunk"]
     assert FOUNDER in "".join(pieces)
     assert len(list(filter(None, pieces))) > 5

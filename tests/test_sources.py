@@ -106,8 +106,8 @@ class TestPaths:
             (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),
             (["a.txt", ""], "an empty path"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
-            ("empty", r"empty' contains no files that can be read; valid endings are \.txt "),
-            ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
+            ("empty", r"empty' contains no files that can be read; valid extensions are \.txt "),
+            ("other/a.xyz", r"other/a\.xyz' has an unknown extension, '\.xyz'; valid .*\.jsonl.*--as \.EXT=\.txt"),
             ("idx", "idx' is an index: give the documents that it was made from"),
             ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
         ],
@@ -132,7 +132,7 @@ class TestPaths:
             assert (document.id, document.title) == ("caf\ufffd.txt", "caf\ufffd")
             document.source.encode()
 
-    def test_the_command_reads_an_ending_like_another(self, arag, tmp_path, monkeypatch):
+    def test_the_command_reads_an_extension_like_another(self, arag, tmp_path, monkeypatch):
         monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         assert arag("ingest", tmp_path / "tower.log", "--index", tmp_path / "index", "--as", ".log=.txt")[0] == 0
@@ -307,7 +307,7 @@ def test_what_is_left_out_is_one_warning(backend, tmp_path):
     with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.png: no") as caught:
         ingest(docs, backend, embedder=HashEmbeddings()).close()
     (warning,) = caught
-    assert str(warning.message).endswith("; and 8 more: run_ingest returns all")
+    assert str(warning.message).endswith("; and 8 more: run_ingest returns up to 100 of each file")
     assert warning.filename == __file__
 
 

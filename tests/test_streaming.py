@@ -28,7 +28,7 @@ def _comparable(state) -> dict:
 
 def test_async_runs_give_the_same_as_sync_ones_also_side_by_side(small_index):
     def make():
-        return create_arag_agent(_script(), small_index, max_steps=2)
+        return create_arag_agent(_script(), small_index, tools="paper", max_steps=2)
 
     async def run():
         invoked = await asyncio.gather(*(make().ainvoke(asked()) for _ in range(4)))
@@ -41,16 +41,18 @@ def test_async_runs_give_the_same_as_sync_ones_also_side_by_side(small_index):
 
 
 def test_streams_name_the_nodes_and_end_with_the_result(small_index):
-    updates = list(create_arag_agent(_script(), small_index, max_steps=2).stream(asked(), stream_mode="updates"))
+    updates = list(
+        create_arag_agent(_script(), small_index, tools="paper", max_steps=2).stream(asked(), stream_mode="updates")
+    )
     assert [next(iter(update)) for update in updates] == ["agent", "tools", "agent", "tools", "force_answer"]
     assert [len(update["tools"]["messages"]) for update in updates if "tools" in update] == [2, 1]
-    values = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="values"))
+    values = list(create_arag_agent(_script(), small_index, tools="paper").stream(asked(), stream_mode="values"))
     assert values[-1]["answer"] == ANSWER.text
     assert [len(value["messages"]) for value in values] == [1, 2, 4, 5, 6, 7]
 
 
 def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
-    agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index)
+    agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index, tools="paper")
     stream = list(agent.stream(asked(), stream_mode="messages"))
     assert (stream[-1][0].text, stream[-1][1]["langgraph_node"]) == (NO_ANSWER, "force_answer")
 
@@ -71,6 +73,6 @@ def test_the_answer_comes_word_by_word(small_index, max_steps):
 
 @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
 def test_event_streams_report_tool_calls_and_updates_too(small_index):
-    run = create_arag_agent(_script(), small_index).stream_events(asked(), version="v3")
+    run = create_arag_agent(_script(), small_index, tools="paper").stream_events(asked(), version="v3")
     assert run.output["answer"] == ANSWER.text
     assert {"tool_calls", "custom", "updates"} <= run.extensions.keys()

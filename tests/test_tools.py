@@ -13,7 +13,7 @@ from arag.errors import InputError, ModelError
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import Index
-from arag.retrieval.tools.compact import TOOL_NAMES, make_tools
+from arag.retrieval.tools.sets import PAPER, make_tools
 from arag.text.tokens import count_tokens
 from fakes import HashEmbeddings, write_corpus
 
@@ -49,7 +49,7 @@ def use(tool, after=(), **arguments):
 
 @pytest.fixture(scope="module")
 def call(index):
-    tools = {tool.name: tool for tool in make_tools(index)}
+    tools = {tool.name: tool for tool in make_tools(index, names="paper")}
     return lambda name, after=(), **arguments: use(tools[name], after, **arguments)
 
 
@@ -67,11 +67,11 @@ def search(make_index):
 # --- what a model sees ---
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_a_model_sees_described_arguments_and_nothing_that_only_costs_tokens(index, names):
     tools = make_tools(index, names=names)
     seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, tools)}
-    assert tuple(seen) == TOOL_NAMES
+    assert tuple(seen) == PAPER
     for function in seen.values():
         parameters = function["parameters"]
         assert len(parameters["required"]) == 1
@@ -83,12 +83,12 @@ def test_a_model_sees_described_arguments_and_nothing_that_only_costs_tokens(ind
 
 
 def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
-    assert [tool.name for tool in make_tools(index, names=TOOL_NAMES[::-1])] == [*TOOL_NAMES[::-1]]
+    assert [tool.name for tool in make_tools(index, names=PAPER[::-1])] == [*PAPER[::-1]]
     for names in (["search"], [], ["chunk_read", "chunk_read"]):
         with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
             make_tools(index, names=names)
     with pytest.raises(InputError, match="1 to 20"):
-        make_tools(index, top_k=21)
+        make_tools(index, names="paper", top_k=21)
 
 
 # --- what a model may send ---
@@ -133,13 +133,13 @@ def test_bad_arguments_are_an_error_message_that_names_them(call, name, argument
     assert "pydantic" not in message.content
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_what_is_far_too_long_is_an_error_that_names_the_limit_and_does_not_repeat_it(index, names):
     many = "x" * 1_000_000
     searched, asked, read = make_tools(index, names=names)
-    query = "queries" if names is TOOL_NAMES else "query"
+    query = "queries" if names is PAPER else "query"
     sent = [(searched, {"keywords": ["gale", many]}), (asked, {query: many}), (read, {"chunk_ids": [many]})]
-    if names is TOOL_NAMES:
+    if names is PAPER:
         sent += [(searched, {"keywords": ["gale"], "within": many}), (read, {"chunk_ids": ["12:0"], "about": many})]
     for tool, arguments in sent:
         message = use(tool, **arguments)
@@ -381,7 +381,9 @@ def test_sentences_are_shown_once_and_what_is_left_out_is_marked(call):
 
 
 def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
-    tool, *_ = make_tools(make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]))
+    tool, *_ = make_tools(
+        make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]), names="paper"
+    )
     first = use(tool, keywords=["Orlath"])
     assert first.content.endswith("[t:0] Tale: Orlath waited at the harbour…")
     assert "Shown above: [t:0]" in use(tool, [first], keywords=["Orlath"]).content
@@ -389,7 +391,7 @@ def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
 
 def test_a_blank_around_a_keyword_changes_nothing(make_index):
     documents = {f"d{n}": f"The ship {n} left the harbour." for n in range(12)} | {"o": "Orlath stayed."}
-    tool, *_ = make_tools(make_index(documents))
+    tool, *_ = make_tools(make_index(documents), names="paper")
     content = use(tool, keywords=["ship", "Orlath"]).content
     assert content.startswith("ship: 12 chunks; Orlath: 1 chunk. The best 2 of 13 chunks:")
     assert use(tool, keywords=["ship ", " Orlath"]).content == content
@@ -415,7 +417,7 @@ def test_what_a_reader_looks_for_is_cut_between_its_parts_only(index, monkeypatc
 
 def test_a_sentence_that_was_cut_is_not_held(make_index):
     long = f"The alpha {'and so on ' * 60} the beta came."
-    tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}))
+    tool, *_ = make_tools(make_index({"a": f"{long} {FAIR}"}), names="paper")
     first = use(tool, keywords=["alpha"])
     assert "the beta came" not in first.content
     assert "the beta came" in use(tool, [first], keywords=["beta"]).content
@@ -424,7 +426,7 @@ def test_a_sentence_that_was_cut_is_not_held(make_index):
 # --- other presentations ---
 
 
-@pytest.mark.parametrize("names", [TOOL_NAMES, list(PAPER_TOOLS.values())])
+@pytest.mark.parametrize("names", [PAPER, list(PAPER_TOOLS.values())])
 def test_without_chunk_read_searches_give_full_texts(index, names):
     tools = make_tools(index, names=names[:2], top_k=2)
     for tool, query in zip(tools, ({"keywords": ["Vellin"]}, {"query": "the harbour of Vellin"}), strict=True):
@@ -436,7 +438,7 @@ def test_without_chunk_read_searches_give_full_texts(index, names):
         assert message.artifact["new_chunks"] == ids
         again = use(tool, [message], **query)
         assert f"[{ids[0]}] Shown in full above." in again.content
-        assert names is not TOOL_NAMES or texts[0] not in again.content
+        assert names is not PAPER or texts[0] not in again.content
         assert not set(again.artifact["new_chunks"]) & set(ids)
 
 

@@ -163,7 +163,7 @@ def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(ma
         call(SCRIPT, **{SCRIPT: SCRIPT, "deep": {SCRIPT: [SCRIPT]}}),
         AIMessage(f"So {SCRIPT} [{SCRIPT}:0] {{{{ 7 * 7 }}}}"),
     ]
-    page = parsed(create_arag_agent(ScriptedModel(*script), index).invoke(asked(f"Who {SCRIPT}?")))
+    page = parsed(create_arag_agent(ScriptedModel(*script), index, tools="paper").invoke(asked(f"Who {SCRIPT}?")))
     assert not page.find_all(["script", "img", "iframe", "object", "embed", "link", "base", "form", "input"])
     assert [len(page.find_all(name)) for name in ("html", "main", "style")] == [1, 1, 1]
     assert page.get_text().count(SCRIPT) > 5
@@ -189,7 +189,7 @@ def test_a_state_that_came_as_json_gives_the_same_page(state):
 
 def test_a_run_that_failed_shows_what_there_is_and_why(small_index):
     script = [call("keyword_search", keywords=["Boso"]), AIMessage("A count [boso:0]."), RuntimeError("down")]
-    agent = create_arag_agent(ScriptedModel(*script), small_index, checkpointer=InMemorySaver())
+    agent = create_arag_agent(ScriptedModel(*script), small_index, tools="paper", checkpointer=InMemorySaver())
     agent.invoke(asked("Who was Boso?"), in_thread())
     with pytest.raises(RuntimeError):
         agent.invoke(asked(), in_thread())
@@ -221,6 +221,18 @@ def test_calls_without_results_reasoning_and_half_characters_are_shown():
     assert "Perhaps?" in words(page.select_one(".steps"))
     assert "no result" in words(page.select_one(".steps .error"))
     assert "No answer" in words(page.select_one(".badges"))
+
+
+def test_arguments_that_are_objects_lists_and_numbers_show_their_values():
+    arguments = {
+        "filter": {"year": 862, "name": "Boso <b>"},
+        "words": ["käfig", 7],
+        "parts": [{"a": [1]}],
+        "limit": None,
+    }
+    page = parsed({"messages": [HumanMessage(QUESTION), call("look_up", **arguments)]})
+    shown = [code.get_text() for code in page.select(".arguments code")]
+    assert shown == ['{"year": 862, "name": "Boso <b>"}', "käfig · 7", '{"a": [1]}', "null"]
 
 
 def test_what_has_no_question_is_refused():

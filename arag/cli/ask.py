@@ -22,6 +22,7 @@ from arag.options import (
     JsonOption,
     ModelOption,
     ModelOptionsOption,
+    ToolsOption,
     TopKOption,
     WhereOption,
     open_scoped,
@@ -41,6 +42,7 @@ def ask(
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
+    tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     where: WhereOption = None,
@@ -63,7 +65,7 @@ def ask(
     question = replace_surrogates(question)
     options = read_model_options(model_option)
     with open_scoped(index, where, documents) as opened:
-        conversation = Conversation(opened, model, options, top_k=top_k, max_steps=max_steps)
+        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
         try:
             conversation.ask(question, shown=not as_json)
         except BaseException as error:
@@ -89,6 +91,7 @@ def chat(
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
+    tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     where: WhereOption = None,
@@ -104,7 +107,7 @@ def chat(
     is_interrupted = False
     options = read_model_options(model_option)
     with open_scoped(index, where, documents) as opened:
-        conversation = Conversation(opened, model, options, top_k=top_k, max_steps=max_steps)
+        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
         for question in _read_questions():
             try:
                 conversation.ask(question)
@@ -162,6 +165,7 @@ def mcp(
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.")] = 8765,
+    tools: ToolsOption = None,
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
@@ -179,4 +183,4 @@ def mcp(
     if not http:  # Ctrl-C ends the process at once: a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     with open_scoped(index, where, documents) as opened:
-        serve_mcp(opened, model=model, http=http, host=host, port=port, token=token)
+        serve_mcp(opened, model=model, tools=tools, http=http, host=host, port=port, token=token)

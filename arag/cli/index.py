@@ -64,7 +64,7 @@ def ingest(
     ] = False,
     read_as: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar=".ENDING=.KNOWN", help="Read files with an ending like another: .log=.txt."),
+        typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
     ] = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
@@ -305,7 +305,7 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, too.
     """
-    from arag.retrieval.presentation.functions import describe_results
+    from arag.retrieval.presentation.plain_values import describe_results
 
     with open_scoped(index, where, documents) as opened:
         results: Any = None
@@ -326,8 +326,8 @@ def _search(index: Index, kind: _Kind, texts: list[str], top_k: int) -> Any:
 
 def _show_as_paper(kind: _Kind, results: Any) -> str:
     """Return the list of chunks by the paper's scores."""
-    from arag.retrieval.presentation.choose import show_keyword_hits, show_semantic_hits
     from arag.retrieval.presentation.render import render_keywords, render_semantic
+    from arag.retrieval.presentation.selection import show_keyword_hits, show_semantic_hits
 
     if kind == "keyword":
         return render_keywords(results, show_keyword_hits(results))
@@ -336,12 +336,33 @@ def _show_as_paper(kind: _Kind, results: Any) -> str:
 
 def _show_as_agent(index: Index, kind: _Kind, texts: list[str], top_k: int) -> str:
     """Return the text that a search of an agent gives."""
-    from arag.retrieval.presentation.choose import SeenChunks
-    from arag.retrieval.presentation.functions import search_keywords, search_meaning
+    from arag.retrieval.presentation.retrieve import search_keywords, search_meaning
+    from arag.retrieval.presentation.selection import SeenChunks
 
     if kind == "keyword":
         return search_keywords(index, texts, SeenChunks(), top_k=top_k).text
     return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
+
+
+def sql(
+    index: IndexOption,
+    statement: Annotated[
+        str, typer.Argument(metavar="[SQL]", help="A SELECT statement in SQLite's language. Default: list the tables.")
+    ] = "",
+    within: Annotated[str, typer.Option(help="Only tables of documents with these words in title or id.")] = "",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Query the tables of all documents with SQL; without a statement, list the tables."""
+    from arag.retrieval.corpus.show_tables import show_tables
+
+    with open_scoped(index, where, documents) as opened:
+        results = opened.query_tables(statement, within=within)
+    if as_json:
+        print_json(asdict(results))
+    else:
+        out.print(show_tables(results).text)
 
 
 def read(

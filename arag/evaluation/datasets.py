@@ -11,16 +11,28 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+)
 
 from arag.errors import InputError
 
 # Where a gold answer is: a document's id, or a page with its number, from 1. A page's document is named without its
-# folder and suffix.
+# folder and extension.
 Source: TypeAlias = str | tuple[str, int]
 _Item = TypeVar("_Item")
+_NEEDED = "`id`, `question`, and `answer`, `answers`, `number` or `absent`"
+ABSENT = "not in the corpus"  # the gold answer where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +45,37 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A number that a question asks for.
+
+    Attributes:
+        value: The number.
+        units: The accepted names of its unit, if it has one.
+        tolerance: How far an answer may be from the value.
+    """
+
+    value: float
+    units: tuple[str, ...] = ()
+    tolerance: float = 0.0
+
+
+Form: TypeAlias = Literal["text", "list", "number", "absent"]
+"""What a right answer is: a text, a complete list, a number, or that the corpus does not hold the fact."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question of an experiment.
 
     Attributes:
+        answer: The gold answer, as a text.
+        kind: The kind of question, for reports; any name.
+        items: The items of the complete list that is asked for, each with its accepted names.
+        number: The number that is asked for.
+        absent: Whether the corpus does not hold the answer.
         aliases: Other accepted answers.
         gold_documents: Ids of the documents or paragraphs with the answer, or FinanceBench's names without folder and
-            suffix, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
+            extension, if the data has them; `corpora.locate_gold` replaces them with ids of an index.
         gold_pages: Pages with the answer, if the data has them. They then count as gold instead of the documents.
         fields: The other fields of the data.
         paragraphs: The paragraphs that come with it.
@@ -53,6 +89,19 @@ class Question:
     gold_pages: tuple[tuple[str, int], ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
     paragraphs: tuple[Paragraph, ...] = ()
+    kind: str = ""
+    items: tuple[tuple[str, ...], ...] = ()
+    number: Number | None = None
+    absent: bool = False
+
+    @property
+    def form(self) -> Form:
+        """What a right answer to the question is."""
+        if self.items:
+            return "list"
+        if self.number is not None:
+            return "number"
+        return "absent" if self.absent else "text"
 
 
 def load_questions(file: Path) -> list[Question]:
@@ -62,6 +111,10 @@ def load_questions(file: Path) -> list[Question]:
     `gold_answer`), MuSiQue's (with `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`,
     `context`), GraphRAG-Bench's or FinanceBench's (`financebench_id`, `evidence`). `supporting` may list the documents
     with the answer. An answer may be a list: all but the first are aliases.
+
+    A question may have a `kind`, and one of these, which its answer is then judged by: `answers`, the items of a
+    complete list (an item that is a list has several accepted names); `number`, a number or an object with `value`,
+    `unit` and `tolerance`; `absent`, true if the corpus does not hold the answer.
 
     Raises:
         InputError: The file is missing or not such a list, or a question has no id, text or answer, or the id of
@@ -94,7 +147,7 @@ def read_questions(values: Iterable[Any], name: str = "question") -> list[Questi
 
 
 def name_dataset(questions: Path) -> str:
-    """Return the name of a questions file without its suffix; for `questions.json`, the name of its folder."""
+    """Return the name of a questions file without its extension; for `questions.json`, the name of its folder."""
     folder = questions.resolve().parent.name
     if questions.stem == "questions" and folder:
         return folder
@@ -126,6 +179,8 @@ def _listed(value: Any) -> Any:
 
 _Filled = Annotated[str, Field(min_length=1)]
 _Texts = Annotated[list[_Filled], BeforeValidator(_listed)]
+_Names = Annotated[_Texts, Field(min_length=1)]
+_Finite = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 
 
 class _Passage(BaseModel):
@@ -149,6 +204,20 @@ class _Evidence(BaseModel):
     evidence_page_num: StrictInt
 
 
+def _as_number(value: Any) -> Any:
+    return value if value is None or isinstance(value, dict) else {"value": value}
+
+
+class _Number(BaseModel):
+    """A number with its unit, of which there may be several names."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    value: _Finite
+    unit: _Texts = []
+    tolerance: Annotated[_Finite, Field(ge=0)] = 0.0
+
+
 class _Row(BaseModel):
     """A question as a file has it; further fields are kept."""
 
@@ -156,7 +225,11 @@ class _Row(BaseModel):
 
     id: _Filled = Field(validation_alias=AliasChoices("id", "qid", "_id", "question_id", "financebench_id"))
     question: _Filled
-    answer: _Texts = Field(validation_alias=AliasChoices("answer", "gold_answer"), min_length=1)
+    answer: _Texts = Field(default=[], validation_alias=AliasChoices("answer", "gold_answer"))
+    answers: Annotated[list[_Names], Field(min_length=1)] | None = None
+    number: Annotated[_Number | None, BeforeValidator(_as_number)] = None
+    absent: StrictBool | None = None
+    kind: str | None = None
     answer_aliases: _Texts = []
     aliases: _Texts = []
     supporting: _Texts = []
@@ -201,7 +274,7 @@ def _read_question(value: Any, place: str) -> Question:
     gold = [*row.supporting]
     gold += [paragraph.id for paragraph, supports in paragraphs.items() if supports]
     gold += [document for document, _ in pages]
-    answer, *other_answers = row.answer
+    answer, *other_answers = _read_answer(row, place)
     return Question(
         id=row.id,
         text=row.question,
@@ -211,7 +284,34 @@ def _read_question(value: Any, place: str) -> Question:
         gold_pages=_distinct(pages),
         fields=row.model_extra or {},
         paragraphs=tuple(paragraphs),
+        kind=row.kind or "",
+        items=_distinct(map(_distinct, row.answers or ())),
+        number=_read_number(row),
+        absent=bool(row.absent),
     )
+
+
+def _read_answer(row: _Row, place: str) -> list[str]:
+    """Return the answer and its aliases; if the question has another form of answer only, that as a text."""
+    forms = {"answers": row.answers, "number": row.number, "absent": row.absent}
+    given = [name for name, value in forms.items() if value]
+    if len(given) > 1:
+        raise InputError(f"{place}: it has {' and '.join(map(repr, given))}: give one of them")
+    if row.answer:
+        return row.answer
+    if row.answers:
+        return ["; ".join(names[0] for names in row.answers)]
+    if row.number:
+        return [" ".join([f"{row.number.value:.15g}", *row.number.unit[:1]])]
+    if row.absent:
+        return [ABSENT]
+    raise InputError(f"{place}: 'answer': Field required; needed are {_NEEDED}")
+
+
+def _read_number(row: _Row) -> Number | None:
+    if row.number is None:
+        return None
+    return Number(row.number.value, tuple(row.number.unit), row.number.tolerance)
 
 
 def _read_row(value: Any, place: str) -> _Row:
@@ -227,7 +327,7 @@ def _read_row(value: Any, place: str) -> _Row:
     except ValidationError as error:
         fault = error.errors()[0]
         name = ".".join(map(str, fault["loc"]))
-        raise InputError(f"{place}: {name!r}: {fault['msg']}; needed are `id`, `question`, `answer`") from error
+        raise InputError(f"{place}: {name!r}: {fault['msg']}; needed are {_NEEDED}") from error
 
 
 def _distinct(items: Iterable[_Item]) -> tuple[_Item, ...]:

@@ -125,12 +125,12 @@ def _show_call(call: ToolRecord) -> str:
 
 
 def _is_wrong(record: Record) -> bool:
-    """Return whether an answer is wrong: by the judge's verdict if there is one, else by Contain-Acc, as in reports."""
+    """Return whether an answer is wrong: by the judge's verdict if there is one, else by a rule, as in reports."""
     if record["error"] is not None:
         return False
     judgement = record["judgement"]
     if judgement is None or judgement["correct"] is None:
-        return not record["contain"]
+        return not (record["contain"] if record.get("form", "text") == "text" else record["right"])
     return not judgement["correct"]
 
 

@@ -13,9 +13,10 @@ from pydantic import Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import NO_CHUNK_ID, Retrieved, describe_results, show_chunks
-from arag.retrieval.presentation.occurrences import matched_sentences
+from arag.retrieval.presentation.matches import matched_sentences
+from arag.retrieval.presentation.plain_values import describe_results
+from arag.retrieval.presentation.retrieve import NO_CHUNK_ID, Retrieved, show_chunks
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import ChunkIds, Keywords, OneText, RetrievalArguments
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.types import KeywordResults, SemanticResults

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path, PurePosixPath
-from typing import Any, TypedDict, TypeGuard
+from typing import Any, NotRequired, TypedDict, TypeGuard
 
 from filelock import FileLock
 from langchain_core.language_models import BaseChatModel
@@ -16,10 +16,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, message
 
 from arag.errors import InputError, without_credentials
 from arag.evaluation.cache import CallRefusedError
-from arag.evaluation.datasets import Question, Source
+from arag.evaluation.datasets import Form, Number, Question, Source
 from arag.evaluation.judge import Judgement, judge
+from arag.evaluation.list_scores import ListScore, score_list
 from arag.evaluation.method import Answer, Method, Note, RunContext, Session, threads
+from arag.evaluation.number_scores import has_number
 from arag.evaluation.plan import RECORDS
+from arag.evaluation.refusals import is_refusal
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
 from arag.graph.state import Citation, ToolRecord
@@ -80,6 +83,25 @@ class Record(TypedDict):
     """The method's findings and decisions on its way."""
     unusable: int
     """Replies that were not the JSON object that was asked for."""
+    # Records of older versions lack these.
+    kind: NotRequired[str]
+    """The kind of question; empty if the data does not say."""
+    form: NotRequired[Form]
+    """What a right answer is: a `text`, a complete `list`, a `number`, or that the fact is `absent`."""
+    items: NotRequired[list[list[str]]]
+    """The items of the complete list that is asked for, each with its accepted names."""
+    number: NotRequired[dict[str, Any] | None]
+    """The number that is asked for, with its units and its tolerance."""
+    right: NotRequired[bool]
+    """Whether the answer is right by a rule for its form; for a text, whether it contains the answer or an alias."""
+    list_precision: NotRequired[float | None]
+    """The share of the answer's items that are in the gold list; None if no list is asked for."""
+    list_recall: NotRequired[float | None]
+    """The share of the gold list that is in the answer."""
+    list_f1: NotRequired[float | None]
+    """The harmonic mean of both."""
+    refused: NotRequired[bool]
+    """Whether the answer says that the corpus does not hold the fact."""
 
 
 class RecordFile:
@@ -234,12 +256,27 @@ def _is_answered(record: Record | None, question: Question) -> TypeGuard[Record]
         and record["aliases"] == list(question.aliases)
         and record["gold_documents"] == list(question.gold_documents)
         and _pages_of(record) == list(question.gold_pages)
+        and record.get("kind", "") == question.kind
+        and record.get("form", "text") == question.form
+        and record.get("items", []) == _list_items(question)
+        and record.get("number") == _describe_number(question.number)
     )
 
 
 def _pages_of(record: Record) -> list[tuple[str, int]]:
     """Return the gold pages of a record; JSON has made lists of them."""
     return [(document, page) for document, page in record["gold_pages"]]
+
+
+def _list_items(question: Question) -> list[list[str]]:
+    return [list(names) for names in question.items]
+
+
+def _describe_number(number: Number | None) -> dict[str, Any] | None:
+    """Return a number as JSON holds it."""
+    if number is None:
+        return None
+    return {"value": number.value, "units": list(number.units), "tolerance": number.tolerance}
 
 
 def _has_verdict(record: Record) -> bool:
@@ -256,7 +293,7 @@ def _answer_and_judge(
     if context.judge is None or record["error"] is not None:
         return record
     session = Session(context, context.judge)
-    judgement = judge(session, question.text, question.answer, record["prediction"])
+    judgement = judge(session, question, record["prediction"])
     return {**record, "judgement": judgement}
 
 
@@ -280,6 +317,8 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
     """Return the record of a question: the calls, the retrievals, and the answer, or the error in its place."""
     text = answer.text.strip()
     answers = [question.answer, *question.aliases]
+    list_score = score_list(text, question.items, question.text) if question.items else None
+    refused = is_refusal(text)
     index = session.context.index
     seen: list[str] = []
     read: list[str] = []
@@ -288,11 +327,13 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
         read += entry["new_chunks"]
     seen = list(dict.fromkeys(seen))
     read = list(dict.fromkeys(read))
+    # A tool such as bash shows texts, and does not say of which chunks.
+    shows_texts_alone = not seen and any(entry["evidence_tokens"] for entry in session.trace)
     marks = map(mark, answer.cited)
     citations = parse_citations(" ".join([text, *marks]), index, seen, read)
 
     def share_of_gold(chunk_ids: list[str]) -> float | None:
-        if error is not None:
+        if error is not None or shows_texts_alone:
             return None
         gold = question.gold_pages or question.gold_documents
         return share(gold, find_sources(index, chunk_ids))
@@ -330,7 +371,27 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
         messages=messages_to_dict(_list_messages(question, session, text)),
         notes=session.notes,
         unusable=session.unusable,
+        kind=question.kind,
+        form=question.form,
+        items=_list_items(question),
+        number=_describe_number(question.number),
+        right=_is_right(question, text, list_score, refused=refused),
+        list_precision=list_score and list_score.precision,
+        list_recall=list_score and list_score.recall,
+        list_f1=list_score and list_score.f1,
+        refused=refused,
     )
+
+
+def _is_right(question: Question, text: str, list_score: ListScore | None, *, refused: bool) -> bool:
+    """Return whether an answer is right by the rule for its form."""
+    if list_score is not None:
+        return list_score.f1 == 1
+    if question.number is not None:
+        return has_number(text, question.number, question.text)
+    if question.absent:
+        return refused
+    return contains(text, [question.answer, *question.aliases])
 
 
 def _describe_error(error: Exception | None) -> str | None:

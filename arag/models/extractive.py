@@ -36,6 +36,7 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 # A similarity, and the passage's place in its document, may follow the mark of a chunk.
 _SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
@@ -51,7 +52,7 @@ class ExtractiveModel(BaseChatModel):
         return "arag-extractive"
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind any of the three retrieval tools; others are ignored."""
+        """Bind the retrieval tools. It calls the three searches and `grep`; others are ignored."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **options)
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
@@ -113,6 +114,7 @@ class _Notes:
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
+    count: str = ""  # of the lines that a `grep` found, as its result says
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = without_marks(" ".join(text.split()))
@@ -167,6 +169,8 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
         if not isinstance(message, ToolMessage):
             continue
         results = _results_of(message)
+        if message.name == "grep" and message.status != "error":
+            notes.count, _, _ = message.text.partition("\n")
         if "hits" in results:
             notes.add_results(results)
         else:  # the artifact of a reading has no texts
@@ -202,13 +206,9 @@ def read_forced_question(message: str) -> tuple[str, str]:
 
 def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
     """Return the next tool call, or None when it is time to answer."""
-    question = notes.question
-    # First by meaning: its results come with similarities, and later searches do not repeat what was shown.
-    if "semantic_search" in tools and question.lower() not in notes.calls:
-        return _call("semantic_search", query=question)
-    keywords = question_keywords(question)
-    if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
-        return _call("keyword_search", keywords=keywords)
+    call = _search_for_question(notes, tools)
+    if call is not None:
+        return call
     if len(notes.calls) < _MAX_SEARCHES:
         call = _follow_name(notes, quotes, tools)
         if call is not None:
@@ -221,6 +221,33 @@ def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) ->
     if not unread:
         return None
     return _call("chunk_read", chunk_ids=unread)
+
+
+def _search_for_question(notes: _Notes, tools: set[str]) -> AIMessage | None:
+    """Return the first search for the question itself that was not made yet.
+
+    The search by meaning comes first: its results come with similarities, and later searches do not repeat what was
+    shown.
+    """
+    question = notes.question
+    if "semantic_search" in tools and question.lower() not in notes.calls:
+        return _call("semantic_search", query=question)
+    keywords = question_keywords(question)
+    if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
+        return _call("keyword_search", keywords=keywords)
+    pattern = _find_counted(question)
+    if "grep" in tools and pattern and pattern.lower() not in notes.calls:
+        return _call("grep", pattern=pattern)
+    return None
+
+
+def _find_counted(question: str) -> str:
+    """Return a pattern of the names in a question that asks how many, or else of its longest word; else ""."""
+    if not _HOW_MANY.search(question):
+        return ""
+    words = sorted(list_words(question), key=len)
+    names = find_names(question) or [stem(word) for word in words[-1:]]
+    return "|".join(map(re.escape, names))
 
 
 def _follow_name(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
@@ -290,6 +317,8 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     first = max(quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
+    if notes.count:
+        lines.append(without_marks(notes.count))
     return "\n".join([*lines, _NOTICE])
 
 

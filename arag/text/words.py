@@ -20,7 +20,7 @@ _STOP_WORDS = frozenset(
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 # Words without spaces between them (Chinese, katakana) or with particles joined to them (Korean): pairs of characters
 # are compared.
-_UNSPACED = re.compile(f"[{KATAKANA}{HAN}{HANGUL}]+")
+_COMPARED_IN_PAIRS = re.compile(f"[{KATAKANA}{HAN}{HANGUL}]+")
 # Particles and question words between such words; all of hiragana.
 _BETWEEN_WORDS = re.compile(
     "什么时候|为什么|什么|怎么样|怎么|怎样|如何|多少|哪[些里个年位]?|哪|谁|几年|吗|呢|的|了|是|在|和|与|被|把|什麼時候|為什麼|什麼|誰|何|嗎"
@@ -54,7 +54,7 @@ def list_words(text: str) -> list[str]:
     words: list[str] = []
     for match in _WORD.findall(text):
         word = _POSSESSIVE.sub("", match.lower())
-        if _UNSPACED.search(word):
+        if _COMPARED_IN_PAIRS.search(word):
             words += _BETWEEN_WORDS.split(word)
         else:
             words.append(word)
@@ -66,7 +66,7 @@ def content_words(text: str) -> set[str]:
     found: set[str] = set()
     for word in list_words(text):
         found.add(stem(word))
-        for run in _UNSPACED.findall(word):
+        for run in _COMPARED_IN_PAIRS.findall(word):
             found.update(first + second for first, second in pairwise(run))
     return found
 

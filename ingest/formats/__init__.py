@@ -83,17 +83,17 @@ class Readers:
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
-            raise InputError(f"{extension!r} is not an ending: give one with its dot, such as .log")
+            raise InputError(f"{extension!r} is not an extension: give one with its dot, such as .log")
         if not isinstance(reader, str):
             self._readers[extension.lower()] = reader
             return
         known = reader.lower()
         if known not in READERS:
-            raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.endings)}")
+            raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.extensions)}")
         self._readers[extension.lower()] = READERS[known]
 
     @property
-    def endings(self) -> tuple[str, ...]:
+    def extensions(self) -> tuple[str, ...]:
         """All extensions that can be read, without those of programs."""
         return tuple(extension for extension, reader in self._readers.items() if reader is not read_code)
 

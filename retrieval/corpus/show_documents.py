@@ -8,7 +8,7 @@ from typing import Any
 
 from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
 from arag.text.marks import without_marks
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, count, name_words
 from arag.text.tokens import count_tokens

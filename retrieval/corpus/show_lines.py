@@ -8,7 +8,7 @@ from itertools import islice
 
 from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
 from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CELL_BOUNDARY, CUT, collapse_whitespace, count, name_words
 from arag.text.tokens import count_tokens

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from arag.retrieval.presentation.rows import find_header, is_row
+from arag.retrieval.presentation.sentences import sentence_line
+from arag.retrieval.presentation.table_rows import find_header, is_row
 from arag.retrieval.types import Chunk
-from arag.text.normalise import collapse_whitespace, without_title
+from arag.text.normalise import without_title
 
-MAX_SHORT_CHARACTERS = 700  # of a document that may be shown whole
+MAX_SHORT_CHARACTERS = 700  # a document of up to this length may be shown whole
 
 _MAX_MISSING_CHARACTERS = 100  # of a short document: if no more is missing, it is shown whole
-_WINDOW = (1, 2)  # sentences before and after a match in a part of a long document
 # A sentence that begins like this refers to something named before it.
 _WITHOUT_SUBJECT = re.compile(
     r"[\"'“‘«(\[\s]*(?:(?:He|She|It|They|His|Her|Hers|Its|Their|Him|Them|This|These|Those|That|Such|Both|"
@@ -21,27 +22,41 @@ _WITHOUT_SUBJECT = re.compile(
 )
 
 
-def expand(chunk: Chunk, anchors: Collection[int], *, is_subject: bool = False, window: bool = False) -> set[int]:
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How many sentences before and after a match are shown."""
+
+    before: int
+    after: int
+
+
+_WINDOW = _Reach(before=1, after=2)  # in a part of a long document
+
+
+def expand(
+    chunk: Chunk,
+    anchors: Collection[int],
+    *,
+    is_subject: bool = False,
+    window: bool = False,
+) -> set[int]:
     """Add to sentences, given by position, those that make them understandable.
 
     A short document is shown whole if it is the subject, or if little is missing. A row of a table gets its header.
     Other sentences get the one before if it names the subject, and the one after if it continues the topic or follows
     a heading; with `window`, in a part of a long document, one before and two after in any case.
     """
-    if anchors and is_short(chunk):
-        missing = 0
-        for position, sentence in enumerate(chunk.sentences):
-            if position not in anchors:
-                missing += sentence.end - sentence.start
-        if is_subject or missing <= _MAX_MISSING_CHARACTERS:
-            return set(range(len(chunk.sentences)))
+    if _is_shown_whole(chunk, anchors, is_subject=is_subject):
+        return set(range(len(chunk.sentences)))
     shown = set(anchors)
     for anchor in anchors:
-        if is_row(collapse_whitespace(chunk.sentence_text(anchor))):
+        if is_row(sentence_line(chunk, anchor)):
             shown.add(find_header(chunk, anchor))
             continue
-        before, after = _find_reach(chunk, anchor, window=window and not chunk.whole)
-        shown.update(range(max(0, anchor - before), min(anchor + after + 1, len(chunk.sentences))))
+        reach = _find_reach(chunk, anchor, window=window and not chunk.whole)
+        first = max(0, anchor - reach.before)
+        last = min(anchor + reach.after, len(chunk.sentences) - 1)
+        shown.update(range(first, last + 1))
     return shown
 
 
@@ -50,17 +65,30 @@ def is_short(chunk: Chunk) -> bool:
     return chunk.whole and len(without_title(chunk.text, chunk.title)) <= MAX_SHORT_CHARACTERS
 
 
-def _find_reach(chunk: Chunk, anchor: int, *, window: bool) -> tuple[int, int]:
-    """Return how many sentences before and after a match are shown."""
+def _is_shown_whole(chunk: Chunk, anchors: Collection[int], *, is_subject: bool) -> bool:
+    """Return whether a short document is shown whole: it is the subject, or little more than the anchors."""
+    if not anchors or not is_short(chunk):
+        return False
+    if is_subject:
+        return True
+    missing = 0  # characters
+    for position, sentence in enumerate(chunk.sentences):
+        if position not in anchors:
+            missing += sentence.end - sentence.start
+    return missing <= _MAX_MISSING_CHARACTERS
+
+
+def _find_reach(chunk: Chunk, anchor: int, *, window: bool) -> _Reach:
     if window:
         return _WINDOW
-    before = 1 if _lacks_subject(chunk, anchor) else 0
     is_heading = not chunk.sentences[anchor].embedded
+    before = 1 if _lacks_subject(chunk, anchor) else 0
     after = 1 if is_heading or _lacks_subject(chunk, anchor + 1) else 0
-    return before, after
+    return _Reach(before, after)
 
 
 def _lacks_subject(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence refers to something named before it."""
     if position >= len(chunk.sentences):
         return False
-    return _WITHOUT_SUBJECT.match(collapse_whitespace(chunk.sentence_text(position))) is not None
+    return _WITHOUT_SUBJECT.match(sentence_line(chunk, position)) is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from arag.retrieval.presentation.choose import Selection, ShownHit
 from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.presentation.selection import Selection, ShownHit
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Term
 from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import (
@@ -41,8 +41,10 @@ def render_keywords(results: KeywordResults, selection: Selection) -> str:
     named = len(selection.full) + len(selection.brief) + len(selection.seen)
     for copies in selection.copies.values():
         named += len(copies)
-    number = f"The best {named} of {results.total:,} chunks" if named < results.total else "All"
-    return _write_selection(f"{reports}. {number}:", selection)
+    extent = "All"
+    if named < results.total:
+        extent = f"The best {named} of {results.total:,} chunks"
+    return _write_selection(f"{reports}. {extent}:", selection)
 
 
 def render_semantic(selection: Selection) -> str:
@@ -53,35 +55,56 @@ def render_semantic(selection: Selection) -> str:
 
 
 def _write_selection(head: str, selection: Selection) -> str:
+    writer = _HitWriter()
     blocks = [head]
-    named: set[str] = set()  # documents, each by its title once
     for shown in selection.full:
-        hit = shown.hit
-        similarity = "" if hit.keywords else f" ({hit.score:.2f})"
-        block = f"{mark(hit.chunk_id)}{similarity} {_write_hit(shown, named)}".rstrip()
-        copies = selection.copies.get(hit.chunk_id)
-        if copies:
-            block += f"\n(the same text: {list_marks(copies)})"
-        blocks.append(block)
+        copies = selection.copies.get(shown.hit.chunk_id, [])
+        blocks.append(_write_full(shown, copies, writer))
     if selection.seen:
         blocks.append(f"Shown above: {list_marks(selection.seen)}")
     if selection.brief:
         lines = ["In brief:"]
-        lines += [f"{mark(shown.hit.chunk_id)} {_write_hit(shown, named)}" for shown in selection.brief]
+        for shown in selection.brief:
+            lines.append(f"{mark(shown.hit.chunk_id)} {writer.write(shown)}")
         blocks.append("\n".join(lines))
     if not selection.full and not selection.brief:
         blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
-def _write_hit(shown: ShownHit, named: set[str]) -> str:
-    """Write a hit's excerpt; its document's title once, and not beside a heading if the id has its words."""
-    hit, excerpt = shown.hit, shown.excerpt
-    has_heading = any(sentence.under for sentence in excerpt.sentences)
-    is_in_id = set(name_words(excerpt.title)) <= set(name_words(hit.chunk_id))
-    is_said = hit.document_id in named or (has_heading and is_in_id)
-    named.add(hit.document_id)
-    return without_marks(write_excerpt(excerpt, titled=not is_said))
+def _write_full(shown: ShownHit, copies: Sequence[str], writer: _HitWriter) -> str:
+    """Write a hit below its mark, with its similarity and the ids of its copies."""
+    hit = shown.hit
+    head = mark(hit.chunk_id)
+    if not hit.keywords:  # of a search by meaning
+        head += f" ({hit.score:.2f})"
+    block = f"{head} {writer.write(shown)}".rstrip()
+    if copies:
+        block += f"\n(the same text: {list_marks(copies)})"
+    return block
+
+
+class _HitWriter:
+    """Writes the excerpts of hits, each document's title once."""
+
+    def __init__(self) -> None:
+        self._named_documents: set[str] = set()
+
+    def write(self, shown: ShownHit) -> str:
+        """Write a hit's excerpt. Beside a heading, the title is left out if the id has its words."""
+        document_id = shown.hit.document_id
+        is_named = document_id in self._named_documents or _is_named_by_id(shown)
+        self._named_documents.add(document_id)
+        return without_marks(write_excerpt(shown.excerpt, titled=not is_named))
+
+
+def _is_named_by_id(shown: ShownHit) -> bool:
+    """Return whether an excerpt has a heading, and its chunk's id all words of the title."""
+    excerpt = shown.excerpt
+    if not any(sentence.under for sentence in excerpt.sentences):
+        return False
+    title_words = set(name_words(excerpt.title))
+    return title_words.issubset(name_words(shown.hit.chunk_id))
 
 
 # --- reports on keywords ---
@@ -91,40 +114,59 @@ def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
     """Say how many chunks hold a keyword, and what else it may mean."""
     keyword = without_marks(report.keyword)
     scattered = [hit.chunk_id for hit in hits if report.keyword in hit.scattered]
-    in_names = [hit.chunk_id for hit in hits if report.keyword in hit.in_name]
     if scattered:
         return f"{keyword}: only apart, in {list_marks(scattered)}"
+    in_names = [hit.chunk_id for hit in hits if report.keyword in hit.in_name]
     if in_names and not report.chunks:
         return f"{keyword}: only in the name of {list_marks(in_names)}"
-    number = count(report.chunks, "chunk") if report.chunks else "none"
     notes: list[str] = []
     if in_names:
         notes.append(f"and in the name of {list_marks(in_names)}")
+    notes += _list_notes(report)
+    details = f" ({'; '.join(notes)})" if notes else ""
+    return f"{keyword}: {_write_extent(report)}{details}"
+
+
+def _write_extent(report: KeywordReport) -> str:
+    """Say how many chunks hold a keyword, or how it is spelled in the corpus."""
+    if report.chunks:
+        return count(report.chunks, "chunk")
+    if report.searched_as is not None:
+        return f"spelled {without_marks(report.searched_as)}"
+    return "none"
+
+
+def _list_notes(report: KeywordReport) -> list[str]:
+    """Return the notes on a keyword: chunks that hold it as a word, and its other spelling or similar terms."""
+    notes: list[str] = []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
-        spelled = without_marks(report.searched_as)
-        found = count(_count_chunks(report.closest, report.searched_as), "chunk")
-        if report.chunks:
-            notes.append(f"and {found} as {spelled}")
-        else:
-            number = f"spelled {spelled}"
-            notes.append(found)
-    elif terms := [term for term in report.closest if _is_worth_naming(term, report.keyword)]:
+        notes.append(_write_other_spelling(report, report.searched_as))
+        return notes
+    terms = [term for term in report.closest if _is_worth_naming(term, report.keyword)]
+    if terms:
+        relation = "similar" if report.chunks else "closest"
         names = ", ".join(f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in terms)
-        notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
-    details = f" ({'; '.join(notes)})" if notes else ""
-    return f"{keyword}: {number}{details}"
+        notes.append(f"{relation}: {names}")
+    return notes
 
 
-def _count_chunks(terms: Sequence[Term], text: str) -> int:
-    return next(term.chunks for term in terms if term.text == text)
+def _write_other_spelling(report: KeywordReport, spelling: str) -> str:
+    """Say how many chunks hold the other spelling that was searched for."""
+    chunks = next(term.chunks for term in report.closest if term.text == spelling)
+    found = count(chunks, "chunk")
+    if not report.chunks:  # the spelling is named already
+        return found
+    return f"and {found} as {without_marks(spelling)}"
 
 
 def _is_worth_naming(term: Term, keyword: str) -> bool:
+    """Return whether a similar term may be meant: a respelling, a name, or a rare word."""
+    if term.respelled or term.chunks <= _MAX_TERM_CHUNKS:
+        return True
     is_whole = len(words(term.text)) == len(words(keyword))  # and not a part of the keyword
-    is_name = is_whole and term.text[:1].isupper()
-    return term.respelled or is_name or term.chunks <= _MAX_TERM_CHUNKS
+    return is_whole and term.text[:1].isupper()
 
 
 # --- chunks that are read ---
@@ -135,37 +177,48 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
     blocks: list[str] = []
     left_out: list[str] = []
     for chunk in results.chunks:
+        excerpt = excerpts.get(chunk.id)
         if chunk.id in read_chunks:
             blocks.append(f"{mark(chunk.id)} Shown in full above.")
-        elif chunk.id not in excerpts:
+        elif excerpt is None:
             blocks.append(_write_chunk(chunk))
-        elif excerpts[chunk.id].sentences:
-            blocks.append(f"{mark(chunk.id)} {without_marks(write_excerpt(excerpts[chunk.id]))}")
+        elif excerpt.sentences:
+            blocks.append(f"{mark(chunk.id)} {without_marks(write_excerpt(excerpt))}")
         else:
             left_out.append(chunk.id)
     if left_out:
         blocks.append(f"{list_marks(left_out)}: {_LEFT_OUT}")
-    for chunk_id, closest in results.unknown.items():
-        block = f"{mark(chunk_id[:_MAX_ID_CHARACTERS])} There is no chunk with this id."
-        is_first = chunk_id == next(iter(results.unknown))
-        if closest:
-            block += f" Ids look like {list_marks(closest)}; search results give them."
-        elif is_first:  # later ids have no examples in any case
-            block += " The index is empty."
-        blocks.append(block)
+    blocks += _write_unknown(results.unknown)
     return "\n\n".join(blocks)
 
 
+def _write_unknown(unknown: Mapping[str, Sequence[str]]) -> list[str]:
+    """Write a block for each unknown id, given with ids that exist."""
+    blocks: list[str] = []
+    for chunk_id, closest in unknown.items():
+        block = f"{mark(chunk_id[:_MAX_ID_CHARACTERS])} There is no chunk with this id."
+        if closest:
+            block += f" Ids look like {list_marks(closest)}; search results give them."
+        elif not blocks:  # later ids have no examples in any case
+            block += " The index is empty."
+        blocks.append(block)
+    return blocks
+
+
 def _write_chunk(chunk: Chunk) -> str:
-    place: list[str] = []
-    if title := without_marks(collapse_whitespace(chunk.title)):
-        place.append(title)
+    """Write a chunk's full text below its mark, with its title, its part and its pages."""
+    origin: list[str] = []
+    title = without_marks(collapse_whitespace(chunk.title))
+    if title:
+        origin.append(title)
     if not chunk.whole:
-        place.append(f"part {chunk.ordinal + 1} of {chunk.parts}")
-    if pages := name_pages(chunk.pages):
-        place.append(pages)
-    head = f"{mark(chunk.id)} {', '.join(place)}".strip()
-    return f"{head}\n{without_marks(without_title(chunk.text, chunk.title))}"
+        origin.append(f"part {chunk.ordinal + 1} of {chunk.parts}")
+    pages = name_pages(chunk.pages)
+    if pages:
+        origin.append(pages)
+    head = f"{mark(chunk.id)} {', '.join(origin)}".strip()
+    text = without_marks(without_title(chunk.text, chunk.title))
+    return f"{head}\n{text}"
 
 
 def name_pages(pages: Sequence[int] | None) -> str:
@@ -173,7 +226,9 @@ def name_pages(pages: Sequence[int] | None) -> str:
     if not pages:
         return ""
     first, last = pages[0], pages[-1]
-    return f"page {first}" if first == last else f"pages {first}-{last}"
+    if first == last:
+        return f"page {first}"
+    return f"pages {first}-{last}"
 
 
 # --- excerpts ---
@@ -185,8 +240,8 @@ class _Piece:
 
     text: str
     heading: str  # the headings to name in front of it; empty if they are those of the piece before
+    under: tuple[str, ...]  # the headings above it
     is_line: bool  # a row or an item: on a line of its own
-    names_title: bool  # the title is among the headings above it
 
 
 def write_excerpt(excerpt: Excerpt, *, titled: bool = True) -> str:
@@ -195,57 +250,61 @@ def write_excerpt(excerpt: Excerpt, *, titled: bool = True) -> str:
     A line begins with each change of headings, with each row of a table and with each item of a list.
     """
     title = collapse_whitespace(excerpt.title) if titled else ""
-    pieces, last_heading = _split_pieces(excerpt, title)
+    pieces = _list_pieces(excerpt)
     if not pieces:  # the title or a heading alone matched
-        return last_heading or title or CUT
-    lines: list[str] = []
-    after_line = False
-    for piece in pieces:
-        heading = piece.heading
-        if not lines and title and not piece.names_title:
-            heading = f"{title}{HEADING_BOUNDARY}{heading}" if heading else title
-        if heading:
-            lines.append(f"{heading}: {piece.text}")
-        elif piece.is_line or after_line or not lines:
-            lines.append(piece.text)
-        else:
-            lines[-1] += f" {piece.text}"
-        after_line = piece.is_line
-    is_complete = excerpt.ends or lines[-1].endswith(CUT)
-    return "\n".join(lines) + ("" if is_complete else f" {CUT}")
+        return _last_heading(excerpt) or title or CUT
+    if title:
+        pieces[0] = _name_title(pieces[0], title)
+    text = _join_pieces(pieces)
+    if excerpt.ends or text.endswith(CUT):
+        return text
+    return f"{text} {CUT}"
 
 
-def _split_pieces(excerpt: Excerpt, title: str) -> tuple[list[_Piece], str]:
-    """Return the sentences except titles and headings, which are named in front of what follows them.
-
-    Returns:
-        The pieces, and the headings that nothing follows.
-    """
+def _list_pieces(excerpt: Excerpt) -> list[_Piece]:
+    """Return the sentences except titles and headings, which are named in front of the sentences below them."""
     pieces: list[_Piece] = []
     heading = ""  # not yet written
     above: tuple[str, ...] = ()
-    sentences = excerpt.sentences
-    for place, sentence in enumerate(sentences):
+    for place, sentence in enumerate(excerpt.sentences):
         if sentence.under and sentence.under != above:
-            heading = collapse_whitespace(HEADING_BOUNDARY.join(sentence.under))
+            heading = _join_headings(sentence.under)
         above = sentence.under
-        next_under = sentences[place + 1].under if place + 1 < len(sentences) else ()
-        names = [excerpt.title, *sentence.under, *next_under]
-        if any(is_title(sentence.text, name) for name in names):
+        if _is_heading(excerpt, place):
             continue
         text = _tidy_row(sentence.text)
         if _follows_gap(excerpt, place) and not heading and not text.startswith(CUT):
             text = f"{CUT} {text}"
-        pieces.append(
-            _Piece(
-                text=text,
-                heading=heading,
-                is_line=_LINE.search(sentence.text) is not None,
-                names_title=any(is_title(title, name) for name in sentence.under),
-            )
+        piece = _Piece(
+            text=text,
+            heading=heading,
+            under=sentence.under,
+            is_line=_LINE.search(sentence.text) is not None,
         )
+        pieces.append(piece)
         heading = ""
-    return pieces, heading
+    return pieces
+
+
+def _join_headings(headings: Sequence[str]) -> str:
+    return collapse_whitespace(HEADING_BOUNDARY.join(headings))
+
+
+def _last_heading(excerpt: Excerpt) -> str:
+    """Return the headings above the last sentence that has any, or an empty string."""
+    for sentence in reversed(excerpt.sentences):
+        if sentence.under:
+            return _join_headings(sentence.under)
+    return ""
+
+
+def _is_heading(excerpt: Excerpt, place: int) -> bool:
+    """Return whether a sentence is the title, or a heading of its own or of the next sentence."""
+    sentence = excerpt.sentences[place]
+    names = [excerpt.title, *sentence.under]
+    for following in excerpt.sentences[place + 1 : place + 2]:
+        names += following.under
+    return any(is_title(sentence.text, name) for name in names)
 
 
 def _follows_gap(excerpt: Excerpt, place: int) -> bool:
@@ -256,8 +315,33 @@ def _follows_gap(excerpt: Excerpt, place: int) -> bool:
     return sentence.position != before.position + 1
 
 
+def _name_title(piece: _Piece, title: str) -> _Piece:
+    """Put the title in front of a piece's headings, unless it is one of them."""
+    if any(is_title(title, heading) for heading in piece.under):
+        return piece
+    if not piece.heading:
+        return replace(piece, heading=title)
+    return replace(piece, heading=f"{title}{HEADING_BOUNDARY}{piece.heading}")
+
+
+def _join_pieces(pieces: Sequence[_Piece]) -> str:
+    """Join pieces; rows and items are on lines of their own, and so are changes of headings."""
+    lines: list[str] = []
+    needs_line = True
+    for piece in pieces:
+        if piece.heading:
+            lines.append(f"{piece.heading}: {piece.text}")
+        elif needs_line or piece.is_line:
+            lines.append(piece.text)
+        else:
+            lines[-1] += f" {piece.text}"
+        needs_line = piece.is_line
+    return "\n".join(lines)
+
+
 def _tidy_row(text: str) -> str:
     """Join currency signs, numbers and percent signs in a table's row."""
     if CELL_BOUNDARY not in text:
         return text
-    return _PERCENT.sub("", _CURRENCY.sub(" | $", text))
+    text = _CURRENCY.sub(" | $", text)
+    return _PERCENT.sub("", text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.retrieval.search.names import find_named
-from arag.retrieval.search.suggestions import find_closest, spell, telling_words
+from arag.retrieval.search.spellings import spell
+from arag.retrieval.search.suggestions import find_closest, telling_words
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, Term
@@ -18,43 +19,56 @@ _MAX_SCATTERED = 2  # chunks with all words of a keyword: if there are more, non
 _CANDIDATES_FOR_SCATTERED = 20  # chunks that hold these words, also inside longer words
 _MAX_CHUNKS_BESIDE_NAMES = 8  # a keyword that more chunks hold is not searched for in names
 
+_Chunks = dict[int, Chunk]  # by row id
+
 
 @dataclass(slots=True)
-class _Match:
-    """Why a chunk was found."""
+class _Keyword:
+    """A keyword, or another spelling of one, and what was found for it."""
 
-    score: float = 0.0
-    counts: dict[str, int] = field(default_factory=dict)  # occurrences of each keyword
-    scattered: dict[str, list[str]] = field(default_factory=dict)  # by keyword, its words as the corpus spells them
-    in_name: list[str] = field(default_factory=list)  # keywords that only the document's name has
+    text: str
+    chunks: int  # how many hold it
+    closest: tuple[Term, ...] = ()  # terms that may be meant, if it is rare
+    searched_as: str | None = None  # another spelling of the same letters, if the corpus has one
+    named: list[int] = field(default_factory=list)  # first chunks, by row id, of documents with it in their name only
+    words: tuple[str, ...] = ()  # as the corpus spells them, if it has all of them but not the keyword
+    scattered: _Chunks = field(default_factory=dict)  # chunks that hold all of these words, if they are few
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the corpus has it nowhere: in no text, in no name, in no other spelling."""
+        return self.chunks == 0 and self.searched_as is None and not self.named
 
 
-def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, ranking: Ranking) -> KeywordResults:
+def keyword_search(
+    view: View,
+    keywords: Sequence[str],
+    top_k: int,
+    *,
+    ranking: Ranking,
+) -> KeywordResults:
     """Find the chunks that hold keywords. With BM25, also find what rare keywords may mean."""
     ranked = view.rank(keywords, top_k, ranking=ranking)
-    suggestions = _find_suggestions(view, keywords, ranked)
+    asked = _list_keywords(keywords, ranked)
+    rare = [keyword for keyword in asked if keyword.chunks <= _RARE_CHUNKS][:_MAX_SUGGESTIONS]
+    for keyword in rare:
+        keyword.closest = find_closest(keyword.text, keyword.chunks, view)
     if ranking == "paper":
-        matches = _list_matches(ranked)
-        return _make_results(view, keywords, keywords, ranked, matches, suggestions, {})
+        chunks = _read_chunks(view, ranked)
+        return _make_results(asked, asked, ranked, chunks)
 
-    respelled = _choose_respelled(suggestions)
-    searched = distinct([*keywords, *respelled.values()])
-    if len(searched) > len(keywords):
-        ranked = view.rank(searched, top_k, ranking=ranking)
-    matches = _list_matches(ranked)
-    named = _find_in_names(view, searched, respelled, ranked, matches)
-    missing: list[str] = []
-    for keyword in suggestions:
-        is_elsewhere = keyword in respelled or keyword in named
-        if not is_elsewhere and not ranked.document_frequency[keyword]:
-            missing.append(keyword)
-    for row_id, pieces in _find_scattered(view, missing).items():
-        matches.setdefault(row_id, _Match()).scattered = pieces
-    for keyword, row_ids in named.items():
-        suggestions.pop(keyword, None)
-        for row_id in row_ids:
-            matches.setdefault(row_id, _Match()).in_name.append(keyword)
-    return _make_results(view, keywords, searched, ranked, matches, suggestions, respelled)
+    searched = asked
+    respellings = _choose_respellings(rare)
+    texts = distinct([*keywords, *respellings])
+    if len(texts) > len(keywords):
+        ranked = view.rank(texts, top_k, ranking=ranking)
+        searched = asked + _list_keywords(texts[len(keywords) :], ranked)
+    chunks = _read_chunks(view, ranked)
+    _find_in_names(view, searched, ranked, chunks)
+    missing = [keyword for keyword in rare if keyword.is_missing]
+    _find_scattered(view, missing)
+    _add_chunks(view, searched, chunks)
+    return _make_results(asked, searched, ranked, chunks)
 
 
 def distinct(keywords: Iterable[str]) -> list[str]:
@@ -66,142 +80,181 @@ def distinct(keywords: Iterable[str]) -> list[str]:
     return list(kept.values())
 
 
-def _list_matches(ranked: KeywordRanking) -> dict[int, _Match]:
-    """Return why the ranked chunks were found, by row id, best first."""
-    matches: dict[int, _Match] = {}
-    for entry in ranked.chunks:
-        matches[entry.row_id] = _Match(entry.score, entry.counts)
-    return matches
+def _list_keywords(texts: Sequence[str], ranked: KeywordRanking) -> list[_Keyword]:
+    keywords: list[_Keyword] = []
+    for text in texts:
+        keyword = _Keyword(
+            text=text,
+            chunks=ranked.document_frequency[text],
+        )
+        keywords.append(keyword)
+    return keywords
 
 
-def _find_suggestions(view: View, keywords: Sequence[str], ranked: KeywordRanking) -> dict[str, tuple[Term, ...]]:
-    """Find the closest terms of the corpus for rare keywords."""
-    frequency = ranked.document_frequency
-    rare = [keyword for keyword in keywords if frequency[keyword] <= _RARE_CHUNKS]
-    return {keyword: find_closest(keyword, frequency[keyword], view) for keyword in rare[:_MAX_SUGGESTIONS]}
+def _read_chunks(view: View, ranked: KeywordRanking) -> _Chunks:
+    """Read the ranked chunks, best first."""
+    row_ids = [entry.row_id for entry in ranked.chunks]
+    return view.chunks_by_row_id(row_ids)
 
 
-def _choose_respelled(suggestions: Mapping[str, Sequence[Term]]) -> dict[str, str]:
-    """Return the other spelling of the same letters that each keyword is searched as, if it has one."""
-    respelled: dict[str, str] = {}
-    for keyword, terms in suggestions.items():
-        if terms and terms[0].respelled:
-            respelled[keyword] = terms[0].text
-    return respelled
+def _choose_respellings(keywords: Sequence[_Keyword]) -> list[str]:
+    """Choose the other spelling of the same letters that each keyword is searched as, and return these spellings."""
+    spellings: list[str] = []
+    for keyword in keywords:
+        if keyword.closest and keyword.closest[0].respelled:
+            keyword.searched_as = keyword.closest[0].text
+            spellings.append(keyword.searched_as)
+    return spellings
+
+
+# --- documents with a keyword in their name ---
 
 
 def _find_in_names(
     view: View,
-    searched: Sequence[str],
-    respelled: Collection[str],
+    keywords: Sequence[_Keyword],
     ranked: KeywordRanking,
-    matches: Mapping[int, _Match],
-) -> dict[str, list[int]]:
-    """Find, for each uncommon keyword, documents that have it in their name only: the row ids of their first chunks."""
-    chunks = view.chunks_by_row_id(matches)
-    named: dict[str, list[int]] = {}
-    for keyword in searched:
-        if keyword in respelled or ranked.document_frequency[keyword] > _MAX_CHUNKS_BESIDE_NAMES:
+    chunks: _Chunks,
+) -> None:
+    """Find, for each uncommon keyword, the documents that have it in their name only."""
+    for keyword in keywords:
+        is_common = keyword.chunks > _MAX_CHUNKS_BESIDE_NAMES
+        if is_common or keyword.searched_as is not None:
             continue
         holders: set[str] = set()
-        for row_id, chunk in chunks.items():
-            if keyword in matches[row_id].counts:
-                holders.add(chunk.document_id)
-        row_ids = find_named(keyword, view, but=holders)
-        if row_ids:
-            named[keyword] = row_ids
-    return named
+        for entry in ranked.chunks:
+            if keyword.text in entry.counts:
+                holders.add(chunks[entry.row_id].document_id)
+        keyword.named = find_named(keyword.text, view, but=holders)
+        if keyword.named:
+            keyword.closest = ()  # the name is meant
 
 
-def _find_scattered(view: View, keywords: Sequence[str]) -> dict[int, dict[str, list[str]]]:
-    """Find the chunks that hold all words of a keyword, if they are few.
+# --- chunks with all words of a keyword ---
 
-    Returns:
-        By the chunks' row ids, for each keyword its words as the corpus spells them.
-    """
-    pieces_of = _spell_words(view, keywords)
-    found: dict[int, dict[str, list[str]]] = {}
-    candidates = view.chunks_holding(list(pieces_of.values()), _CANDIDATES_FOR_SCATTERED)
-    for (keyword, pieces), chunks in zip(pieces_of.items(), candidates, strict=True):
+
+def _find_scattered(view: View, keywords: Sequence[_Keyword]) -> None:
+    """Find, for each keyword, the chunks that hold all of its words, if they are few."""
+    spelled = _spell_words(view, keywords)
+    groups = [keyword.words for keyword in spelled]
+    candidates = view.chunks_holding(groups, _CANDIDATES_FOR_SCATTERED)
+    for keyword, chunks in zip(spelled, candidates, strict=True):
         if len(chunks) == _CANDIDATES_FOR_SCATTERED:
             continue
-        whole: list[int] = []
-        for row_id, chunk in chunks.items():
-            if set(pieces) <= set(words(chunk.text)):
-                whole.append(row_id)
-        if len(whole) <= _MAX_SCATTERED:
-            for row_id in whole:
-                found.setdefault(row_id, {})[keyword] = pieces
-    return found
+        scattered = _keep_with_words(chunks, keyword.words)
+        if len(scattered) <= _MAX_SCATTERED:
+            keyword.scattered = scattered
 
 
-def _spell_words(view: View, keywords: Sequence[str]) -> dict[str, list[str]]:
-    """Return the words of each keyword as the corpus spells them, if it has all of them."""
-    words_of = {keyword: telling_words(keyword) for keyword in keywords}
-    asked: set[str] = set()
-    for wanted in words_of.values():
-        asked.update(wanted)
-    present = view.words_present(asked)
-    spellings = spell(asked - present, view)
-    for word in present:
-        spellings[word] = [word]
-    spelled: dict[str, list[str]] = {}
-    for keyword, wanted in words_of.items():
-        if wanted and all(spellings[word] for word in wanted):
-            spelled[keyword] = [spellings[word][0] for word in wanted]
+def _spell_words(view: View, keywords: Sequence[_Keyword]) -> list[_Keyword]:
+    """Spell the words of keywords as the corpus does, and return the keywords of which it has all words."""
+    telling = [telling_words(keyword.text) for keyword in keywords]
+    spellings = _spell_each(view, set().union(*telling))
+    spelled: list[_Keyword] = []
+    for keyword, wanted in zip(keywords, telling, strict=True):
+        if wanted and spellings.keys() >= set(wanted):
+            keyword.words = tuple(spellings[word] for word in wanted)
+            spelled.append(keyword)
     return spelled
 
 
-def _make_results(
-    view: View,
-    keywords: Sequence[str],
-    searched: Sequence[str],
-    ranked: KeywordRanking,
-    matches: Mapping[int, _Match],
-    suggestions: Mapping[str, tuple[Term, ...]],
-    respelled: Mapping[str, str],
-) -> KeywordResults:
-    chunks = view.chunks_by_row_id(matches)
-    hits: list[Hit] = []
-    total = ranked.total
-    for row_id, match in matches.items():
-        hit = _make_hit(chunks[row_id], match, searched)
-        hits.append(hit)
-        if not hit.keyword_counts:
-            total += 1
-    reports: list[KeywordReport] = []
+def _spell_each(view: View, asked: set[str]) -> dict[str, str]:
+    """Return the spelling of each word that the corpus has: the word as it is, or else the first other spelling."""
+    present = view.words_present(asked)
+    chosen = {word: word for word in present}
+    for word, spellings in spell(asked - present, view).items():
+        if spellings:
+            chosen[word] = spellings[0]
+    return chosen
+
+
+def _keep_with_words(chunks: Mapping[int, Chunk], wanted: Sequence[str]) -> _Chunks:
+    """Return the chunks that have all of some words as whole words."""
+    kept: _Chunks = {}
+    for row_id, chunk in chunks.items():
+        words_of_chunk = set(words(chunk.text))
+        if words_of_chunk.issuperset(wanted):
+            kept[row_id] = chunk
+    return kept
+
+
+# --- results ---
+
+
+def _add_chunks(view: View, keywords: Sequence[_Keyword], chunks: _Chunks) -> None:
+    """Add the chunks that were found by scattered words, then those that were found by names."""
+    named: list[int] = []
     for keyword in keywords:
+        chunks.update(keyword.scattered)
+        named += keyword.named
+    chunks.update(view.chunks_by_row_id(named))
+
+
+def _make_results(
+    asked: Sequence[_Keyword],
+    searched: Sequence[_Keyword],
+    ranked: KeywordRanking,
+    chunks: _Chunks,
+) -> KeywordResults:
+    """Make the results.
+
+    Args:
+        asked: The keywords that were given.
+        searched: These, and other spellings of them.
+        ranked: The ranking of the searched keywords.
+        chunks: All chunks that were found, best first.
+    """
+    hits = _make_hits(searched, ranked, chunks)
+    without_keyword = [hit for hit in hits if not hit.keyword_counts]
+    reports: list[KeywordReport] = []
+    for keyword in asked:
         report = KeywordReport(
-            keyword=keyword,
-            chunks=ranked.document_frequency[keyword],
-            as_word=ranked.as_word.get(keyword),
-            closest=suggestions.get(keyword, ()),
-            searched_as=respelled.get(keyword),
+            keyword=keyword.text,
+            chunks=keyword.chunks,
+            as_word=ranked.as_word.get(keyword.text),
+            closest=keyword.closest,
+            searched_as=keyword.searched_as,
         )
         reports.append(report)
     return KeywordResults(
         keywords=tuple(reports),
         hits=tuple(hits),
-        total=total,
+        total=ranked.total + len(without_keyword),
         document_frequency=ranked.document_frequency,
     )
 
 
-def _make_hit(chunk: Chunk, match: _Match, searched: Sequence[str]) -> Hit:
-    return Hit(
-        chunk=chunk,
-        score=match.score,
-        keyword_counts=match.counts or _count(searched, chunk),
-        scattered={keyword: tuple(pieces) for keyword, pieces in match.scattered.items()},
-        in_name=tuple(match.in_name),
-    )
+def _make_hits(
+    keywords: Sequence[_Keyword],
+    ranked: KeywordRanking,
+    chunks: _Chunks,
+) -> list[Hit]:
+    entries = {entry.row_id: entry for entry in ranked.chunks}
+    hits: list[Hit] = []
+    for row_id, chunk in chunks.items():
+        if row_id in entries:
+            score = entries[row_id].score
+            counts = entries[row_id].counts
+        else:
+            score = 0.0
+            counts = _count(keywords, chunk)
+        hit = Hit(
+            chunk=chunk,
+            score=score,
+            keyword_counts=counts,
+            scattered={keyword.text: keyword.words for keyword in keywords if row_id in keyword.scattered},
+            in_name=tuple(keyword.text for keyword in keywords if row_id in keyword.named),
+        )
+        hits.append(hit)
+    return hits
 
 
-def _count(keywords: Sequence[str], chunk: Chunk) -> dict[str, int]:
-    """Count the keywords that a chunk holds."""
+def _count(keywords: Sequence[_Keyword], chunk: Chunk) -> dict[str, int]:
+    """Count the keywords in a chunk that is not among the ranked ones."""
     text = searchable(chunk.text)
     counts: dict[str, int] = {}
     for keyword in keywords:
-        if count := text.count(searchable(keyword)):
-            counts[keyword] = count
+        count = text.count(searchable(keyword.text))
+        if count:
+            counts[keyword.text] = count
     return counts

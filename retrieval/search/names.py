@@ -22,16 +22,23 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
     Returns:
         The row ids of their first chunks.
     """
-    wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:MAX_NAME_WORDS]
-    least = 1 if is_east_asian(name) else MIN_NAME_CHARACTERS
+    wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS]
+    wanted = wanted[:MAX_NAME_WORDS]
+    least = MIN_NAME_CHARACTERS
+    if is_east_asian(name):
+        least = 1
     if len("".join(wanted)) < least:
         return []
-    found: list[str] = []
-    for document_id, entry in view.entries(view.named(wanted, _MAX_LOOKED_AT)).items():
-        if document_id not in but and _has_words(name_words(f"{document_id} {entry.title}"), wanted):
-            found.append(document_id)
-    first_chunks = [f"{document_id}:0" for document_id in found[:_MAX_NAMED]]
-    return list(view.row_ids(first_chunks).values())
+    candidates = view.named(wanted, _MAX_LOOKED_AT)
+    first_chunks: list[str] = []
+    for document_id, entry in view.entries(candidates).items():
+        if document_id in but:
+            continue
+        words_of_name = name_words(f"{document_id} {entry.title}")
+        if _has_words(words_of_name, wanted):
+            first_chunks.append(f"{document_id}:0")
+    row_ids = view.row_ids(first_chunks[:_MAX_NAMED])
+    return list(row_ids.values())
 
 
 def _has_words(name: Collection[str], wanted: Collection[str]) -> bool:

@@ -24,36 +24,47 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
     resolved = resolve(view, chunk_ids)
     chunks: dict[str, Chunk] = {}
     for chunk in resolved.values():
-        around = view.neighbours(chunk, adjacent) if adjacent else [chunk]
+        around = [chunk]
+        if adjacent:
+            around = view.neighbours(chunk, adjacent)
         for each in around:
             chunks.setdefault(each.id, each)
-    unknown: dict[str, tuple[str, ...]] = {}
-    for chunk_id in chunk_ids:
-        if chunk_id not in resolved:
-            is_explained = len(unknown) < _MAX_EXPLAINED
-            unknown[chunk_id] = _find_closest_ids(view, chunk_id) if is_explained else ()
-    return ReadResults(tuple(chunks.values()), unknown)
+
+    unknown_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
+    unknown: dict[str, tuple[str, ...]] = dict.fromkeys(unknown_ids, ())
+    for chunk_id in unknown_ids[:_MAX_EXPLAINED]:
+        unknown[chunk_id] = _find_closest_ids(view, chunk_id)
+    return ReadResults(
+        chunks=tuple(chunks.values()),
+        unknown=unknown,
+    )
 
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
     """Return the chunk of each id, which may be in quotes or brackets, or the id of a document with one chunk."""
-    spellings = {chunk_id: list(_strip(chunk_id)) for chunk_id in chunk_ids}
-    candidates: dict[str, None] = {}
-    for some in spellings.values():
-        candidates |= dict.fromkeys(some)
-    chunks = {chunk.id: chunk for chunk in view.mget(list(candidates)) if chunk is not None}
-    documents = view.entries([candidate for candidate in candidates if candidate not in chunks])
-    with_one_chunk = [document_id for document_id, entry in documents.items() if entry.chunks == 1]
+    candidates_of = {chunk_id: list(_strip(chunk_id)) for chunk_id in chunk_ids}
+    chunks = _find_chunks(view, set().union(*candidates_of.values()))
+    resolved: dict[str, Chunk] = {}
+    for chunk_id, candidates in candidates_of.items():
+        known = [candidate for candidate in candidates if candidate in chunks]
+        if known:
+            resolved[chunk_id] = chunks[known[0]]
+    return resolved
+
+
+def _find_chunks(view: View, ids: set[str]) -> dict[str, Chunk]:
+    """Return the chunks with these ids, and those that are the only chunk of a document with one of them."""
+    chunks: dict[str, Chunk] = {}
+    for chunk in view.mget(list(ids)):
+        if chunk is not None:
+            chunks[chunk.id] = chunk
+    with_one_chunk: list[str] = []
+    for document_id, entry in view.entries(ids - chunks.keys()).items():
+        if entry.chunks == 1:
+            with_one_chunk.append(document_id)
     for chunk in view.chunks_of(with_one_chunk):
         chunks[chunk.document_id] = chunk
-
-    resolved: dict[str, Chunk] = {}
-    for chunk_id, some in spellings.items():
-        for candidate in some:
-            if candidate in chunks:
-                resolved[chunk_id] = chunks[candidate]
-                break
-    return resolved
+    return chunks
 
 
 def find_documents(view: View, name: str, limit: int) -> list[str]:
@@ -88,7 +99,7 @@ def _strip(chunk_id: str) -> Iterator[str]:
 def _find_closest_ids(view: View, chunk_id: str) -> tuple[str, ...]:
     """Return ids of the document that an unknown id seems to mean, or else the next ids in the alphabet."""
     document_id = chunk_id.rpartition(":")[0]
-    of_document = view.chunks_of([chunk_id, document_id])
-    if of_document:
-        return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
+    chunks = view.chunks_of([chunk_id, document_id])[:_MAX_CLOSEST]
+    if chunks:
+        return tuple(chunk.id for chunk in chunks)
     return tuple(view.nearby_ids(chunk_id, _MAX_CLOSEST))

@@ -26,59 +26,84 @@ _Similarities = dict[int, dict[int, float]]  # by a chunk's row id and a sentenc
 
 
 def semantic_search(
-    view: View, query: str, vector: NDArray[np.float32], top_k: int, *, titles_first: bool
+    view: View,
+    query: str,
+    vector: NDArray[np.float32],
+    top_k: int,
+    *,
+    titles_first: bool,
 ) -> SemanticResults:
     """Find the chunks with the sentences nearest to a query, whose vector is given."""
-    wanted = max(top_k, _TITLES_LOOKED_AT) if titles_first else top_k
-    similarities = _group_by_chunk(_find_nearest(view, vector, wanted), wanted)
-    titled: list[int] = []
-    if titles_first and len(query.split()) <= _MAX_QUERY_WORDS:
-        for row_id, rated in _rate(view, vector, find_named(query, view)).items():
-            if rated:
-                titled.append(row_id)
-                similarities.setdefault(row_id, rated)
-    scores = {row_id: max(rated.values()) for row_id, rated in similarities.items()}
-    ids = view.ids(scores)
-    nearest = sorted(ids, key=lambda row_id: (-scores[row_id], ids[row_id]))[:wanted]
-    chunks = view.chunks_by_row_id({*nearest, *titled})
+    wanted = top_k
+    named: _Similarities = {}
+    if titles_first:
+        wanted = max(top_k, _TITLES_LOOKED_AT)
+        named = _rate_named(view, query, vector)
+    matches = _find_nearest(view, vector, wanted)
+    similarities = named | _group_by_chunk(matches, wanted)
+    scores = _score(similarities)
+    nearest = _order(view, scores)[:wanted]
+    chunks = view.chunks_by_row_id({*nearest, *named})
+    titled = list(named)
     if titles_first and not titled:
         titled = _find_titled(query, nearest, scores, chunks)
     hits: list[Hit] = []
     for row_id in dict.fromkeys([*titled, *nearest[:top_k]]):
-        chunk = chunks[row_id]
-        if not similarities[row_id].keys() <= set(chunk.embedded_positions()):
-            raise view.damage(f"chunk {row_id} has vectors of other sentences")
         hit = Hit(
-            chunk=chunk,
+            chunk=chunks[row_id],
             score=scores[row_id],
             similarities=similarities[row_id],
         )
+        if not hit.similarities.keys() <= set(hit.chunk.embedded_positions()):
+            raise view.damage(f"chunk {row_id} has vectors of other sentences")
         hits.append(hit)
     return SemanticResults(query, tuple(hits))
 
 
-def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
+def rate(
+    view: View,
+    vector: NDArray[np.float32],
+    chunk_ids: Sequence[str],
+) -> dict[str, dict[int, float]]:
     """Compare the sentences of chunks with a query's vector."""
     row_ids = view.row_ids(chunk_ids)
     rated = _rate(view, vector, row_ids.values())
-    return {chunk_id: rated[row_id] for chunk_id, row_id in row_ids.items()}
+    return {chunk_id: rated.get(row_id, {}) for chunk_id, row_id in row_ids.items()}
 
 
-def _rate(view: View, vector: NDArray[np.float32], row_ids: Collection[int]) -> _Similarities:
-    """Compare the sentences of chunks, given by row id, with a query's vector."""
+def _rate(
+    view: View,
+    vector: NDArray[np.float32],
+    row_ids: Collection[int],
+) -> _Similarities:
+    """Compare the sentences of chunks with a query's vector; chunks without vectors are left out."""
     matrix = SentenceMatrix.build(view.vectors(row_ids), view.settings.dimension)
-    rated: _Similarities = {row_id: {} for row_id in row_ids}
+    rated: _Similarities = {}
     for match in matrix.nearest(vector, len(matrix)):
-        rated[match.row_id][match.position] = match.similarity
+        rated.setdefault(match.row_id, {})[match.position] = match.similarity
     return rated
 
 
-def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[SentenceMatch]:
+def _rate_named(view: View, query: str, vector: NDArray[np.float32]) -> _Similarities:
+    """Compare the first chunks of documents that have a short query in their name."""
+    if len(query.split()) > _MAX_QUERY_WORDS:
+        return {}
+    named = find_named(query, view)
+    rated = _rate(view, vector, named)
+    return {row_id: rated[row_id] for row_id in named if row_id in rated}
+
+
+def _find_nearest(
+    view: View,
+    vector: NDArray[np.float32],
+    chunks: int,
+) -> list[SentenceMatch]:
     """Fetch sentences until they cover enough chunks, or none are left."""
     count = max(_MIN_SENTENCES, 4 * chunks)
     while True:
         matches = view.nearest(vector, count)
-        if len(matches) < count or len({match.row_id for match in matches}) >= chunks:
+        covered = {match.row_id for match in matches}
+        if len(covered) >= chunks or len(matches) < count:
             return matches
         count *= 4
 
@@ -92,8 +117,22 @@ def _group_by_chunk(matches: Iterable[SentenceMatch], chunks: int) -> _Similarit
     return similarities
 
 
+def _score(similarities: _Similarities) -> dict[int, float]:
+    """Return the similarity of each chunk's best sentence."""
+    return {row_id: max(rated.values()) for row_id, rated in similarities.items()}
+
+
+def _order(view: View, scores: Mapping[int, float]) -> list[int]:
+    """Return the row ids of chunks, best first, ties by chunk id."""
+    ids = view.ids(scores)
+    return sorted(ids, key=lambda row_id: (-scores[row_id], ids[row_id]))
+
+
 def _find_titled(
-    query: str, nearest: Sequence[int], scores: Mapping[int, float], chunks: Mapping[int, Chunk]
+    query: str,
+    nearest: Sequence[int],
+    scores: Mapping[int, float],
+    chunks: Mapping[int, Chunk],
 ) -> list[int]:
     """Return those of the nearest chunks whose documents' titles are in the query."""
     titled: list[int] = []
@@ -109,9 +148,10 @@ def _names_title(query: str, title: str) -> bool:
     """Return whether a query names a title, ignoring a note in brackets, with a capital letter or a digit in it."""
     name = words(bare_title(title))
     length = len(" ".join(name))
-    if length < MIN_NAME_CHARACTERS or length > len(query):  # the pattern of a huge title would take for ever
+    if not MIN_NAME_CHARACTERS <= length <= len(query):  # the pattern of a huge title would take for ever
         return False
-    pattern = r"(?<!\w)" + r"\W+".join(map(re.escape, name)) + r"(?!\w)"
+    in_a_row = r"\W+".join(map(re.escape, name))
+    pattern = rf"(?<!\w){in_a_row}(?!\w)"
     for found in re.findall(pattern, query, re.IGNORECASE):
         if any(character.isupper() or character.isdigit() for character in found):
             return True

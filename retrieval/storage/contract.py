@@ -75,7 +75,7 @@ class View(TableReader):
 
     @abstractmethod
     def row_ids_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """Return, for each group of texts, the numbers of the first `limit` chunks by id that hold all of them."""
+        """Return, for each group of texts, the row ids of the first `limit` chunks by id that hold all of them."""
 
     def chunks_holding(self, groups: Sequence[Sequence[str]], limit: int) -> list[dict[int, Chunk]]:
         """Return, for each group of texts, the first `limit` chunks by id that hold all of them, by row id."""

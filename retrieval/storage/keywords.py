@@ -29,6 +29,7 @@ from arag.errors import StorageError
 from arag.retrieval.storage.records import KeywordRanking, RankedChunk, Ranking
 from arag.system.files import written_whole
 from arag.text.normalise import collapse_whitespace, searchable
+from arag.text.scripts import SPACED, makes_words
 
 # Never occurs in UTF-8: no keyword can match across the boundary of two chunks.
 _SEPARATOR = b"\xff"
@@ -39,7 +40,6 @@ _END_BYTES = 8  # of the end of a text, as an integer
 # A keyword in more chunks than these is counted inside longer words, too: to check each chunk would take too long.
 MAX_CHECKED_CHUNKS = 5_000
 _TEXTS_BETWEEN_CHECKS = 1_000  # of the file's size, while texts are read
-_FIRST_UNSPACED = 0x2E80  # scripts from this code point on (Chinese, Japanese...) do not separate words
 _K1 = 0.5  # of BM25: the smaller it is, the less repetitions of a keyword add
 
 Integers = NDArray[np.int64]
@@ -85,8 +85,8 @@ class KeywordTexts:
         else:
             data = memoryview(source)
         self._size = len(data)
+        self._data = data
         self._text: Str = Str(data)
-        self._bytes = np.frombuffer(data, np.uint8)
         boundaries = _read_boundaries(data, len(row_ids))
         self._row_ids = np.asarray(row_ids, dtype=np.int64)
         # Single values are read faster from lists than from arrays.
@@ -114,7 +114,7 @@ class KeywordTexts:
 
     def texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
         """Yield row id and text of chunks, in UTF-8."""
-        data = self._bytes.data
+        data = self._data
         order = np.argsort(self._row_ids)
         places = np.searchsorted(self._row_ids, row_ids, sorter=order)
         for number, (row_id, row) in enumerate(zip(row_ids, order[places].tolist(), strict=True)):
@@ -128,11 +128,7 @@ class KeywordTexts:
         # The word comes before the look-behind: `re` then jumps from one occurrence to the next.
         literal = re.escape(word)
         whole_word = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
-        for row in self._rows_with(_encode(word)):
-            text = self._bytes[self._begins[row] : self._ends[row]].tobytes().decode(errors="replace")
-            if whole_word.search(text):
-                return True
-        return False
+        return any(whole_word.search(self._read_text(row)) for row in self._rows_with(_encode(word)))
 
     def counts(self, keyword: str) -> Integers:
         """Count a keyword's occurrences, which do not overlap, in every chunk: shape (chunks,), by chunk id."""
@@ -187,10 +183,14 @@ class KeywordTexts:
         pattern = _word_pattern(keyword)
         if pattern is None:
             return counts
-        data = self._bytes.data
         words = np.zeros_like(counts)
-        words[rows] = [len(pattern.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist()]
+        words[rows] = [len(pattern.findall(self._read_text(row))) for row in rows.tolist()]
         return words
+
+    def _read_text(self, row: int) -> str:
+        """Return the text of a row, without its separator."""
+        end = self._ends[row] - len(_SEPARATOR)
+        return str(self._data[self._begins[row] : end], encoding="utf-8", errors="replace")
 
     def _check_size(self) -> None:
         """Refuse to read past the end of a file that somebody has truncated: the system would kill the process."""
@@ -298,29 +298,20 @@ def _counts_of_group(occurrences: Occurrences, group: int) -> dict[str, int]:
     return present
 
 
-def is_part_of_words(character: str) -> bool:
-    """Return whether a letter beside a character would make one word with it."""
-    return character.isalnum() and ord(character) < _FIRST_UNSPACED
-
-
-def _word_pattern(keyword: str) -> re.Pattern[bytes] | None:
+def _word_pattern(keyword: str) -> re.Pattern[str] | None:
     """Return the pattern of a keyword that is not a part of a longer word, or of its plural.
 
     None if the text around the keyword does not matter.
     """
     text = searchable(keyword)
-    is_word_at_start = is_part_of_words(text[0])
-    is_word_at_end = is_part_of_words(text[-1])
+    is_word_at_start = makes_words(text[0])
+    is_word_at_end = makes_words(text[-1])
     if not is_word_at_start and not is_word_at_end:
         return None
     # The keyword comes before the look-behind: `re` then jumps from one occurrence to the next.
-    # The letters are ASCII's and those of two bytes in UTF-8: Latin, Greek, Cyrillic, Hebrew, Arabic...
-    literal = re.escape(_encode(keyword))
-    before = after = b""
-    if is_word_at_start:
-        before = rb"(?<![0-9a-z]" + literal + rb")(?<![\xc3-\xdf][\x80-\xbf]" + literal + rb")"
-    if is_word_at_end:
-        after = rb"(?:e?s)?(?![0-9a-z\xc3-\xdf])"
+    literal = re.escape(text)
+    before = f"(?<![{SPACED}]{literal})" if is_word_at_start else ""
+    after = f"(?:e?s)?(?![{SPACED}])" if is_word_at_end else ""
     return re.compile(literal + before + after)
 
 

@@ -189,6 +189,10 @@ class TableReader(ABC):
                 yield self._make_record(row)
             after = rows[-1][0]
 
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in order."""
+        return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
+
     def titles(self) -> Iterator[tuple[str, ...]]:
         """Yield id and title of all documents, in the order of ids."""
         after = ""

@@ -23,7 +23,7 @@ class SentenceMatrix:
     """Sentence vectors in one matrix.
 
     Args:
-        chunks: The numbers of the sentences' chunks, shape (n,).
+        chunks: The row ids of the sentences' chunks, shape (n,).
         positions: The sentences' positions in their chunks, shape (n,).
         vectors: The vectors, shape (n, dimension). They are normalized in place. Vectors with NaN never match.
     """

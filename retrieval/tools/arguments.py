@@ -12,13 +12,20 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from arag.errors import list_faults
 from arag.retrieval import MAX_CHARACTERS
-from arag.retrieval.presentation.functions import MAX_QUERIES
+from arag.retrieval.presentation.retrieve import MAX_QUERIES
 from arag.text.surrogates import replace_surrogates
 
 MAX_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
 MAX_CHUNK_IDS = 100  # of one call
 
-_PLURALS = {"keyword": "keywords", "query": "queries", "chunk_id": "chunk_ids"}
+# What models call arguments.
+_OTHER_NAMES = {
+    "keyword": "keywords",
+    "query": "queries",
+    "chunk_id": "chunk_ids",
+    "cmd": "command",
+    "script": "command",
+}
 
 
 def _as_list(value: Any) -> Any:
@@ -75,7 +82,7 @@ class RetrievalArguments(BaseModel):
         tidy: dict[str, Any] = {}
         for name, value in values.items():
             if name not in cls.model_fields:
-                name = _PLURALS.get(name, name)  # noqa: PLW2901
+                name = _OTHER_NAMES.get(name, name)  # noqa: PLW2901
             if value is not None:
                 tidy[name] = value
         return tidy

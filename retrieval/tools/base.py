@@ -13,8 +13,8 @@ from langgraph.config import get_stream_writer
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved, add_full_texts
+from arag.retrieval.presentation.retrieve import Retrieved, add_full_texts
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import RetrievalArguments, explain
 from arag.retrieval.tools.seen import digest_of, find_digests, find_seen_chunks
 from arag.text.tokens import count_tokens

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field
 
 from arag.retrieval.corpus.show_documents import show_documents
 from arag.retrieval.corpus.show_lines import show_matching_lines
-from arag.retrieval.presentation.choose import SeenChunks
-from arag.retrieval.presentation.functions import Retrieved
+from arag.retrieval.presentation.retrieve import Retrieved
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.tools.arguments import OneText, RetrievalArguments, Within
 from arag.retrieval.tools.base import RetrievalTool
 

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import SeenChunks
+from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.types import Chunk
 
 # The keys of an artifact of these tools, with their types. Another agent's tools may have the same names.

@@ -261,6 +261,8 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
     failed = sum(record["error"] is not None for record in asked)
     answered = len(asked) - failed
     contain = sum(record["contain"] for record in asked)
+    right = sum(record.get("right", record["contain"]) for record in asked)
+    has_forms = any(record.get("form", "text") != "text" for record in asked)
     prices = [record["cost"] for record in asked]
     verdicts = []
     for record in asked:
@@ -276,6 +278,7 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
         "failed": failed,
         "judged": len(verdicts),
         "contain": contain / len(asked) if answered else None,
+        "right": right / len(asked) if answered and has_forms else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
         "cost": _add_prices(prices),
     }
@@ -299,7 +302,9 @@ def _describe(summary: Mapping[str, Any]) -> str:
     parts = [f"{summary['answered']:,} of {summary['questions']:,} answered"]
     if summary["correct"] is not None:
         parts.append(f"LLM-Acc {summary['correct']:.1%}")
-    if summary["contain"] is not None:
+    if summary["right"] is not None:
+        parts.append(f"Rule-Acc {summary['right']:.1%}")
+    elif summary["contain"] is not None:
         parts.append(f"Contain-Acc {summary['contain']:.1%}")
     if summary["cost"] is None:
         parts.append("cost unknown")

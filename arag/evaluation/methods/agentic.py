@@ -13,6 +13,8 @@ from arag.graph.graph import create_arag_agent
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.tools.base import RetrievalTool
 
+_SEARCHES_BY_MEANING = {"semantic_search", "shell"}
+
 
 class GraphMethod(Method):
     """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`.
@@ -52,7 +54,7 @@ class ARAG(GraphMethod):
     def prepare(self, session: Session) -> Any:
         """Create the agent. The embedder is loaded here, so that the first question does not pay for it."""
         context = session.context
-        if "semantic_search" in self.tools:
+        if not _SEARCHES_BY_MEANING.isdisjoint(self.tools):
             context.index.embedder.load()
         return create_arag_agent(
             context.model,
@@ -65,7 +67,7 @@ class ARAG(GraphMethod):
     def _choose_tools(self, presentation: Presentation) -> Sequence[str | type[RetrievalTool]]:
         if presentation == "compact":
             return self.tools
-        return [PAPER_TOOLS[tool] if isinstance(tool, str) else tool for tool in self.tools]
+        return [PAPER_TOOLS.get(tool, tool) if isinstance(tool, str) else tool for tool in self.tools]
 
 
 class NaiveARAG(ARAG):
@@ -100,4 +102,27 @@ class WithoutRead(ARAG):
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search")
 
 
-METHODS = (ARAG, NaiveARAG, WithoutKeyword, WithoutSemantic, WithoutRead)
+class ShellARAG(ARAG):
+    """One tool: a sandboxed shell over the index."""
+
+    name: ClassVar[str] = "arag-shell"
+    title: ClassVar[str] = "A-RAG (Shell)"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("shell",)
+
+
+class AllARAG(ARAG):
+    """The paper's three tools, and grep, list_documents and query_tables."""
+
+    name: ClassVar[str] = "arag-all"
+    title: ClassVar[str] = "A-RAG (All tools)"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = (
+        "keyword_search",
+        "semantic_search",
+        "chunk_read",
+        "grep",
+        "list_documents",
+        "query_tables",
+    )
+
+
+METHODS = (ARAG, NaiveARAG, WithoutKeyword, WithoutSemantic, WithoutRead, ShellARAG, AllARAG)

@@ -14,7 +14,7 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Text, Texts, list_bullets, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
-from arag.text.scripts import EAST_ASIAN
+from arag.text.scripts import UNSPACED
 
 # The next three limits trade context for precision: more text shows more facts, and more that is off the point.
 _GROUP_WORDS = 20  # words of neighbouring sentences that are compared as one group
@@ -23,8 +23,7 @@ _GROUPS = 5  # groups shown to the model, of those of all facts
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*\)")  # Markdown
 _BRACKETS = re.compile(r"<(?:/?[A-Za-z]|!--)[^<>\n]*>|\[[^\[\]]*\]")  # tags, comments, and square brackets
-_UNSPACED = EAST_ASIAN.replace("\uac00-\ud7a3", "")  # without Korean, which separates words by spaces
-_WORD = re.compile(rf"[{_UNSPACED}][^\w\s]*|[^\s{_UNSPACED}]+")
+_WORD = re.compile(rf"[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+")
 
 _FACTS = """You list the facts that one must know to answer a question.
 
@@ -68,7 +67,7 @@ def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) ->
 
     Args:
         sentences: The sentences.
-        most_words: Words of a group; in Chinese and Japanese, characters.
+        most_words: Words of a group; in scripts without spaces, characters.
 
     Returns:
         The groups, as texts.

@@ -38,6 +38,8 @@ _PAPERS_DATASETS = {  # by words in the names of files
 }
 _TEXTS = ["question_id", "question", "answer", "aliases", "prediction", "error", "stop_reason"]
 _SCORES = ["contain", "contain_with_aliases", "exact_match", "f1"]
+_LISTS = ["list_precision", "list_recall", "list_f1"]
+_JUDGED_LISTS = ["judged_precision", "judged_recall"]
 _GOLD = ["gold_seen", "gold_read", "gold_cited"]
 _FIGURES = ["steps", "seconds", "retrieved_tokens", "evidence_tokens"]
 _TOKENS = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
@@ -101,7 +103,8 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, the fields of the record, and
         `correct`, `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. Unknown values are
-        NaN; failed questions are wrong. Methods are in the paper's order.
+        NaN; failed questions are wrong. `right` is NaN in runs whose questions all ask for texts: Contain-Acc is
+        enough for these. Methods are in the paper's order.
 
     Raises:
         InputError: A folder holds no run, or no records.
@@ -123,10 +126,13 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
 
     frame = pd.DataFrame(rows)
     frame["run"] = frame["run"].map({str(run.folder): run.name for run in runs})
-    frame[["correct", *_SCORES]] = frame[["correct", *_SCORES]].astype(float)
+    scores = ["correct", "right", "refused", *_SCORES, *_LISTS, *_JUDGED_LISTS]
+    frame[scores] = frame[scores].astype(float)
+    has_forms = frame["form"].ne("text").groupby(frame["run"]).transform("any")
+    frame["right"] = frame["right"].where(has_forms)
     is_judged = frame.groupby(["run", "method"])["correct"].transform("count") > 0
     frame.loc[frame["error"].notna() & is_judged, "correct"] = 0.0
-    is_wrong = frame["correct"].fillna(frame["contain"]) == 0
+    is_wrong = frame["correct"].fillna(frame["right"]).fillna(frame["contain"]) == 0
     frame["cause"] = frame["cause"].where(is_wrong)
     return runs, _in_papers_order(frame)
 
@@ -170,15 +176,38 @@ def _figures(record: Record, failure: Mapping[str, str] | None) -> dict[str, Any
     copied: dict[str, Any] = {}
     for name in (*_TEXTS, *_SCORES, *_GOLD, *_FIGURES):
         copied[name] = record[name]  # type: ignore[literal-required]
+    form = record.get("form", "text")
+    kind = record.get("kind", "")
+    if not kind and form != "text":
+        kind = form
     return {
         **copied,
         **_sum_tokens(calls),
+        **{name: record.get(name) for name in _LISTS},
+        **_judge_list(record),
+        "kind": kind,
+        "form": form,
+        "right": record.get("right", record["contain_with_aliases"]),
+        "refused": record.get("refused"),
         "correct": judgement and judgement["correct"],
         "model_calls": len(calls),
         "unusable": record["unusable"] / len(calls) if calls else None,
         "cost": cost(calls),
         "models": {call["model"] for call in calls if call["model"]},
         "cause": failure and (failure["cause"] or "undecided"),
+    }
+
+
+def _judge_list(record: Record) -> dict[str, float | None]:
+    """Return precision and recall of a list by the judge; None if there is no list or no verdict."""
+    judgement = record["judgement"]
+    if judgement is None or "found" not in judgement:
+        return dict.fromkeys(_JUDGED_LISTS)
+    found = len(judgement["found"])
+    named = found + len(judgement["extra"])
+    return {
+        "judged_precision": found / named if named else 0.0,
+        "judged_recall": found / len(record["items"]),
     }
 
 

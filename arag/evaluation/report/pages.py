@@ -23,6 +23,7 @@ from arag.evaluation.report.tables import (
     Interval,
     csv_rows,
     headline,
+    kind_csv_rows,
     overview_tables,
     run_tables,
     show,
@@ -44,7 +45,7 @@ class _Figure(NamedTuple):
 
 
 def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, baseline: str | None = None) -> list[Path]:
-    """Write a report of one or more runs: `report.html` and `report.csv`.
+    """Write a report of one or more runs: `report.html`, `report.csv`, and `kinds.csv` if questions have kinds.
 
     Args:
         folders: The runs' folders.
@@ -53,7 +54,7 @@ def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, base
         baseline: The method that the others of one run are compared with. Default: the first in the paper's order.
 
     Returns:
-        The two files.
+        The files.
 
     Raises:
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
@@ -87,7 +88,11 @@ def write_report(folders: Sequence[Path], out: Path, *, pages: bool = True, base
         _write_pages(runs[0], frame, questions, out / "questions")
     _write(out / "report.html", report)
     _write(out / "report.csv", csv_rows(frame).to_csv(index=False))
-    return [out / "report.html", out / "report.csv"]
+    files = [out / "report.html", out / "report.csv"]
+    if frame["kind"].ne("").any():
+        _write(out / "kinds.csv", kind_csv_rows(frame).to_csv(index=False))
+        files.append(out / "kinds.csv")
+    return files
 
 
 def _write_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]], folder: Path) -> None:

@@ -43,6 +43,7 @@ class Interval(NamedTuple):
 
 LLM_ACC = Measure("correct", "LLM-Acc", "yes or no", skips_gaps=True)
 CONTAIN_ACC = Measure("contain", "Contain-Acc", "yes or no")
+RULE_ACC = Measure("right", "Rule-Acc", "yes or no", skips_gaps=True)
 RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens")
 EVIDENCE = Measure("evidence_tokens", "Evidence tokens", "tokens")
 CALLS = Measure("model_calls", "Model calls", "number")
@@ -51,10 +52,18 @@ STEPS = Measure("steps", "Steps", "number")
 SECONDS = Measure("seconds", "Seconds", "number")
 ACCURACY = (
     LLM_ACC,
+    RULE_ACC,
     CONTAIN_ACC,
     Measure("contain_with_aliases", "Contain-Acc with aliases", "yes or no"),
     Measure("exact_match", "Exact match with aliases", "yes or no"),
     Measure("f1", "F1 with aliases", "share"),
+)
+LISTS = (
+    Measure("list_precision", "Precision, %", "share", skips_gaps=True),
+    Measure("list_recall", "Recall, %", "share", skips_gaps=True),
+    Measure("list_f1", "F1, %", "share", skips_gaps=True),
+    Measure("judged_precision", "Precision by the judge, %", "share", skips_gaps=True),
+    Measure("judged_recall", "Recall by the judge, %", "share", skips_gaps=True),
 )
 EFFORT = (
     Measure("gold_seen", "Gold seen, %", "share", skips_gaps=True),
@@ -75,6 +84,15 @@ COSTS = (
     COST,
 )
 _PAPERS_MEASURES = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # by column of the paper's results
+
+_LISTS_NOTE = (
+    "By rules: a gold item is found if the answer has it as whole words; other items are read from the answer's "
+    "bullets, or from its sentence with the most gold items. The judge matches items by their meaning."
+)
+_REFUSALS_NOTE = (
+    "By rule: an answer is a refusal if its first sentence says that the corpus does not hold the fact. Precision is "
+    "over all refusals, recall over the questions that the corpus does not answer."
+)
 
 # More samples make intervals and p-values depend less on the seed, and reports slower.
 _RESAMPLES = 10_000
@@ -103,7 +121,8 @@ def interval(measure: Measure, rows: pd.DataFrame) -> Interval:
     Returns:
         The mean and its interval.
     """
-    answered = rows if measure in ACCURACY else rows[rows["error"].isna()]
+    counts_failed = measure in ACCURACY or measure in LISTS
+    answered = rows if counts_failed else rows[rows["error"].isna()]
     values = answered[measure.name].astype(float)
     known = values.dropna()
     has_gaps = len(known) < len(values)
@@ -181,8 +200,11 @@ def _show_value(measure: Measure, value: float) -> str:
 
 
 def headline(frame: pd.DataFrame) -> Measure:
-    """Return the measure of correct answers: LLM-Acc if there is a judge."""
-    return LLM_ACC if _is_known(LLM_ACC, frame) else CONTAIN_ACC
+    """Return the measure of correct answers: LLM-Acc if there is a judge, else Rule-Acc if some ask for no texts."""
+    for measure in (LLM_ACC, RULE_ACC):
+        if _is_known(measure, frame):
+            return measure
+    return CONTAIN_ACC
 
 
 def _is_known(measure: Measure, frame: pd.DataFrame) -> bool:
@@ -225,9 +247,10 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
     tables = [
         Table(
             "Summary",
-            means(frame, (LLM_ACC, CONTAIN_ACC, COST, RETRIEVED, EVIDENCE, CALLS, SECONDS)),
+            means(frame, (LLM_ACC, RULE_ACC, CONTAIN_ACC, COST, RETRIEVED, EVIDENCE, CALLS, SECONDS)),
             [f"Over all questions asked, of which failed ones count as wrong. {INTERVALS}"],
         ),
+        *kind_tables(frame),
         Table(
             f"Compared with {run.plan.methods[first].title}",
             compare(frame, first),
@@ -270,7 +293,7 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
     by_method = {name: some.set_index("question_id") for name, some in frame.groupby("method", sort=False)}
     baseline = by_method.pop(first)
     rows: list[dict[str, str]] = []
-    for measure in (LLM_ACC, CONTAIN_ACC):
+    for measure in (LLM_ACC, RULE_ACC, CONTAIN_ACC):
         if not _is_known(measure, frame):
             continue
         for other in by_method.values():
@@ -329,6 +352,85 @@ def _methods(run: Run, frame: pd.DataFrame) -> Table:
     return Table("Methods", _rows(rows), notes)
 
 
+# --- kinds of questions ---
+
+
+def kind_tables(frame: pd.DataFrame) -> list[Table]:
+    """Return the tables that tell kinds of questions apart; none if all are of one kind and ask for texts.
+
+    Args:
+        frame: The records of one run.
+
+    Returns:
+        Accuracy by kind, the agreement of complete lists, and refusals; a row for each method.
+    """
+    measure = headline(frame)
+    tables: list[Table] = []
+    if frame["kind"].ne("").any():
+        note = f"{measure.title}, with the number of questions of each kind."
+        tables.append(Table("Accuracy by kind of question", _by_kind(frame, measure), [note, INTERVALS]))
+    lists = frame[frame["form"] == "list"]
+    if not lists.empty:
+        tables.append(Table("Complete lists", means(lists, LISTS), [_LISTS_NOTE]))
+    if (frame["form"] == "absent").any():
+        rows = {title: _count_refusals(some) for title, some in frame.groupby("title", sort=False)}
+        tables.append(Table("Refusals", _rows(rows), [_REFUSALS_NOTE]))
+    return tables
+
+
+def _by_kind(frame: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    columns: dict[str, dict[str, str]] = {}
+    for kind, some in frame.groupby("kind"):
+        name = f"{kind or 'other'} ({some['question_id'].nunique():,})"
+        for title, rows in some.groupby("title", sort=False):
+            columns.setdefault(name, {})[title] = show(measure, interval(measure, rows))
+    titles = frame["title"].unique()
+    return pd.DataFrame(columns).reindex(titles).fillna(NONE).rename_axis("Method")
+
+
+class _Refusals(NamedTuple):
+    """How well a method tells questions that the corpus does not answer from others."""
+
+    absent: int
+    refused: int
+    refused_absent: int
+
+    @property
+    def precision(self) -> Interval:
+        """The share of its refusals that are right."""
+        return _share(self.refused_absent, self.refused)
+
+    @property
+    def recall(self) -> Interval:
+        """The share of the questions without an answer that it refuses."""
+        return _share(self.refused_absent, self.absent)
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> _Refusals:
+        """Count the refusals among a method's answers; failed questions are none."""
+        is_absent = rows["form"] == "absent"
+        is_refused = rows["refused"] == 1
+        return cls(int(is_absent.sum()), int(is_refused.sum()), int((is_absent & is_refused).sum()))
+
+
+def _share(part: int, whole: int) -> Interval:
+    if not whole:
+        return Interval(np.nan, np.nan, np.nan)
+    low, high = stats.binomtest(part, whole).proportion_ci(method="wilson")
+    return Interval(part / whole, low, high)
+
+
+def _count_refusals(rows: pd.DataFrame) -> dict[str, str]:
+    counts = _Refusals.of(rows)
+    return {
+        "Questions without an answer": f"{counts.absent:,}",
+        "Refused": f"{counts.refused_absent:,}",
+        "Refused of others": f"{counts.refused - counts.refused_absent:,}",
+        "Precision, %": show(RULE_ACC, counts.precision),
+        "Recall, %": show(RULE_ACC, counts.recall),
+    }
+
+
 # --- several runs ---
 
 
@@ -342,8 +444,14 @@ def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
     Returns:
         The tables.
     """
-    efforts = {name: means(some, (COST, *EFFORT)) for name, some in frame.groupby("run", sort=False)}
-    effort_rows = pd.concat(efforts, names=["Run"]).reset_index("Method").fillna(NONE)
+    efforts: dict[str, pd.DataFrame] = {}
+    by_kind: dict[str, dict[str, pd.DataFrame]] = {}
+    notes: dict[str, Sequence[str]] = {}
+    for name, some in frame.groupby("run", sort=False):
+        efforts[name] = means(some, (COST, *EFFORT))
+        for table in kind_tables(some):
+            by_kind.setdefault(table.title, {})[name] = table.rows
+            notes[table.title] = table.notes
     questions = frame.groupby("run")["question_id"].nunique()
     settings: dict[str, dict[str, str]] = {}
     for run in runs:
@@ -354,16 +462,22 @@ def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
         }
     return [
         Table("Accuracy", _accuracy(runs, frame), [INTERVALS]),
-        Table("Cost and effort of a question", effort_rows),
+        *(Table(title, _join_runs(rows), notes[title]) for title, rows in by_kind.items()),
+        Table("Cost and effort of a question", _join_runs(efforts)),
         Table("Runs", _rows(settings).rename_axis("Run")),
     ]
+
+
+def _join_runs(rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of several runs below each other, with their methods in a column."""
+    return pd.concat(rows, names=["Run"]).reset_index("Method").fillna(NONE)
 
 
 def _accuracy(runs: Sequence[Run], frame: pd.DataFrame) -> pd.DataFrame:
     """Return our accuracy beside the paper's on the same datasets: a row for each method, the paper's first."""
     parts: dict[str, pd.DataFrame] = {}
     for run in runs:
-        parts[run.name] = means(frame[frame["run"] == run.name], (LLM_ACC, CONTAIN_ACC))
+        parts[run.name] = means(frame[frame["run"] == run.name], (LLM_ACC, RULE_ACC, CONTAIN_ACC))
         if run.dataset:
             parts[run.dataset] = _papers_accuracy(run.dataset)
     table = pd.concat(parts, axis=1)
@@ -407,10 +521,38 @@ def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
             "questions": len(some),
             "failed": int(some["error"].notna().sum()),
         }
-        for measure in (*ACCURACY, *EFFORT, *COSTS):
-            figure = interval(measure, some)
-            row[measure.name] = figure.mean
-            row[f"{measure.name}_low"] = figure.low
-            row[f"{measure.name}_high"] = figure.high
-        rows.append(row)
+        figures = {measure.name: interval(measure, some) for measure in (*ACCURACY, *LISTS, *EFFORT, *COSTS)}
+        refusals = _Refusals.of(some)
+        figures["refusal_precision"] = refusals.precision
+        figures["refusal_recall"] = refusals.recall
+        rows.append(row | _as_columns(figures))
     return pd.DataFrame(rows)
+
+
+def kind_csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy of each run, method and kind of question as numbers.
+
+    Args:
+        frame: The records.
+
+    Returns:
+        A row for each run, method and kind.
+    """
+    rows: list[dict[str, Any]] = []
+    for (run, method, title, kind), some in frame.sort_values("kind", kind="stable").groupby(
+        ["run", "method", "title", "kind"], sort=False
+    ):
+        row = {"run": run, "method": method, "title": title, "kind": kind, "questions": len(some)}
+        figures = {measure.name: interval(measure, some) for measure in (*ACCURACY, *LISTS)}
+        rows.append(row | _as_columns(figures))
+    return pd.DataFrame(rows)
+
+
+def _as_columns(figures: Mapping[str, Interval]) -> dict[str, float]:
+    """Return figures with their intervals as the columns of a CSV file."""
+    columns: dict[str, float] = {}
+    for name, figure in figures.items():
+        columns[name] = figure.mean
+        columns[f"{name}_low"] = figure.low
+        columns[f"{name}_high"] = figure.high
+    return columns

@@ -39,7 +39,7 @@ class NextVectorIndex:
         self._writer: ChromaWriter | None = None
         self._before: set[int] = set()  # row ids of the chunks in the copied folder
         self._removed = 0  # sentences that were removed since the copied folder's graph was built
-        self._written: dict[int, list[int]] = {}  # numbers of the added chunks, and the positions of their sentences
+        self._written: dict[int, list[int]] = {}  # row ids of the added chunks, and the positions of their sentences
         self._is_from_scratch = False
         self._has_failed = False
 

@@ -101,8 +101,8 @@ def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.
     """Return the chunks' row ids and the positions of sentences near a vector, nearest first, shape (count, 2)."""
     chroma, collection = _open(folder)
     result = chroma.query(collection, None, vector[np.newaxis], count, include=[])
-    numbers_and_positions = [sentence_id.split("#") for sentence_id in result.ids[0]]
-    return np.array(numbers_and_positions, dtype=np.int64).reshape(-1, 2)
+    row_ids_and_positions = [sentence_id.split("#") for sentence_id in result.ids[0]]
+    return np.array(row_ids_and_positions, dtype=np.int64).reshape(-1, 2)
 
 
 SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest)

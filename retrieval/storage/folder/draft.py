@@ -88,7 +88,7 @@ class FolderDraft(Database, Draft):
         last_published = 0
         if self._published is not None:
             ((last_published,),) = self._published.query("SELECT coalesce(max(number), 0) FROM chunks")
-        # Numbers grow, so chunks that were stored later have larger ones.
+        # Row ids grow, so chunks that were stored later have larger ones.
         rows = self.query("SELECT DISTINCT document_id FROM chunks WHERE number > ?", last_published)
         return {document_id for (document_id,) in rows}
 
@@ -172,7 +172,7 @@ class FolderDraft(Database, Draft):
         self.connection.executemany("DELETE FROM documents WHERE id = ?", ids)
 
     def _insert(self, document: EmbeddedDocument) -> Iterator[EmbeddedChunk]:
-        """Insert a document's rows; yield its chunks with their numbers."""
+        """Insert a document's rows; yield its chunks with their row ids."""
         self.connection.execute(
             f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
             astuple(document.record),

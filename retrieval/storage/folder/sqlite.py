@@ -157,7 +157,7 @@ class Database(TableReader):
         super().check_documents()
 
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of every chunk, in the order of the chunks' ids."""
+        """Yield row id and text of every chunk, in the order of the chunks' ids."""
         for batch in batches(self.ordered_row_ids(), _CHUNKS_PER_QUERY):
             texts = dict(self.query_among("SELECT number, text FROM contents", "number", batch))
             for row_id in batch:

@@ -15,21 +15,21 @@ import numpy as np
 
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, is_part_of_words, rank_chunks
+from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.text.normalise import searchable
+from arag.text.scripts import SPACED, makes_words
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100  # of a keyword: if more words hold it, trigrams propose its chunks
-_LETTER = "0-9a-z\u00c0-\u07ff"  # ASCII, and the scripts of UTF-8's two bytes
 _CONDITIONS_PER_QUERY = 100  # more make a longer statement to plan, fewer more queries
 _TEXTS_PER_QUERY = 2_000  # larger batches take more memory, smaller ones more queries
 _TEXTS_READ = 50  # for a word, at first
 _MORE = 100  # so many times as many texts are read for a word that the first ones do not have
 
 # Run by run: for all at once, the planner would split all texts, which takes longer than it expects. Use it once in a
-# condition: beside another index, the server would look for each number in the array from the start.
+# condition: beside another index, the server would look for each row id in the array from the start.
 _WITH_RUNS = (
     "lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(?::text[]) AS asked (run) "
     f"CROSS JOIN LATERAL (SELECT number FROM lowered WHERE {RUNS} @> ARRAY[run]) AS held))"
@@ -94,7 +94,7 @@ class KeywordTables(Tables, View):
         conditions: list[Condition] = []
         for group in groups:
             holding = _holding_all([needles[text] for text in group])
-            # The planner expects few numbers in an array, and looks each up; else it would read texts by chunk id.
+            # The planner expects few row ids in an array, and looks each up; else it would read texts by chunk id.
             sql = f"number = ANY (ARRAY(SELECT number FROM lowered WHERE {holding.sql}))"
             conditions.append(Condition(sql, holding.values))
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
@@ -206,7 +206,7 @@ class KeywordTables(Tables, View):
 def _decode(
     rows: Sequence[Sequence[Any]], names: Sequence[str], keywords: Sequence[str], *, as_words: bool
 ) -> Occurrences:
-    """Read the rows of `_COUNT`: the named columns, the group's size, and the ids and numbers of its first chunks."""
+    """Read the rows of `_COUNT`: the named columns, the group's size, and the ids and row ids of its first chunks."""
     columns: dict[str, Integers] = {}
     for column, name in enumerate([*names, "size"]):
         columns[name] = np.array([row[column] for row in rows], dtype=np.int64)
@@ -267,12 +267,12 @@ def _word_pattern(needle: str) -> str:
 
     Empty if the text around the needle does not matter.
     """
-    is_word_at_start = is_part_of_words(needle[0])
-    is_word_at_end = is_part_of_words(needle[-1])
+    is_word_at_start = makes_words(needle[0])
+    is_word_at_end = makes_words(needle[-1])
     if not is_word_at_start and not is_word_at_end:
         return ""
-    before = f"(?<![{_LETTER}])" if is_word_at_start else ""
-    after = f"(?:e?s)?(?![{_LETTER}])" if is_word_at_end else ""
+    before = f"(?<![{SPACED}])" if is_word_at_start else ""
+    after = f"(?:e?s)?(?![{SPACED}])" if is_word_at_end else ""
     return f"{before}{re.escape(needle)}{after}"
 
 

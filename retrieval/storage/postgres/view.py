@@ -21,8 +21,8 @@ from arag.retrieval.storage.postgres.schema import GENERATION, State, shifted, u
 from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
 
-_MAX_LISTED = 1_000  # numbers in a condition: more are sent as a mask
-_BITS_PER_NUMBER = 32  # a mask with so many bits for each number is about as long as the list
+_MAX_LISTED = 1_000  # row ids in a condition: more are sent as a mask
+_BITS_PER_ROW_ID = 32  # a mask with so many bits for each row id is about as long as the list
 
 # The server is asked for more sentences than are wanted, since the shift and rounding change the ranks of those that
 # are about equally near: for so many times as many, and for some more.
@@ -109,7 +109,7 @@ class PostgresView(KeywordTables):
         """Propose sentences near to a vector.
 
         Returns:
-            The sentences (chunk's id and number, position, vector), and the generation that was read after them.
+            The sentences (chunk's id and row id, position, vector), and the generation that was read after them.
         """
         schema = self._state.vector
         visible = self.settings.sentences
@@ -145,11 +145,11 @@ class PostgresView(KeywordTables):
 
 
 def _number_condition(rows: Sequence[tuple[int]]) -> str:
-    """Return the SQL for whether `number` is one of some numbers: a list, or a mask with a bit for each."""
+    """Return the SQL for whether `number` is one of some row ids: a list, or a mask with a bit for each."""
     row_ids = np.array([row_id for (row_id,) in rows], dtype=np.int64)
     first = int(row_ids.min()) if len(row_ids) else 0
     last = int(row_ids.max()) if len(row_ids) else 0
-    if len(row_ids) <= max(_MAX_LISTED, (last - first) // _BITS_PER_NUMBER):
+    if len(row_ids) <= max(_MAX_LISTED, (last - first) // _BITS_PER_ROW_ID):
         listed = ",".join(str(row_id) for row_id in row_ids.tolist())
         return f"number = ANY ('{{{listed}}}'::bigint[])"
     bits = np.zeros(last - first + 1, dtype=np.uint8)

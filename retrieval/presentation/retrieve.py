@@ -1,4 +1,4 @@
-"""The three retrieval functions (paper, section 3.2), with the text that a model is shown of their results.
+"""The three retrieval functions (paper, section 3.2): they search or read, and write the text that a model is shown.
 
 Nothing here imports LangChain or LangGraph, which take a second: commands that search start at once.
 """
@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag.errors import InputError, ModelError
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.choose import (
+from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.presentation.plain_values import describe_shown
+from arag.retrieval.presentation.read_excerpts import excerpts_for_reading
+from arag.retrieval.presentation.render import render_chunks, render_keywords, render_semantic
+from arag.retrieval.presentation.selection import (
     SeenChunks,
     Selection,
     ShownHit,
@@ -22,24 +26,21 @@ from arag.retrieval.presentation.choose import (
     select_semantic_hits,
     uncut_positions,
 )
-from arag.retrieval.presentation.excerpts import Excerpt, for_read
-from arag.retrieval.presentation.occurrences import matched_sentences
-from arag.retrieval.presentation.render import render_chunks, render_keywords, render_semantic
-from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.types import Chunk, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import collapse_whitespace
 from arag.text.scripts import is_latin
 
-MAX_QUERIES = 10  # of one call
+MAX_QUERIES = 10  # in one call: each is searched for and adds to the result
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
 _OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
-_CANDIDATES = 20  # chunks from which those that are shown are chosen
-_MAX_SENTENCE_TOKENS = 300  # of a search by meaning: beyond them, chunks are shown in brief
-_MAX_FURTHER_TOKENS = 100  # of a keyword search, beyond the best chunk of each keyword
-_SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is read whole, whatever the reader looks for
-_MAX_DOCUMENTS = 1_000  # that one search may be limited to
-_PARTS = re.compile(r"[,;?!]\s+|[。，；！？]")  # between the parts of a question, each of which is looked for by itself
+_CANDIDATES = 20  # chunks that a keyword search finds; the ones to show are chosen from them
+_MAX_SENTENCE_TOKENS = 300  # estimated, in a search by meaning: beyond them, chunks are shown in brief
+_MAX_KEYWORD_TOKENS = 100  # estimated, in a keyword search: beyond them, only the best chunks are shown in full
+_SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is always read whole: an excerpt would save little
+_MAX_DOCUMENTS = 1_000  # that `within` may name: more would hardly narrow a search
+_PART_BOUNDARY = re.compile(r"[,;?!]\s+|[。，；！？]")  # in a question, whose parts are looked for one by one
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,28 @@ class Retrieved:
 
 
 def search_keywords(
-    index: Index, keywords: Sequence[str], seen: SeenChunks, *, top_k: int, within: str = ""
+    index: Index,
+    keywords: Sequence[str],
+    seen: SeenChunks,
+    *,
+    top_k: int,
+    within: str = "",
 ) -> Retrieved:
     """Search for keywords; each has its best chunk shown before any has a second."""
     index = _limit(index, within)
     results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
-    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_FURTHER_TOKENS)
-    return _make_result(index, results, [selection], render_keywords(results, selection))
+    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_KEYWORD_TOKENS)
+    text = render_keywords(results, selection)
+    return _make_result(index, results, [selection], text)
 
 
 def search_meaning(
-    index: Index, queries: Sequence[str], seen: SeenChunks, *, top_k: int, within: str = ""
+    index: Index,
+    queries: Sequence[str],
+    seen: SeenChunks,
+    *,
+    top_k: int,
+    within: str = "",
 ) -> Retrieved:
     """Search for sentences close in meaning to each query; later queries do not repeat what earlier ones show."""
     index = _limit(index, within)
@@ -87,14 +99,20 @@ def search_meaning(
             text = _OTHER_SCRIPT
         else:
             results = index.semantic_search(query, top_k, titles_first=True)
-            selection = select_semantic_hits(results, seen, tokens=tokens, is_one_of_several=is_one_of_several)
+            selection = select_semantic_hits(
+                results,
+                seen,
+                tokens=tokens,
+                is_one_of_several=is_one_of_several,
+            )
             seen = seen.add(selection.full)
             selections.append(selection)
             text = render_semantic(selection)
         if is_one_of_several:
             text = f"{without_marks(collapse_whitespace(query))}: {text}"
         texts.append(text)
-    return _make_result(index, SemanticResults("; ".join(queries), ()), selections, "\n\n".join(texts))
+    all_results = SemanticResults("; ".join(queries), ())
+    return _make_result(index, all_results, selections, "\n\n".join(texts))
 
 
 def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, about: str = "") -> Retrieved:
@@ -105,36 +123,31 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, abo
     unread = [chunk for chunk in results.chunks if chunk.id not in seen.whole]
     if len(unread) > 1 and not about.strip():
         about = seen.question
-    parts = [part for part in _PARTS.split(about) if part.strip()][:MAX_QUERIES]
-    long: list[Chunk] = []
-    if parts:
-        long = [chunk for chunk in unread if chunk.tokens > _SHORT_CHUNK_TOKENS]
-    similarities: dict[str, Mapping[str, Mapping[int, float]]] = {}
-    if long:
-        try:
-            for part in parts:
-                similarities[part] = index.rate_sentences(part, [chunk.id for chunk in long])
-        except ModelError:  # reading must not depend on the embedder
-            long, similarities = [], {}
-    return show_chunks(results, seen, for_read(long, similarities, seen.sentences))
+    excerpts = _find_passages(index, unread, about, seen)
+    return show_chunks(results, seen, excerpts)
 
 
 def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, Excerpt]) -> Retrieved:
     """Show chunks, except those that were read before; some as excerpts instead of their full texts."""
-    new = [chunk for chunk in results.chunks if chunk.id not in seen.whole and chunk.id not in excerpts]
     shown_ids: list[str] = []
+    new: list[Chunk] = []
     for chunk in results.chunks:
-        if chunk.id not in excerpts or excerpts[chunk.id].sentences:
+        excerpt = excerpts.get(chunk.id)
+        if excerpt is None or excerpt.sentences:
             shown_ids.append(chunk.id)
+        if excerpt is None and chunk.id not in seen.whole:
+            new.append(chunk)
     passages: list[str] = []
-    for excerpt in excerpts.values():
+    sentences: dict[str, list[int]] = {}
+    for chunk_id, excerpt in excerpts.items():
         passages += [sentence.text for sentence in excerpt.sentences]
+        sentences[chunk_id] = uncut_positions(excerpt)
     return Retrieved(
         text=render_chunks(results, seen.whole, excerpts),
         chunk_ids=shown_ids,
         results={"unknown": results.unknown},  # the texts are in the message already
         new_chunks=new,
-        sentences={chunk_id: uncut_positions(excerpt) for chunk_id, excerpt in excerpts.items()},
+        sentences=sentences,
         evidence=[*(chunk.text for chunk in new), "\n".join(passages)],
     )
 
@@ -142,11 +155,15 @@ def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, E
 def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retrieved:
     """Show the full texts of a search's chunks, too."""
     full = show_chunks(index.read(retrieved.chunk_ids), seen, {})
-    text = f"{retrieved.text}\n\nFull texts:\n\n{full.text}"
-    return replace(full, text=text, results=retrieved.results, evidence=[*retrieved.evidence, *full.evidence])
+    return replace(
+        full,
+        text=f"{retrieved.text}\n\nFull texts:\n\n{full.text}",
+        results=retrieved.results,
+        evidence=[*retrieved.evidence, *full.evidence],
+    )
 
 
-# --- parts of them ---
+# --- steps of these functions ---
 
 
 def _limit(index: Index, within: str) -> Index:
@@ -157,19 +174,46 @@ def _limit(index: Index, within: str) -> Index:
     if len(documents) > _MAX_DOCUMENTS:
         raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
     if not documents:
-        closest = [chunk_id for ids in index.read([within]).unknown.values() for chunk_id in ids]
-        example = f"Chunk ids look like {list_marks(closest)}." if closest else "The index is empty."
-        raise InputError(f"No document has {within!r} in its title or id. {example}")
+        raise InputError(f"No document has {within!r} in its title or id. {_show_ids(index, within)}")
     return index.limited_to(documents)
 
 
+def _show_ids(index: Index, unknown: str) -> str:
+    """Give examples of chunk ids, the closest ones to an unknown id."""
+    closest: list[str] = []
+    for chunk_ids in index.read([unknown]).unknown.values():
+        closest += chunk_ids
+    if not closest:
+        return "The index is empty."
+    return f"Chunk ids look like {list_marks(closest)}."
+
+
+def _find_passages(index: Index, chunks: Sequence[Chunk], about: str, seen: SeenChunks) -> dict[str, Excerpt]:
+    """Return excerpts of the long chunks, with their passages about something; none if there is nothing to look for."""
+    queries = [part for part in _PART_BOUNDARY.split(about) if part.strip()][:MAX_QUERIES]
+    long = [chunk for chunk in chunks if chunk.tokens > _SHORT_CHUNK_TOKENS]
+    if not queries or not long:
+        return {}
+    ids = [chunk.id for chunk in long]
+    similarities: dict[str, Mapping[str, Mapping[int, float]]] = {}
+    try:
+        for query in queries:
+            similarities[query] = index.rate_sentences(query, ids)
+    except ModelError:  # reading must not depend on the embedder
+        return {}
+    return excerpts_for_reading(long, similarities, seen.sentences)
+
+
 def _make_result(
-    index: Index, results: KeywordResults | SemanticResults, selections: Sequence[Selection], text: str
+    index: Index,
+    results: KeywordResults | SemanticResults,
+    selections: Sequence[Selection],
+    text: str,
 ) -> Retrieved:
     """Build the result of a search from the selections of its queries and their text."""
     full: list[ShownHit] = []
     brief: list[ShownHit] = []
-    others: list[str] = []
+    others: list[str] = []  # ids that are named without a text
     for selection in selections:
         full += selection.full
         brief += selection.brief
@@ -177,49 +221,16 @@ def _make_result(
             others += copies
         others += selection.seen
     shown = [*full, *brief]
+    shown_ids = [each.hit.chunk_id for each in shown]
     whole = [each.hit.chunk_id for each in full if each.excerpt.whole]
+    new_chunks: Sequence[Chunk] = ()
+    if whole:
+        new_chunks = index.read(whole).chunks
     return Retrieved(
         text=text,
-        chunk_ids=list(dict.fromkeys([*(each.hit.chunk_id for each in shown), *others])),
-        results=asdict(replace(results, hits=())) | {"hits": [_describe_shown(each) for each in shown]},
-        new_chunks=index.read(whole).chunks if whole else (),
+        chunk_ids=list(dict.fromkeys([*shown_ids, *others])),  # each once
+        results=describe_shown(results, shown),
+        new_chunks=new_chunks,
         sentences=SeenChunks().add(full).sentences,
         evidence=[evidence_text(shown)],
     )
-
-
-# --- plain values ---
-
-
-def describe_results(results: KeywordResults | SemanticResults) -> dict[str, Any]:
-    """Return the results of a search as plain values, without the chunks' texts; each hit has its matched sentences."""
-    hits: list[dict[str, Any]] = []
-    for hit in results.hits:
-        sentences = [
-            {
-                "position": position,
-                "text": collapse_whitespace(hit.chunk.sentence_text(position)),
-                "similarity": hit.similarities.get(position),
-            }
-            for position in matched_sentences(hit)
-        ]
-        hits.append({**_describe_hit(hit), "sentences": sentences})
-    return asdict(replace(results, hits=())) | {"hits": hits}
-
-
-def _describe_shown(shown: ShownHit) -> dict[str, Any]:
-    sentences = [asdict(sentence) for sentence in shown.excerpt.sentences]
-    return {**_describe_hit(shown.hit), "sentences": sentences, "whole": shown.excerpt.whole}
-
-
-def _describe_hit(hit: Hit) -> dict[str, Any]:
-    return {
-        "chunk_id": hit.chunk_id,
-        "document_id": hit.document_id,
-        "title": hit.chunk.title,
-        "score": hit.score,
-        "tokens": hit.chunk.tokens,
-        "keyword_counts": hit.keyword_counts,
-        "scattered": list(hit.scattered),
-        "in_name": list(hit.in_name),
-    }

@@ -1,0 +1,101 @@
+"""Nodes of the graph that are written once, for synchronous and asynchronous runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import run_in_executor
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from arag.graph.state import State
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the model or of the tools, with its input."""
+
+    runnable: Runnable[Any, Any]
+    input: Any
+
+
+Steps: TypeAlias = Generator[Call, Any, Any]
+"""A node at work: it yields each call, is sent the results of the call as a list, and returns the state's update."""
+
+
+class Node(Runnable[Any, Any]):
+    """A node that is a generator function, for synchronous and asynchronous runs.
+
+    In asynchronous runs, the code between the calls runs in a thread. LangChain's `RunnableLambda` would show every
+    step twice in traces and events.
+    """
+
+    def __init__(self, function: Callable[[State], Steps]) -> None:
+        self._function = function
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Run the node."""
+        steps = self._function(input)
+        step = _advance(steps)
+        while isinstance(step, Call):
+            began = time.perf_counter()
+            try:
+                output = step.runnable.invoke(step.input, config)
+            except ValidationError as error:
+                output = _as_empty_reply(error)
+            results = _list_results(output, time.perf_counter() - began)
+            step = _advance(steps, results)
+        return step
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Run the node."""
+        steps = self._function(input)
+        step = await run_in_executor(config, _advance, steps)
+        while isinstance(step, Call):
+            began = time.perf_counter()
+            try:
+                output = await step.runnable.ainvoke(step.input, config)
+            except ValidationError as error:
+                output = _as_empty_reply(error)
+            results = _list_results(output, time.perf_counter() - began)
+            step = await run_in_executor(config, _advance, steps, results)
+        return step
+
+
+def _advance(steps: Steps, results: list[Any] | None = None) -> Any:
+    """Run a node up to its next call and return that; after the last one, return the state's update."""
+    try:
+        return steps.send(results)
+    except StopIteration as end:
+        return end.value
+
+
+def _as_empty_reply(error: ValidationError) -> AIMessage:
+    """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
+
+    LangChain cannot read such a reply. Other errors are raised again.
+    """
+    if error.title != AIMessage.__name__:
+        raise error
+    return AIMessage("")
+
+
+def _list_results(output: Any, seconds: float) -> list[Any]:
+    """Return the messages of an output, with the seconds that they took, and the commands of tools as they are."""
+    parts = output if isinstance(output, list) else [output]
+    results: list[Any] = []
+    for part in parts:
+        if isinstance(part, Command):
+            results.append(part)
+            continue
+        messages = part["messages"] if isinstance(part, dict) else [part]
+        for message in messages:
+            # A reply that an experiment has stored already says how long it took.
+            metadata = {"seconds": seconds, **message.response_metadata}
+            results.append(message.model_copy(update={"response_metadata": metadata}))
+    return results

@@ -1,0 +1,101 @@
+"""A short list of what a corpus holds, for a model's prompt."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from arag.retrieval.storage.contract import View
+from arag.text.normalise import collapse_whitespace, count, shorten
+from arag.text.tokens import count_tokens
+
+_MAX_NAMES = 60
+_MAX_TOKENS = 130  # a model pays for them in every round
+_MAX_KINDS = 4
+_MAX_NAME = 60  # characters
+_NO_FOLDER = "."
+
+_overviews: WeakKeyDictionary[View, str] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def find_overview(view: View) -> str:
+    """Return the names of all documents of a small index, or the folders of a large one with how many they hold.
+
+    It is made once for each view.
+    """
+    with _lock:
+        known = _overviews.get(view)
+    if known is None:
+        known = _make_overview(view.document_ids())
+        with _lock:
+            _overviews[view] = known
+    return known
+
+
+def _make_overview(document_ids: list[str]) -> str:
+    total = count(len(document_ids), "document")
+    folders = _group_by_folder(document_ids)
+    if len(document_ids) <= _MAX_NAMES:
+        text = f"{total}: {_list_names(folders)}"
+        if count_tokens(text) <= _MAX_TOKENS:
+            return text
+    return f"{total}: {_count_in_folders(folders)}"
+
+
+def _group_by_folder(document_ids: list[str]) -> dict[str, list[str]]:
+    """Return the names of documents without their folders, by folder."""
+    folders: dict[str, list[str]] = {}
+    for document_id in document_ids:
+        path = PurePosixPath(document_id)
+        folders.setdefault(str(path.parent), []).append(path.name)
+    return folders
+
+
+def _list_names(folders: dict[str, list[str]]) -> str:
+    """Return all names, as `folder/{a.md, b.md}, c.md`."""
+    parts: list[str] = []
+    for folder, names in folders.items():
+        listed = ", ".join(_show(name) for name in names)
+        if folder != _NO_FOLDER:
+            listed = f"{_show(folder)}/{{{listed}}}" if len(names) > 1 else f"{_show(folder)}/{listed}"
+        parts.append(listed)
+    return ", ".join(parts)
+
+
+def _count_in_folders(folders: dict[str, list[str]]) -> str:
+    """Return the largest folders with their documents and kinds: `ships/ 12 md, maps/ 3 pdf; such as ships/a.md`."""
+    largest_first = sorted(folders, key=lambda folder: (-len(folders[folder]), folder))
+    parts: list[str] = []
+    tokens = 0
+    for folder in largest_first:
+        part = f"{_show(folder)}/ {_count_kinds(folders[folder])}"
+        tokens += count_tokens(part) + 1
+        if parts and tokens > _MAX_TOKENS:
+            break
+        parts.append(part)
+    further = len(folders) - len(parts)
+    if further:
+        parts.append(f"and {count(further, 'further folder')}")
+    first = largest_first[0]
+    example = _show(str(PurePosixPath(first, folders[first][0])))
+    return f"{', '.join(parts)}; such as {example}"
+
+
+def _count_kinds(names: list[str]) -> str:
+    """Return how many names there are, and their extensions, the most frequent first: `12 md txt`."""
+    counts: dict[str, int] = {}
+    for name in names:
+        extension = PurePosixPath(name).suffix[1:]
+        counts[extension] = counts.get(extension, 0) + 1
+    most_first = sorted(counts, key=lambda extension: (-counts[extension], extension))
+    shown = [extension for extension in most_first if extension]
+    if len(shown) > _MAX_KINDS:  # they are not extensions: titles may have full stops
+        shown = []
+    return " ".join([f"{len(names):,}", *shown])
+
+
+def _show(name: str) -> str:
+    printable = "".join(character if character.isprintable() else " " for character in name)
+    return shorten(collapse_whitespace(printable), _MAX_NAME)

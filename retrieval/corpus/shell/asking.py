@@ -1,0 +1,122 @@
+"""`meaning` and `sql`: what no real shell has."""
+
+from __future__ import annotations
+
+import re
+
+from arag.errors import InputError
+from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval import MAX_CHARACTERS
+from arag.retrieval.corpus.lines import Line
+from arag.retrieval.corpus.shell.calls import Answer, Call
+from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
+from arag.retrieval.corpus.shell.options import Option, parse
+from arag.retrieval.corpus.show_tables import show_tables
+from arag.retrieval.corpus.sql import TableResults
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.scripts import is_latin
+
+_DEFAULT_SENTENCES = 8
+_MAX_SENTENCES = 100
+_STAR = re.compile(r"(?:\bselect|,)\s*(?:\w+\.)?\*", re.IGNORECASE)
+_MAX_EXACT = 1e15  # larger numbers lose digits below 1
+_MEANING_OPTIONS = {
+    "-n": Option("number", takes_value=True),
+    "-k": Option("number", takes_value=True),
+    "--help": Option("help"),
+}
+_MEANING_USAGE = 'meaning "a short question or statement" [-n 8] [path...]'
+_SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
+
+
+def find_meaning(call: Call, corpus: Corpus) -> Answer:
+    """Answer a call of `meaning`: the sentences nearest to a text, best first."""
+    parsed = parse(call.arguments, _MEANING_OPTIONS, valid=_MEANING_USAGE, number="number")
+    operands = list(parsed.operands) or (call.stdin or "").split()
+    if parsed.has("help") or not operands:
+        raise InputError(f"usage: {_MEANING_USAGE}")
+    query, paths = _split_operands(operands, call, corpus)
+    if len(query) > MAX_CHARACTERS:
+        raise InputError(f"the text has {len(query):,} characters: give at most {MAX_CHARACTERS:,}")
+    index = corpus.index
+    if index.embedder.name == DEFAULT_EMBEDDER and not is_latin(query):
+        raise InputError("the vectors know Latin letters only: use rg, with words as the documents have them")
+    if paths is not None:
+        index = corpus.limited_to(paths)
+    wanted = min(parsed.number("number") or _DEFAULT_SENTENCES, _MAX_SENTENCES)
+    found: list[tuple[float, Line]] = []
+    for hit in index.semantic_search(query, wanted).hits:
+        for position, similarity in hit.similarities.items():
+            text = collapse_whitespace(hit.chunk.sentence_text(position))
+            found.append((similarity, Line(hit.chunk, position, text)))
+    found.sort(key=lambda entry: -entry[0])
+    lines = [corpus.print_line(line) for _, line in found[:wanted]]
+    return Answer("".join(lines), "", 0 if lines else 1)
+
+
+def _split_operands(operands: list[str], call: Call, corpus: Corpus) -> tuple[str, list[str] | None]:
+    """Return the text to look for, and the paths to look in; without quotes, the text is several operands."""
+    first, *others = operands
+    paths: list[str] = []
+    for name in others:
+        found = corpus.documents.resolve(name, call.folder)
+        if found is None:
+            return " ".join(operands), None
+        paths += found
+    return first, paths or None
+
+
+def query_tables(call: Call, corpus: Corpus) -> Answer:
+    """Answer a call of `sql`: the rows of a query, or the list of all tables."""
+    sql = " ".join(call.arguments).strip() or (call.stdin or "").strip()
+    if sql in {"--help", "-h"}:
+        return Answer(f"usage: {_SQL_USAGE}\n")
+    results = corpus.index.query_tables(sql)
+    if not sql:
+        return Answer(f"{show_tables(results).text}\n")
+    places = _list_places(results, sql)
+    shown_places = [place for place in places if not _is_in_marks(results, place)]
+    names = CELL_BOUNDARY.join(results.columns[place] for place in shown_places)
+    lines: list[str] = []
+    for row, chunk_ids in zip(results.rows, results.chunk_ids, strict=True):
+        line = CELL_BOUNDARY.join(_write(row[place]) for place in places)
+        shown = CELL_BOUNDARY.join(_write(row[place]) for place in shown_places)
+        printed = corpus.rows.setdefault(line, TableRow(names, shown, {}))
+        printed.chunk_ids.update(dict.fromkeys(chunk_ids))
+        lines.append(f"{line}\n")
+    errors = ""
+    if results.truncated:
+        errors = f"sql: {len(lines):,} of {results.total:,} rows: group them, or add LIMIT and OFFSET\n"
+    return Answer("".join(lines), errors)
+
+
+def _list_places(results: TableResults, sql: str) -> list[int]:
+    """Return the places of the columns to print: without those that `SELECT *` adds and marks say."""
+    places = list(range(len(results.columns)))
+    if _STAR.search(sql) and all(results.chunk_ids):
+        places = [place for place in places if results.columns[place] not in {CHUNK_ID, DOCUMENT}]
+        if not any(row[place] for row in results.rows for place in places[-1:]):  # `sheet`, which most tables lack
+            places = places[:-1]
+    return places
+
+
+def _is_in_marks(results: TableResults, place: int) -> bool:
+    """Return whether a column has what the marks of all rows say: their chunks, or these chunks' documents."""
+    if results.columns[place] not in {CHUNK_ID, DOCUMENT} or not results.rows:
+        return False
+    for row, chunk_ids in zip(results.rows, results.chunk_ids, strict=True):
+        said = [
+            chunk_id if results.columns[place] == CHUNK_ID else chunk_id.rpartition(":")[0] for chunk_id in chunk_ids
+        ]
+        if said != [row[place]]:
+            return False
+    return True
+
+
+def _write(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.12g}" if abs(value) < _MAX_EXACT else repr(value)
+    return collapse_whitespace(str(value))

@@ -1,0 +1,238 @@
+"""What a command reads of the index, and which lines it printed."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from time import monotonic
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from arag.errors import InputError
+from arag.retrieval.corpus.grep import find_matching_lines
+from arag.retrieval.corpus.lines import Line, list_lines
+from arag.retrieval.corpus.patterns import Match, Pattern
+from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.titles import find_titles
+from arag.retrieval.corpus.types import ListedDocument
+from arag.retrieval.index import Index
+from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.contract import View
+from arag.retrieval.types import Chunk
+from arag.text.normalise import collapse_whitespace
+
+_MAX_SIMILAR = 3  # names that are like a wrong one
+_DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
+_MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
+
+# What a pattern has that may match the `# ` in front of a title.
+_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
+_HEADINGS = ("", "# ", "## ")
+
+_documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
+_lock = Lock()
+
+
+class Finder(Protocol):
+    """Finds what a search looks for in a text."""
+
+    def find(self, text: str) -> list[Match]:
+        """Return the matches in a text."""
+
+
+@dataclass
+class TableRow:
+    """A row that a query printed."""
+
+    names: str  # of the columns that are shown
+    text: str  # the cells that are shown
+    chunk_ids: dict[str, None]  # where it is from
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A search that matched nothing."""
+
+    patterns: list[str]
+    is_fixed: bool
+    paths: Sequence[str]
+    is_all: bool  # it looked in all documents
+
+
+class Corpus:
+    """The documents of an index as a command sees them.
+
+    Attributes:
+        index: The index.
+        deadline: When no more documents are read.
+        printed: The id of each chunk that a command printed, by its prefix, such as `atlas.md:3`.
+        written: The printed lines that are not their chunk's text, such as those of `rg --replace`.
+        prefix_by_text: The prefix of each printed line, by its text; empty where several chunks have it.
+        printed_paths: The paths that commands printed without text.
+        unmatched: The searches that matched nothing.
+        matchers: What the searches looked for that matched something.
+        rows: The rows that `sql` printed, by their text.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.deadline = math.inf
+        self.printed: dict[str, str] = {}
+        self.written: set[str] = set()
+        self.prefix_by_text: dict[str, str] = {}
+        self.printed_paths: set[str] = set()
+        self.unmatched: list[Unmatched] = []
+        self.matchers: list[Finder] = []
+        self.rows: dict[str, TableRow] = {}
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents' paths."""
+        return self.index._search(_find_documents)  # noqa: SLF001
+
+    def print_line(self, line: Line, text: str | None = None) -> str:
+        """Return a line as commands print it: `path:number:text`.
+
+        Args:
+            line: The line.
+            text: What to print in place of its text.
+        """
+        prefix = self.prefix(line.chunk)
+        self.printed[prefix] = line.chunk.id
+        if text is None:
+            self._remember(line.text, prefix)
+            return f"{prefix}:{line.text}\n"
+        printed = f"{prefix}:{text}"
+        if text not in line.text and len(self.written) < _MAX_TEXTS:
+            self.written.add(printed)
+        return f"{printed}\n"
+
+    def prefix(self, chunk: Chunk) -> str:
+        """Return what begins each line of a chunk."""
+        return f"{self.documents.path(chunk.document_id)}:{chunk.ordinal}"
+
+    def print_path(self, path: str) -> str:
+        """Return a path that a command prints by itself."""
+        self.printed_paths.add(path)
+        return path
+
+    def print_paths(self, paths: Iterable[str]) -> str:
+        """Return paths, one a line."""
+        return "".join(f"{self.print_path(path)}\n" for path in paths)
+
+    def say_missing(self, name: str) -> str:
+        """Return the error for a name that no document has, with names that are like it."""
+        words = posixpath.basename(name.rstrip("/")).rsplit(".", 1)[0].strip("*?")
+        similar = self.index.find_documents(words, _MAX_SIMILAR) if words else []
+        text = "No such file or directory"
+        if similar:
+            paths = [self.documents.path(document_id) for document_id in similar]
+            text += f" (like it: {', '.join(paths)})"
+        return text
+
+    def read_part(self, path: str, ordinal: int) -> Chunk | None:
+        """Return a chunk of a document, or None."""
+        for chunk in self._read_chunks([self.documents.ids[path]]):
+            if chunk.ordinal == ordinal:
+                return chunk
+        return None
+
+    def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
+        """Return what is known of documents, by path."""
+        if not paths:
+            return {}
+        index = self.limited_to(paths)
+        listed = index.list_documents(limit=len(paths)).documents
+        return {self.documents.path(document.id): document for document in listed}
+
+    def limited_to(self, paths: Sequence[str]) -> Index:
+        """Return the index limited to the documents with some paths."""
+        if len(paths) == len(self.documents.paths):
+            return self.index
+        return self.index.limited_to([self.documents.ids[path] for path in paths])
+
+    def note(self, line: Line) -> None:
+        """Remember that a line was printed without its prefix."""
+        prefix = self.prefix(line.chunk)
+        self.printed[prefix] = line.chunk.id
+        self._remember(line.text, prefix)
+
+    def _remember(self, text: str, prefix: str) -> None:
+        if len(self.prefix_by_text) >= _MAX_TEXTS:
+            return
+        known = self.prefix_by_text.setdefault(text, prefix)
+        if known != prefix:
+            self.prefix_by_text[text] = ""
+
+    def lines_by_document(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Line]]]:
+        """Yield each document's path and its lines."""
+        for some in batches(paths, _DOCUMENTS_AT_ONCE):
+            if monotonic() > self.deadline:
+                raise InputError("that takes too long: search in fewer documents, or for a pattern without -v")
+            ids = {self.documents.ids[path]: path for path in some}
+            lines: dict[str, list[Line]] = {path: [] for path in some}
+            for chunk in self._read_chunks(list(ids)):
+                lines[ids[chunk.document_id]] += list_lines(chunk)
+            yield from lines.items()
+
+    def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
+        """Return the lines that match one of some patterns, by path."""
+        index = self.limited_to(paths)
+        found: dict[str, dict[tuple[int, int], Line]] = {}
+        for pattern in patterns:
+            for line in index._search(_find_matching, pattern):  # noqa: SLF001
+                own = found.setdefault(self.documents.path(line.chunk.document_id), {})
+                place = -1 if line.position is None else line.position
+                own[line.chunk.ordinal, place] = line
+        return {path: [found[path][place] for place in sorted(found[path])] for path in sorted(found)}
+
+    def read_files(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the texts of documents' files."""
+        texts: dict[str, str] = {}
+        for path, lines in self.lines_by_document(list(paths)):
+            texts[path] = "".join(map(self.print_line, lines))
+        return texts
+
+    def _read_chunks(self, document_ids: Sequence[str]) -> list[Chunk]:
+        return self.index._search(lambda view: view.chunks_of(document_ids))  # noqa: SLF001
+
+
+def _find_documents(view: View) -> Documents:
+    """Return a view's documents; they are kept as long as the view."""
+    with _lock:
+        documents = _documents.get(view)
+    if documents is None:
+        documents = Documents(view.document_ids())
+        with _lock:
+            _documents[view] = documents
+    return documents
+
+
+def _find_titled(view: View, pattern: Pattern) -> list[str]:
+    """Return the ids of documents whose title may match as it is printed, with what may stand in front."""
+    if not _MARKUP.search(pattern.text):
+        return [document_id for document_id, _ in find_titles(view, pattern)]
+    found: list[str] = []
+    for document_id, title in view.titles():
+        text = collapse_whitespace(title)
+        if any(pattern.matches(f"{marks}{text}") for marks in _HEADINGS):
+            found.append(document_id)
+    return found
+
+
+def _find_matching(view: View, pattern: Pattern) -> list[Line]:
+    """Return the lines of a view that match, titles included."""
+    lines: list[Line] = []
+    for found in find_matching_lines(view, pattern):
+        lines += found.lines
+    titled = _find_titled(view, pattern)
+    for some in batches(titled, _DOCUMENTS_AT_ONCE):
+        for chunk in view.chunks_of(some):
+            if chunk.ordinal == 0:
+                lines += [line for line in list_lines(chunk) if line.names_document]
+    return lines

@@ -1,0 +1,223 @@
+"""Runs a command of the shell over an index."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+from arag.errors import InputError, ModelError
+from arag.retrieval.corpus.lines import list_lines
+from arag.retrieval.corpus.shell.asking import find_meaning, query_tables
+from arag.retrieval.corpus.shell.calls import Answer, Call
+from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.shell.documents import ROOT
+from arag.retrieval.corpus.shell.listing import find_names, list_names
+from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
+from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
+from arag.retrieval.corpus.shell.search import search
+from arag.retrieval.index import Index
+from arag.retrieval.types import Chunk
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.text.surrogates import replace_surrogates
+
+SECONDS = 10.0  # for one command: enough for loops over thousands of lines
+
+_SHELL_SECONDS = 9.0  # after which the interpreter ends it and keeps its output; it may hang, which SECONDS is for
+_MAX_SCRIPT = 20_000  # characters
+_FEW_FILES = 200  # documents that are always there as files: the interpreter needs 3 ms for so many
+_MAX_FILES = 2_000  # that are there if a command may read any: it needs 0.1 s, and much more for more
+_MAX_IDLE = 4  # interpreters that wait for the next command
+_MAX_RUNNING = 8
+_MEMORY_BYTES = 1 << 30  # of an interpreter
+_MAX_PARTS = 100  # chunks that a command may name
+_MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
+_FILE_IS_MISSING = "No such file or directory"
+_NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
+_VARIABLE = re.compile(r"\$[\w({@*]")
+_FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
+_PROMPT = re.compile(r"^\s*[$>]\s+")
+_QUOTED_NAME = re.compile(r"['\"]([^'\"\n]+)['\"]")
+_CHUNK_NAME = re.compile(r"\[?(.+):(\d{1,6})\]?")
+_NAME = re.compile(r"[^\s'\"|;&()<>$`]+")
+
+_COMMANDS: dict[str, Callable[[Call, Corpus], Answer]] = {
+    **dict.fromkeys(SEARCHERS, search),
+    "ls": list_names,
+    "find": find_names,
+    "meaning": find_meaning,
+    "sql": query_tables,
+}
+
+
+def run_shell(index: Index, command: str) -> ShellResult:
+    """Run a command of a shell in which the index's documents are files, and `rg`, `ls`, `meaning` know the index.
+
+    Each command has a fresh shell. It cannot reach anything but the index; what it writes is gone at its end.
+
+    Args:
+        index: The index; the command sees nothing but its documents.
+        command: The command.
+
+    Returns:
+        Its output for a model.
+
+    Raises:
+        InputError: The command is blank or too long.
+    """
+    command = _without_prompt(command)
+    if not command.strip():
+        raise InputError("the command is blank: give one, such as `rg -i harbour`")
+    if len(command) > _MAX_SCRIPT:
+        raise InputError(f"the command has {len(command):,} characters: give at most {_MAX_SCRIPT:,}")
+    script = mark_piped(replace_surrogates(command).replace("\0", ""))
+    corpus = Corpus(index)
+    paths = corpus.documents.paths
+    if len(paths) <= _FEW_FILES or (len(paths) <= _MAX_FILES and _may_read_any(script)):
+        return compose(_execute(script, paths, corpus), corpus)
+    files = _find_named(script, corpus)
+    ended = _execute(script, files, corpus)
+    printed = [path for path in corpus.printed_paths if path not in set(files)]
+    if _FILE_IS_MISSING in ended.stderr and printed:  # a command has read names that another one printed
+        corpus = Corpus(index)
+        ended = _execute(script, [*files, *printed][:_MAX_FILES], corpus)
+    return compose(ended, corpus)
+
+
+def _without_prompt(command: str) -> str:
+    """Return a command without what models put around it: a code block's fences, a prompt."""
+    fenced = _FENCED.fullmatch(command.strip())
+    return _PROMPT.sub("", fenced[1] if fenced else command)
+
+
+def _may_read_any(script: str) -> bool:
+    """Return whether a command may read files that it does not name: by patterns, or names from elsewhere."""
+    return _NAMES_OTHERS.search(blank_quoted(script)) is not None or _VARIABLE.search(script) is not None
+
+
+def _find_named(script: str, corpus: Corpus) -> list[str]:
+    """Return the paths of documents whose names, or patterns of them, are in a command."""
+    found: dict[str, None] = {}
+    for name in dict.fromkeys(_NAME.findall(script)):
+        paths = corpus.documents.resolve(name.removesuffix("/"), ROOT) if name.strip("./*") else None
+        found.update(dict.fromkeys(paths or ()))
+    for path in corpus.documents.paths:  # names with spaces
+        if " " in path and path in script:
+            found[path] = None
+    return list(found)[:_MAX_FILES]
+
+
+def _find_parts(script: str, corpus: Corpus) -> dict[str, Chunk]:
+    """Return the chunks whose ids are in a command: it may read them as files, too."""
+    parts: dict[str, Chunk] = {}
+    for name in dict.fromkeys([*_NAME.findall(script), *_QUOTED_NAME.findall(script)]):
+        match = _CHUNK_NAME.fullmatch(name)
+        paths = corpus.documents.resolve(match[1], ROOT) if match else None
+        if match and paths and len(paths) == 1 and len(parts) < _MAX_PARTS:
+            chunk = corpus.read_part(paths[0], int(match[2]))
+            if chunk is not None:
+                parts[posixpath.normpath(name).lstrip("/")] = chunk
+    return parts
+
+
+def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
+    """Run a command in an interpreter, and answer what it asks for."""
+    end = monotonic() + SECONDS
+    corpus.deadline = end
+    commands = [name for name in _COMMANDS if name != "find" or len(paths) < len(corpus.documents.paths)]
+    commands += [f"{PIPED}{name}" for name in SEARCHERS]
+    parts = _find_parts(script, corpus)
+    reader = _Reader(corpus, parts)
+    with _POOL.worker() as worker:
+        try:
+            request = worker.call("begin", script, list(paths), list(parts), commands, _SHELL_SECONDS, seconds=SECONDS)
+            while request["kind"] in {"command", "read"}:
+                answer = _answer(request, corpus, reader)
+                request = worker.call("resume", answer, seconds=max(0.1, end - monotonic()))
+        except (WorkerError, RaisedInWorkerError) as error:
+            worker.close()
+            if "timed out" in str(error):
+                return Ended(stderr=f"the command took longer than {SECONDS:.0f} seconds; make it do less\n")
+            return Ended(stderr="the shell crashed on this command; write it another way\n")
+        except BaseException:
+            worker.close()
+            raise
+        if request["kind"] == "failed":
+            worker.close()
+            return Ended(stderr="the shell failed on this command; write it another way\n")
+    return Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
+
+
+def _answer(request: Mapping[str, Any], corpus: Corpus, reader: _Reader) -> dict[str, Any]:
+    if request["kind"] == "read":
+        return {"texts": reader.read(request["path"])}
+    call = Call(
+        name=request["name"],
+        arguments=request["arguments"],
+        stdin=request["stdin"],
+        folder=request["folder"],
+        files=request["files"],
+    )
+    try:
+        answer = _COMMANDS[call.name](call, corpus)
+    except (InputError, ModelError) as error:
+        answer = Answer("", f"{call.name}: {error}\n", 2)
+    return {"stdout": answer.stdout, "stderr": answer.stderr, "exit_code": answer.exit_code}
+
+
+class _Reader:
+    """Reads documents' files; where commands read one after another, several at once."""
+
+    def __init__(self, corpus: Corpus, parts: Mapping[str, Chunk]) -> None:
+        self._corpus = corpus
+        self._parts = parts
+        self._next = ""  # the path that comes next after those that were sent
+        self._ahead = 1
+
+    def read(self, path: str) -> dict[str, str]:
+        if path in self._parts:
+            lines = list_lines(self._parts[path])
+            return {path: "".join(map(self._corpus.print_line, lines))}
+        paths = self._corpus.documents.paths
+        self._ahead = min(4 * self._ahead, _MAX_READ_AHEAD) if path == self._next else 1
+        start = self._corpus.documents.place(path)
+        end = start + self._ahead
+        self._next = paths[end] if end < len(paths) else ""
+        return self._corpus.read_files(paths[start:end])
+
+
+class _Pool:
+    """Interpreters that wait for commands."""
+
+    def __init__(self) -> None:
+        self._idle: list[WorkerProcess] = []
+        self._running = threading.BoundedSemaphore(_MAX_RUNNING)
+
+    @contextmanager
+    def worker(self) -> Iterator[WorkerProcess]:
+        """Lend an interpreter."""
+        with self._running:
+            try:
+                worker = self._idle.pop()
+            except IndexError:
+                worker = WorkerProcess("arag.retrieval.corpus.shell.worker", memory_bytes=_MEMORY_BYTES)
+            yield worker
+            if len(self._idle) < _MAX_IDLE:
+                self._idle.append(worker)
+            else:
+                worker.close()
+
+
+def _renew_pool() -> None:
+    """Give a fork a pool of its own: others may have held this one's interpreters."""
+    global _POOL  # noqa: PLW0603 - as logging's locks
+    _POOL = _Pool()
+
+
+_POOL = _Pool()
+os.register_at_fork(after_in_child=_renew_pool)

@@ -1,0 +1,209 @@
+"""Queries over all tables of a corpus, in SQL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rapidfuzz.distance import OSA
+
+from arag.errors import InputError, StorageError
+from arag.retrieval.corpus.statements import list_names, resolve_names, with_origins, without_fence
+from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
+from arag.retrieval.corpus.values import Value
+from arag.retrieval.search.reading import find_documents
+from arag.retrieval.storage.contract import View
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.text.normalise import shorten
+from arag.text.surrogates import replace_surrogates
+
+MAX_ROWS = 1_000  # that a query returns; further ones are counted
+MAX_SQL_CHARACTERS = 10_000
+
+_SECONDS = 5.0  # of one query
+_SECONDS_TO_ANSWER = 8.0  # after which the process is ended: SQLite cannot be interrupted everywhere
+_SECONDS_TO_LOAD = 60.0
+_MEMORY_BYTES = 2_000_000_000  # of the process: a database arrives in several copies
+_MAX_DOCUMENTS = 1_000  # that `within` may name
+_MAX_SHOWN = 100  # characters of what a message quotes
+_MAX_LISTED = 40  # names in a message
+_MAX_CLOSEST = 3
+_MAX_EDITS = 0.4  # of a name's letters, for another to be close
+_UNKNOWN_COLUMN = re.compile(r"no such column: (.+)")
+_UNKNOWN_TABLE = re.compile(r"no such table: (.+)")
+_NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
+
+_worker = WorkerProcess("arag.retrieval.corpus.sql_worker", memory_bytes=_MEMORY_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class TableResults:
+    """The result of a query over the tables of a corpus; without a query, its tables."""
+
+    sql: str
+    """The query; empty if there was none."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    """At most 1,000 rows."""
+    chunk_ids: tuple[tuple[str, ...], ...]
+    """For each row, the chunks that it is from, as far as they are known."""
+    total: int
+    """How many rows there are; at least so many, if it is not complete."""
+    is_complete: bool
+    """Whether all rows were counted within the time limit."""
+    tables: tuple[CorpusTable, ...]
+    """The tables that the query read; without a query, all tables."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there are more rows than these."""
+        return not self.is_complete or len(self.rows) < self.total
+
+
+def query_tables(view: View, sql: str, within: str) -> TableResults:
+    """Run a query; see `Index.query_tables`."""
+    document_ids = _find_documents(view, within)
+    database = open_database(view)
+    sql = without_fence(sql)
+    if not sql:
+        return TableResults(
+            sql="",
+            columns=(),
+            rows=(),
+            chunk_ids=(),
+            total=0,
+            is_complete=True,
+            tables=database.list_tables(document_ids),
+        )
+    if len(sql) > MAX_SQL_CHARACTERS:
+        raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
+    resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
+    forms = [*with_origins(resolved), resolved]
+    answer = _run(database, forms, document_ids)
+    if "error" in answer:
+        raise InputError(_explain(answer["error"], resolved, database.tables))
+    has_origins = answer["statement"] < len(forms) - 1
+    return _make_results(sql, answer, database.tables, view, has_origins=has_origins)
+
+
+def _find_documents(view: View, within: str) -> frozenset[str] | None:
+    """Return the documents that a call names; None for all."""
+    if not within.strip():
+        return None
+    document_ids = find_documents(view, within, _MAX_DOCUMENTS + 1)
+    shown = shorten(repr(within), _MAX_SHOWN)
+    if len(document_ids) > _MAX_DOCUMENTS:
+        raise InputError(f"more than {_MAX_DOCUMENTS:,} documents have {shown} in title or id: give more words")
+    if not document_ids:
+        raise InputError(f"no document has {shown} in its title or id")
+    return frozenset(document_ids)
+
+
+def _run(database: TableDatabase, statements: Sequence[str], document_ids: frozenset[str] | None) -> dict[str, Any]:
+    """Run a statement in the process for queries, which may have to be sent the database."""
+    named = None if document_ids is None else sorted(document_ids)
+    arguments = (database.key, list(statements), named, MAX_ROWS, _SECONDS)
+    try:
+        answer: dict[str, Any] = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
+        if "is_missing" in answer:
+            image = np.frombuffer(database.image, np.uint8)
+            _worker.call("load_database", database.key, image, seconds=_SECONDS_TO_LOAD)
+            answer = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
+    except WorkerError as error:
+        raise InputError(f"the query failed: {error}. Make it simpler") from error
+    except RaisedInWorkerError as error:
+        raise StorageError(f"the tables cannot be queried: {error}") from error
+    return answer
+
+
+def _make_results(
+    sql: str, answer: Mapping[str, Any], tables: Mapping[str, CorpusTable], view: View, *, has_origins: bool
+) -> TableResults:
+    columns: list[str] = answer["columns"]
+    rows: list[list[Value]] = answer["rows"]
+    named: list[list[str]] = []
+    if has_origins:
+        columns = columns[:-1]
+        for row in rows:
+            named.append(_read_origins(row.pop()))
+    else:
+        places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID]
+        for row in rows:
+            named.append([str(row[place]) for place in places if row[place] is not None])
+    known = view.row_ids({chunk_id for chunk_ids in named for chunk_id in chunk_ids})
+    return TableResults(
+        sql=sql,
+        columns=tuple(columns),
+        rows=tuple(tuple(row) for row in rows),
+        chunk_ids=tuple(tuple(chunk_id for chunk_id in chunk_ids if chunk_id in known) for chunk_ids in named),
+        total=answer["total"],
+        is_complete=answer["is_complete"],
+        tables=tuple(tables[name] for name in answer["tables"] if name in tables),
+    )
+
+
+def _read_origins(value: Any) -> list[str]:
+    """Return the chunks in the column that was added to a query."""
+    if value is None:
+        return []
+    if value.startswith("["):
+        try:
+            return [chunk_id for chunk_id in json.loads(value) if chunk_id is not None]
+        except ValueError:  # the id of one chunk
+            return [value]
+    return [value]
+
+
+# --- messages ---
+
+
+def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
+    """Return what is wrong with a query, and what is valid."""
+    if error == "interrupted":
+        return f"the query took more than {_SECONDS:.0f} seconds: make it simpler, or join fewer rows"
+    if error in {"out of memory", "string or blob too big"}:
+        return "the query needs too much memory: make it simpler"
+    if _NOT_ALLOWED.search(error):
+        return f"only one SELECT over the tables is allowed ({error}); the table `{CATALOGUE}` lists them"
+    if unknown := _UNKNOWN_TABLE.fullmatch(error):
+        name = unknown[1].removeprefix("main.")
+        valid = f"tables: {_list(tables)}" if tables else "there are no tables at all"
+        return f"there is no table {shorten(name, _MAX_SHOWN)}{_closest(name, tables)}; {valid}"
+    if unknown := _UNKNOWN_COLUMN.fullmatch(error):
+        return _explain_column(unknown[1], sql, tables)
+    return f"SQLite says: {shorten(error, _MAX_SHOWN)}"
+
+
+def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
+    name = unknown.rpartition(".")[2]
+    words = list_names(sql)
+    used = [table for table in tables.values() if table.name in words]
+    columns: dict[str, None] = {}
+    for table in used:
+        columns.update(dict.fromkeys(column.name for column in table.columns))
+    columns.update(dict.fromkeys(ORIGINS))
+    owners = ", ".join(table.name for table in used[:_MAX_CLOSEST])
+    of = f" of {owners}" if owners else ""
+    return (
+        f"there is no column {shorten(unknown, _MAX_SHOWN)}{_closest(name, columns)}; columns{of}: {_list(columns)}. "
+        "Texts need single quotes"
+    )
+
+
+def _closest(name: str, valid: Collection[str]) -> str:
+    """Return the names that may be meant, as a part of a message."""
+    name = name.lower().strip('"`')
+    distances = {other: OSA.distance(name, other) for other in valid}
+    near = [other for other in valid if distances[other] <= _MAX_EDITS * len(name) or name in other]
+    near.sort(key=distances.__getitem__)
+    return f" (closest: {', '.join(near[:_MAX_CLOSEST])})" if near else ""
+
+
+def _list(names: Collection[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _MAX_LISTED:,} more" if len(listed) > _MAX_LISTED else ""
+    return ", ".join(listed[:_MAX_LISTED]) + more

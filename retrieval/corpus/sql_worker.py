@@ -1,0 +1,209 @@
+"""A process that runs queries over the tables of a corpus, with limits on time and memory.
+
+SQLite's limit on memory holds for a whole process, and a query may keep a processor busy: so queries have a process of
+their own. It runs statements that read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_HEAP_BYTES = 640_000_000  # that SQLite may use: for the databases, and as much again for a query
+_MAX_IMAGES_BYTES = 256_000_000  # of the databases that are kept
+_MAX_ROW_CHARACTERS = 2_000_000  # of the rows that are returned
+_OPERATIONS_BETWEEN_CHECKS = 10_000  # of the time: a few milliseconds
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # bytes of a value
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 50_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 1_000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 200_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 0,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_FUNCTIONS = frozenset(
+    "abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count "
+    "cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor "
+    "format glob group_concat hex ifnull iif instr json json_array json_array_length json_each json_extract "
+    "json_group_array json_group_object json_object json_tree json_type json_valid julianday lag last_value lead "
+    "length like likelihood likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif "
+    "octet_length percent_rank percentile pi pow power printf quote radians random rank replace round row_number "
+    "rtrim sign sin sinh sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof "
+    "unhex unicode unixepoch unlikely upper -> ->>".split()
+)
+_VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
+_SYSTEM_TABLE = re.compile(r"sqlite_|pragma_|fts|rtree|dbstat|bytecode|tables_used", re.IGNORECASE)
+_WITHIN = "within_documents"
+_ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])
+
+
+class _Database:
+    """An open database, and the names of its tables."""
+
+    def __init__(self, image: bytes) -> None:
+        self.size = len(image)
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.text_factory = _decode
+        self.connection.deserialize(image)
+        rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        self.tables = {name for (name,) in rows}
+        self.with_documents = self.tables - {"tables"}  # which lists the others
+        self.limited: set[str] = set()  # the tables that queries see a part of
+        self.connection.execute("PRAGMA temp_store = MEMORY")
+        for name in _VIRTUAL_TABLES:  # which SQLite makes at their first use, and that is not a query
+            self.connection.execute(f"SELECT * FROM {name}('[]')")
+        self.connection.execute("PRAGMA query_only = ON")
+        for limit, value in _LIMITS.items():
+            self.connection.setlimit(limit, value)
+
+    def limit_to(self, document_ids: list[str] | None) -> None:
+        """Let queries see only the rows of some documents, until the next call."""
+        self.connection.set_authorizer(None)
+        self.connection.execute("PRAGMA query_only = OFF")
+        for name in self.limited:
+            self.connection.execute(f'DROP VIEW temp."{name}"')
+        self.connection.execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
+        self.limited = set()
+        if document_ids is not None:
+            self.connection.execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", [(name,) for name in document_ids])
+            for name in self.with_documents:
+                rows = f'SELECT * FROM main."{name}" WHERE document IN (SELECT id FROM temp.{_WITHIN})'
+                self.connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+            self.limited = set(self.with_documents)
+        self.connection.execute("PRAGMA query_only = ON")
+
+
+_databases: OrderedDict[str, _Database] = OrderedDict()
+
+
+def load_database(key: str, image: NDArray[np.uint8]) -> None:
+    """Keep a database for queries; those that were used last are kept as well."""
+    _limit_heap()
+    while _databases and sum(database.size for database in _databases.values()) + image.size > _MAX_IMAGES_BYTES:
+        _, oldest = _databases.popitem(last=False)
+        oldest.connection.close()
+    _databases[key] = _Database(image.tobytes())
+
+
+def run_query(
+    key: str, statements: list[str], document_ids: list[str] | None, max_rows: int, seconds: float
+) -> dict[str, Any]:
+    """Run the first of some statements that can be run.
+
+    Args:
+        key: The database's.
+        statements: Forms of one statement, the best first.
+        document_ids: The documents whose rows it sees; None for all.
+        max_rows: How many rows are returned at most; further ones are counted.
+        seconds: The time limit for all of it.
+
+    Returns:
+        `statement` (which one was run), `columns`, `rows`, `total` (rows that were counted), `is_complete` (whether all
+        were), `tables` (that it read); or `error`, SQLite's message; or `is_missing`, if the database is not kept.
+    """
+    database = _databases.get(key)
+    if database is None:
+        return {"is_missing": True}
+    _databases.move_to_end(key)
+    if document_ids is not None or database.limited:
+        database.limit_to(document_ids)
+    end = time.monotonic() + seconds
+    result: dict[str, Any] = {}
+    for number, statement in enumerate(statements):
+        result = _run(database, statement, max_rows, end)
+        if "error" not in result:
+            return result | {"statement": number}
+        if time.monotonic() > end:
+            break
+    return result
+
+
+def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict[str, Any]:
+    connection = database.connection
+    tables: set[str] = set()
+    rows: list[list[Any]] = []
+    total = 0
+    characters = 0
+    columns: list[str] | None = None
+    error = ""
+    connection.set_authorizer(_authorizer(database.tables, tables))
+    connection.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_BETWEEN_CHECKS)
+    try:
+        cursor = connection.execute(statement)
+        if cursor.description is None:
+            return {"error": "not a query"}
+        columns = [name for name, *_ in cursor.description]
+        for row in cursor:
+            total += 1
+            if len(rows) < max_rows and characters < _MAX_ROW_CHARACTERS:
+                values = [_plain(value) for value in row]
+                characters += sum(len(value) for value in values if isinstance(value, str))
+                rows.append(values)
+    except (sqlite3.Error, sqlite3.Warning) as caught:  # Python 3.11 warns of a second statement
+        error = str(caught)
+    except MemoryError:
+        error = "out of memory"
+    finally:
+        connection.set_progress_handler(None, 0)
+    was_interrupted = error == "interrupted"
+    if error and not (was_interrupted and rows):
+        return {"error": error}
+    return {
+        "columns": columns,
+        "rows": rows,
+        "total": total,
+        "is_complete": not was_interrupted,
+        "tables": sorted(tables & database.tables),
+    }
+
+
+def _authorizer(known: set[str], read: set[str]) -> Callable[..., int]:
+    """Return the function that allows SQLite to read known tables, and nothing else; it notes which are read."""
+
+    def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and first is not None:
+            read.add(first)
+            is_known = first in known or first in _VIRTUAL_TABLES or first == _WITHIN
+            # A statement may count the rows of a table that it defines itself: then no column is read.
+            is_allowed = is_known or (not second and not _SYSTEM_TABLE.match(first))
+        elif action == sqlite3.SQLITE_FUNCTION:
+            is_allowed = second is not None and second.lower() in _FUNCTIONS
+        else:
+            is_allowed = action in _ALLOWED
+        return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+def _limit_heap() -> None:
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(f"PRAGMA hard_heap_limit = {_HEAP_BYTES}")
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON has."""
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, float) and value in {float("inf"), float("-inf")}:
+        return str(value)
+    return value
+
+
+SERVED = (load_database, run_query)

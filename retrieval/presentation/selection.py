@@ -1,0 +1,358 @@
+"""Selects the hits that the tools show.
+
+Each keyword that occurs gets its best chunk before any keyword gets a second one. Nothing that the conversation has
+seen is shown again, and equal texts are shown once. In a search by meaning, hits that are much less similar than the
+best one are shown in brief.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from arag.retrieval.presentation.brief import shorten
+from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords, excerpt_for_query
+from arag.retrieval.presentation.table_rows import has_row_of
+from arag.retrieval.types import Hit, KeywordResults, SemanticResults
+from arag.text.normalise import bare_title, searchable
+from arag.text.tokens import estimate_tokens
+
+DETAILED_GAP = 0.15  # cosine similarity below the best hit: beyond it, a hit is shown in brief...
+BRIEF_GAP = 0.3  # ...and beyond this, not at all
+MAX_BRIEF_HITS = 3  # hits in brief for one query: each costs tokens...
+MAX_BRIEF_HITS_OF_SEVERAL = 1  # ...and for each of several queries
+MAX_DETAILED_HITS = 2  # the best hits, whose excerpts are longer
+COMMON_KEYWORD_CHUNKS = 8  # a keyword in at least this many chunks is common
+MAX_EXTRA_HITS = 2  # hits beyond top_k that are still shown if no others are left
+
+BuildExcerpt = Callable[[Hit, Collection[int]], Excerpt]
+"""Builds a hit's excerpt without the sentences, given by position, that the conversation has seen."""
+
+
+@dataclass(frozen=True)
+class SeenChunks:
+    """What a conversation has seen of an index's chunks."""
+
+    whole: Sequence[str] = ()
+    """Ids of the chunks that were shown in full, in order."""
+    sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By chunk id, the positions of the sentences that were shown of other chunks."""
+    question: str = ""
+    """The question that the conversation is about, or an empty string."""
+
+    def add(self, shown: Iterable[ShownHit]) -> SeenChunks:
+        """Return what the conversation has seen after hits have been shown."""
+        sentences: dict[str, set[int]] = {}
+        for chunk_id, positions in self.sentences.items():
+            sentences[chunk_id] = set(positions)
+        for each in shown:
+            sentences.setdefault(each.hit.chunk_id, set()).update(uncut_positions(each.excerpt))
+        return replace(self, sentences=sentences)
+
+
+@dataclass(frozen=True)
+class ShownHit:
+    """A hit, and what is shown of it."""
+
+    hit: Hit
+    excerpt: Excerpt
+
+
+@dataclass
+class Selection:
+    """What is shown of a search's hits."""
+
+    full: list[ShownHit] = field(default_factory=list)
+    """Hits whose sentences are shown."""
+    brief: list[ShownHit] = field(default_factory=list)
+    """Further hits, each with a part of one sentence."""
+    seen: list[str] = field(default_factory=list)
+    """Ids of hits that the conversation has seen before."""
+    copies: dict[str, list[str]] = field(default_factory=dict)
+    """By the id of a shown hit, the ids of hits with the same text."""
+
+
+def uncut_positions(excerpt: Excerpt) -> list[int]:
+    """Return the positions of the sentences that are shown in full."""
+    return [sentence.position for sentence in excerpt.sentences if not sentence.cut]
+
+
+def evidence_text(shown: Iterable[ShownHit]) -> str:
+    """Return the sentences that hits show, to count their tokens."""
+    texts: list[str] = []
+    for each in shown:
+        texts += [sentence.text for sentence in each.excerpt.sentences]
+    return "\n".join(texts)
+
+
+# --- keyword searches ---
+
+
+def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int, tokens: int) -> Selection:
+    """Select what is shown of a keyword search.
+
+    Args:
+        results: The results.
+        seen: What the conversation has seen.
+        top_k: How many hits to show, or more, so that each keyword has its best chunk before any has a second.
+        tokens: A budget for the sentences. Once it is spent, hits are shown in brief, except the best of each keyword.
+    """
+    hits = _group_keyword_hits(results, top_k)
+    selector = _Selector(seen, _keyword_builder(results), always=len(hits.needed))
+    for hit in [*hits.needed, *hits.further]:
+        selector.add(hit, tokens=tokens)
+    for hit in hits.common:
+        selector.add_in_brief(hit)
+    return selector.selection
+
+
+def show_keyword_hits(results: KeywordResults) -> Selection:
+    """Show all hits of a keyword search."""
+    return _show_all(results.hits, _keyword_builder(results))
+
+
+def _keyword_builder(results: KeywordResults) -> BuildExcerpt:
+    """Return the function that builds excerpts; those of the best hits are longer."""
+    best = {hit.chunk_id for hit in results.hits[:MAX_DETAILED_HITS]}
+
+    def build(hit: Hit, seen: Collection[int]) -> Excerpt:
+        return excerpt_for_keywords(
+            hit,
+            results.document_frequency,
+            is_best=hit.chunk_id in best,
+            seen=seen,
+        )
+
+    return build
+
+
+@dataclass
+class _KeywordHits:
+    """The hits of a keyword search, grouped by their role; each list has the order of the results."""
+
+    needed: list[Hit] = field(default_factory=list)  # the best hit for a keyword
+    further: list[Hit] = field(default_factory=list)
+    common: list[Hit] = field(default_factory=list)  # the best hit for a common keyword, with no other keyword
+
+
+def _group_keyword_hits(results: KeywordResults, top_k: int) -> _KeywordHits:
+    """Group the hits by their role, and drop those that are not shown."""
+    best = _choose_best_of_each(results)
+    common = _find_only_common(results, best)
+    hits = _KeywordHits()
+    for hit in results.hits:
+        is_best = hit.chunk_id in best
+        is_common = hit.chunk_id in common
+        if is_best and is_common:
+            hits.common.append(hit)
+        elif is_best:
+            hits.needed.append(hit)
+        elif not is_common:
+            hits.further.append(hit)
+    room = max(0, top_k - len(best))
+    if len(hits.further) > room + MAX_EXTRA_HITS:
+        del hits.further[room:]
+    return hits
+
+
+def _choose_best_of_each(results: KeywordResults) -> set[str]:
+    """Return the ids of each keyword's best chunk, chosen for the rarest keyword first.
+
+    A document with the keyword as its title comes before those that mention it, and so does a table's row that it
+    labels. A keyword that a chosen chunk holds needs no other chunk, unless one is about it.
+    """
+    chunks = _count_chunks(results)
+    best: set[str] = set()
+    for keyword in sorted(chunks, key=lambda keyword: chunks[keyword]):
+        holders = [hit for hit in results.hits if keyword in hit.keywords]
+        if not holders:
+            continue
+        first = min(holders, key=lambda hit: _rank_holder(hit, keyword))
+        is_covered = any(hit.chunk_id in best for hit in holders)
+        if not is_covered or _is_about(first, keyword):
+            best.add(first.chunk_id)
+    return best
+
+
+def _count_chunks(results: KeywordResults) -> dict[str, int]:
+    """Return how many chunks hold each keyword, other spellings that were searched for included."""
+    chunks: dict[str, int] = {}
+    for report in results.keywords:
+        chunks[report.keyword] = report.chunks
+    for report in results.keywords:
+        if report.searched_as:
+            chunks[report.searched_as] = report.closest[0].chunks
+    return chunks
+
+
+def _rank_holder(hit: Hit, keyword: str) -> tuple[bool, bool]:
+    """Return how well a hit shows a keyword: the lowest rank is the best, and False is lower than True."""
+    return not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
+
+
+def _find_only_common(results: KeywordResults, best: Collection[str]) -> set[str]:
+    """Return the ids of chunks with nothing but one common keyword, if another keyword is less common."""
+    if len(results.keywords) < 2:
+        return set()
+    common_keywords: set[str] = set()
+    for report in results.keywords:
+        chunks = report.as_word or report.chunks
+        if chunks >= COMMON_KEYWORD_CHUNKS:
+            common_keywords.add(report.keyword)
+    only_common = [hit for hit in results.hits if _has_only(hit, common_keywords)]
+    if {hit.chunk_id for hit in only_common}.issuperset(best):
+        return set()
+    return {hit.chunk_id for hit in only_common if len(hit.keywords) == 1}
+
+
+def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
+    """Return whether a hit has no other keywords than these, and is not about one of them."""
+    for keyword in hit.keywords:
+        if keyword not in keywords:
+            return False
+        if _is_about(hit, keyword) or has_row_of(hit.chunk, keyword):
+            return False
+    return True
+
+
+def _is_about(hit: Hit, keyword: str) -> bool:
+    """Return whether a keyword is the title of a hit's document."""
+    return bare_title(hit.chunk.title) == bare_title(keyword)
+
+
+# --- searches by meaning ---
+
+
+def select_semantic_hits(
+    results: SemanticResults,
+    seen: SeenChunks,
+    *,
+    tokens: int,
+    is_one_of_several: bool = False,
+) -> Selection:
+    """Select what is shown of a search by meaning.
+
+    Args:
+        results: The results.
+        seen: What the conversation has seen.
+        tokens: A budget for the sentences. Once it is spent, hits are shown in brief.
+        is_one_of_several: Whether the query is one of several: then fewer hits are shown in brief.
+    """
+    selector = _Selector(seen, _semantic_builder(results), always=1, query=results.query)
+    best_score = max((hit.score for hit in results.hits), default=0.0)
+    for hit in results.hits:
+        if hit.score >= best_score - DETAILED_GAP:
+            selector.add(hit, tokens=tokens)
+            continue
+        is_too_far = is_one_of_several or hit.score <= best_score - BRIEF_GAP
+        selector.add(hit, tokens=0, or_in_brief=not is_too_far)  # in full only if no nearer hit is
+    most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
+    del selector.selection.brief[most:]
+    return selector.selection
+
+
+def show_semantic_hits(results: SemanticResults) -> Selection:
+    """Show all hits of a search by meaning."""
+    return _show_all(results.hits, _semantic_builder(results))
+
+
+def _semantic_builder(results: SemanticResults) -> BuildExcerpt:
+    """Return the function that builds excerpts; those of the best hits are longer."""
+    best = {hit.chunk_id for hit in results.hits[:MAX_DETAILED_HITS]}
+
+    def build(hit: Hit, seen: Collection[int]) -> Excerpt:
+        return excerpt_for_query(
+            hit,
+            results.query,
+            is_best=hit.chunk_id in best,
+            seen=seen,
+        )
+
+    return build
+
+
+# --- both ---
+
+
+def _show_all(hits: Iterable[Hit], build: BuildExcerpt) -> Selection:
+    selection = Selection()
+    for hit in hits:
+        excerpt = build(hit, ())
+        selection.full.append(ShownHit(hit, excerpt))
+    return selection
+
+
+class _Selector:
+    """Adds hits to a selection, best first.
+
+    Args:
+        seen: What the conversation has seen.
+        build: Builds the excerpts.
+        always: How many hits are shown in full however long their sentences are.
+        query: The query of a search by meaning, or an empty string.
+    """
+
+    def __init__(self, seen: SeenChunks, build: BuildExcerpt, *, always: int, query: str = "") -> None:
+        self.selection = Selection()
+        self._seen = seen
+        self._build = build
+        self._always = always
+        self._query = query
+        self._used = 0  # tokens
+        self._ids_by_text: dict[str, str] = {}  # of the hits that are shown in full
+
+    def add(self, hit: Hit, *, tokens: int, or_in_brief: bool = True) -> None:
+        """Add a hit in full if its sentences fit into a budget, and otherwise in brief.
+
+        Args:
+            hit: The hit.
+            tokens: The budget, for the sentences of this hit and of those before it.
+            or_in_brief: Whether a hit that does not fit is shown in brief, or not at all.
+        """
+        shown = self._find_new(hit)
+        if shown is None:
+            return
+        cost = estimate_tokens(evidence_text([shown]))
+        is_needed = len(self.selection.full) < self._always
+        if is_needed or self._used + cost <= tokens:
+            self._used += cost
+            self._ids_by_text[_comparable_text(shown.excerpt)] = hit.chunk_id
+            self.selection.full.append(shown)
+        elif or_in_brief:
+            self._append_in_brief(shown)
+
+    def add_in_brief(self, hit: Hit) -> None:
+        """Add a hit in brief."""
+        shown = self._find_new(hit)
+        if shown is not None:
+            self._append_in_brief(shown)
+
+    def _append_in_brief(self, shown: ShownHit) -> None:
+        excerpt = shorten(shown.hit, shown.excerpt, self._query)
+        self.selection.brief.append(ShownHit(shown.hit, excerpt))
+
+    def _find_new(self, hit: Hit) -> ShownHit | None:
+        """Return a hit with its new sentences. If it has none, record that in the selection, and return None."""
+        excerpt = self._build(hit, self._seen.sentences.get(hit.chunk_id, ()))
+        shown = ShownHit(hit, excerpt)
+        is_seen = excerpt.has_seen and not excerpt.sentences
+        if is_seen or hit.chunk_id in self._seen.whole:
+            self.selection.seen.append(hit.chunk_id)
+            return None
+        if not excerpt.sentences:  # a keyword in the text between sentences
+            self.selection.brief.append(shown)
+            return None
+        original = self._ids_by_text.get(_comparable_text(excerpt))
+        if original is not None:
+            self.selection.copies.setdefault(original, []).append(hit.chunk_id)
+            return None
+        return shown
+
+
+def _comparable_text(excerpt: Excerpt) -> str:
+    """Return an excerpt's text in the form in which copies are equal."""
+    parts: list[str] = []
+    for sentence in excerpt.sentences:
+        parts += [*sentence.under, sentence.text]
+    return searchable("\n".join(parts))

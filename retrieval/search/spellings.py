@@ -1,0 +1,161 @@
+"""Spellings: how the corpus spells words, and texts with the same letters or words as a keyword."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, product
+
+from arag.retrieval.storage.contract import View
+from arag.text.normalise import plain, searchable
+
+MIN_SPLIT_CHARACTERS = 2  # of each part of a word that is split; a word this short is not replaced by a similar one
+
+_MAX_CHOICES = 8  # of spellings for all words of a keyword
+_CHUNKS_LOOKED_AT = 50  # to find what is between the words of a keyword
+_JOINTS = (" ", "-", " - ", ",", ".")
+_NUMBER_END = r"(?!\d)(?![\W_]\d{3}(?!\d))"  # so that 5,000 is not found in 5,000,000
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_THOUSANDS = re.compile(r"\d{1,3}(?=(?:\d{3})*$)")
+_GAP = r"[\W_]{1,3}"
+
+Choice = tuple[str, ...]  # words, each in one of its spellings
+
+
+def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
+    """Return how the corpus spells words, in lower case: with which diacritics and width."""
+    spelled = view.words_spelled(set(map(plain, words)))
+    present = _find_present(words, spelled, view)
+    spellings: dict[str, list[str]] = {}
+    for word in words:
+        of_corpus = spelled.get(plain(word), [])
+        spellings[word] = _keep(of_corpus, present)
+    return spellings
+
+
+def respell(words: Sequence[str], view: View) -> Iterator[str]:
+    """Yield other spellings of the same letters, in lower case."""
+    regrouped = _regroup(words)
+    forms = set(map(plain, chain(words, *regrouped)))
+    spelled = view.words_spelled(forms)
+
+    known = [words]
+    for sequence in regrouped:
+        if spelled.keys() >= set(map(plain, sequence)):
+            known.append(sequence)
+    present = _find_present(chain(*known), spelled, view, given=words)
+    choices: list[Choice] = []
+    for sequence in known:
+        spellings: list[list[str]] = []
+        for word in sequence:
+            as_given_first = [word, *spelled.get(plain(word), [])]
+            spellings.append(_keep(as_given_first, present))
+        choices += choose(spellings)
+    return join(choices, view)
+
+
+def choose(spellings: Sequence[Iterable[str]]) -> Iterator[Choice]:
+    """Yield words, each in one of its spellings."""
+    return islice(product(*spellings), _MAX_CHOICES)
+
+
+def join(choices: Sequence[Choice], view: View) -> Iterator[str]:
+    """Yield texts, in lower case, that have the words of a choice one after the other.
+
+    The characters between them are read from the chunks that have all of them; if these are many, they are guessed.
+    """
+    several: list[Choice] = []
+    single: list[str] = []
+    for choice in choices:
+        if len(choice) > 1:
+            several.append(choice)
+        else:
+            single += choice
+    chunks_of = view.chunks_holding(several, _CHUNKS_LOOKED_AT)
+    for choice, chunks in zip(several, chunks_of, strict=True):
+        in_a_row = _make_pattern(choice)
+        for chunk in chunks.values():
+            yield from in_a_row.findall(searchable(chunk.text))
+        if len(chunks) == _CHUNKS_LOOKED_AT:
+            for joint in _JOINTS:
+                yield joint.join(choice)
+    yield from single
+
+
+def _find_present(
+    words: Iterable[str],
+    spelled: Mapping[str, Iterable[str]],
+    view: View,
+    *,
+    given: Collection[str] = (),
+) -> set[str]:
+    """Return the spellings of words that a text of this view has, and the given words, which need no check."""
+    candidates: set[str] = set()
+    for word in words:
+        candidates.update(spelled.get(plain(word), ()))
+    present = view.words_present(candidates.difference(given))
+    return present.union(given)
+
+
+def _keep(spellings: Iterable[str], present: Collection[str]) -> list[str]:
+    """Return the spellings that are present, each once."""
+    kept: list[str] = []
+    for spelling in dict.fromkeys(spellings):
+        if spelling in present:
+            kept.append(spelling)
+    return kept
+
+
+def _regroup(words: Sequence[str]) -> list[Sequence[str]]:
+    """Return other words with the same letters: two words as one, one word as two, numbers with other separators."""
+    return [
+        *_join_neighbours(words),
+        *_split_word(words),
+        *_regroup_digits(words),
+    ]
+
+
+def _join_neighbours(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the words with two neighbours as one word."""
+    for i in range(len(words) - 1):
+        joined = words[i] + words[i + 1]
+        yield [*words[:i], joined, *words[i + 2 :]]
+
+
+def _split_word(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield a single word as two words."""
+    if len(words) > 1:
+        return
+    (word,) = words
+    last_cut = len(word) - MIN_SPLIT_CHARACTERS
+    for cut in range(MIN_SPLIT_CHARACTERS, last_cut + 1):
+        yield [word[:cut], word[cut:]]
+
+
+def _regroup_digits(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield numbers with their thousands set apart, and the other way round: 12500 is 12,500."""
+    grouped: list[str] = []
+    for word in words:
+        grouped += _split_thousands(word)
+    if len(grouped) > len(words):
+        yield grouped
+    digits = "".join(words)
+    if len(words) > 2 and digits.isdecimal():
+        yield ["".join(words[:-1]), words[-1]]
+        yield [digits]
+
+
+def _split_thousands(word: str) -> list[str]:
+    """Return the groups of three digits of a number; for a year or anything else, the word itself."""
+    if not word.isdecimal() or _YEAR.fullmatch(word):
+        return [word]
+    return _THOUSANDS.findall(word)
+
+
+def _make_pattern(choice: Choice) -> re.Pattern[str]:
+    """Make the pattern of words one after the other."""
+    in_a_row = _GAP.join(map(re.escape, choice))
+    end = ""
+    if "".join(choice).isdecimal():
+        end = _NUMBER_END
+    return re.compile(rf"(?<!\w){in_a_row}{end}")

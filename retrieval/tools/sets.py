@@ -1,0 +1,121 @@
+"""The retrieval tools by name, and the sets of them that an agent may get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+from langchain_core.tools import BaseTool
+
+from arag.errors import InputError
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
+from arag.retrieval.index import Index
+from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.compact import ChunkRead, KeywordSearch, SemanticSearch
+from arag.retrieval.tools.corpus import Grep, ListDocuments
+from arag.retrieval.tools.shell import Shell
+from arag.retrieval.tools.tables import QueryTables
+
+ToolName: TypeAlias = Literal[
+    "keyword_search",
+    "semantic_search",
+    "chunk_read",
+    "grep",
+    "list_documents",
+    "query_tables",
+    "shell",
+]
+TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
+
+ToolSet: TypeAlias = Literal["paper", "all", "shell"]
+PAPER: tuple[ToolName, ...] = ("keyword_search", "semantic_search", "chunk_read")
+TOOL_SETS: Mapping[str, tuple[ToolName, ...]] = {
+    "paper": PAPER,  # section 3.2
+    "all": (*PAPER, "grep", "list_documents", "query_tables"),
+    "shell": ("shell",),
+}
+DEFAULT_TOOLS: ToolSet = "shell"
+
+
+def expand_sets(tools: ToolSet | Sequence[Any]) -> list[Any]:
+    """Return a list of tools with the names of a set's tools in place of the set's name.
+
+    Raises:
+        InputError: It is a text, and not the name of a set.
+    """
+    if isinstance(tools, str):
+        if tools not in TOOL_SETS:
+            raise InputError(f"tools is the string {tools!r}: give {', '.join(TOOL_SETS)}, or a list")
+        tools = [tools]
+    expanded: list[Any] = []
+    for tool in tools:
+        if isinstance(tool, str) and tool in TOOL_SETS:
+            expanded += TOOL_SETS[tool]
+        else:
+            expanded.append(tool)
+    return expanded
+
+
+def make_tools(
+    index: Index,
+    *,
+    names: ToolSet | Sequence[str | type[RetrievalTool]] = DEFAULT_TOOLS,
+    top_k: int = DEFAULT_TOP_K,
+) -> list[BaseTool]:
+    """Make the retrieval tools.
+
+    Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
+    `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
+    texts, by id: a chunk that changes can be read again), `retrieved_tokens` (of the whole text), `evidence_tokens` (of
+    the documents' sentences in it), and `query`. In a graph, each call also reports this, without results and digests,
+    in the stream mode `custom`.
+
+    They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
+    `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned
+    again. Middleware that shortens what the model is sent, and leaves the conversation as it is, goes unnoticed.
+
+    Args:
+        index: The index that the tools search.
+        names: A set of tools (`paper`, `all` or `shell`), or a list of names, sets and classes of your own. Without
+            `chunk_read` and `shell` both searches return full chunk texts (the paper's ablation, Table 2).
+        top_k: How many chunks a search shows, 1 to 20; more if more keywords or queries are given.
+
+    Returns:
+        The tools, in the order of `names`. By hand, `tool.invoke({"query": "..."})` returns the text, and
+        `tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {...}})` a message with the artifact.
+
+    Raises:
+        InputError: An argument is not valid.
+
+    Example:
+        >>> from arag import make_tools
+        >>> keyword_search, semantic_search, chunk_read = make_tools(index)
+        >>> print(keyword_search.invoke({"keywords": ["Oddvar"]}))
+        Oddvar: none (closest: Odvár (2 chunks)).
+        No chunk holds any of these keywords.
+    """
+    if not 1 <= top_k <= MAX_RESULTS:
+        raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
+    wanted = expand_sets(names)
+    classes: list[type[RetrievalTool]] = []
+    for name in wanted:
+        kind: Any = _TOOLS.get(name, name) if isinstance(name, str) else name
+        if isinstance(kind, type) and issubclass(kind, RetrievalTool) and kind not in classes:
+            classes.append(kind)
+    if not classes or len(classes) != len(wanted):
+        raise InputError(f"tools {wanted!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
+    can_read = any(kind.model_fields["name"].default in _READERS for kind in classes)
+    settings = {"index": index, "top_k": top_k, "full_texts": not can_read}
+    return [kind.model_validate(settings) for kind in classes]
+
+
+_READERS = {"chunk_read", "shell"}  # with these, a model can read a chunk that a search shows in part
+_TOOLS: dict[str, type[RetrievalTool]] = {
+    "keyword_search": KeywordSearch,
+    "semantic_search": SemanticSearch,
+    "chunk_read": ChunkRead,
+    "grep": Grep,
+    "list_documents": ListDocuments,
+    "query_tables": QueryTables,
+    "shell": Shell,
+}

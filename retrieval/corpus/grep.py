@@ -18,7 +18,7 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import is_title
 
 _CHUNKS_AT_ONCE = 200  # that are read: more take more memory, fewer more queries
-_TEXTS_AT_ONCE = 2_000  # that are searched between two looks at the clock
+_TEXTS_AT_ONCE = 100  # that are searched between two looks at the clock
 _MAX_SECONDS = 30.0  # for one pattern: three times what a word in all of 100,000 chunks takes
 
 
@@ -50,6 +50,7 @@ def grep(view: View, pattern: Pattern, start: int, limit: int) -> GrepResults:
         total=total,
         chunks=chunks,
         documents=documents,
+        searched=view.settings.documents,
         titles=dict(find_titles(view, pattern)),
     )
 
@@ -116,11 +117,11 @@ def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]
     """Return the row ids of all chunks that may have a matching line, in any order."""
     row_ids = _find_by_literals(view, pattern)
     candidates: list[int] = []
-    for batch in batches(row_ids, _TEXTS_AT_ONCE):
-        _check(deadline)
-        for row_id, text in view.searchable_texts(batch):
-            if pattern.may_match(text):
-                candidates.append(row_id)
+    for number, (row_id, text) in enumerate(view.searchable_texts(row_ids)):
+        if number % _TEXTS_AT_ONCE == 0:
+            _check(deadline)
+        if pattern.may_match(text):
+            candidates.append(row_id)
     return candidates
 
 

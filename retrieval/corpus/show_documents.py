@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
@@ -60,7 +60,8 @@ def show_documents(
     following = start + shown
     if following < listed.total and shown:
         lines.append(f"{listed.total - following:,} more: start={following}")
-    return Retrieved(text="\n".join(lines), results=describe_documents(listed))
+    described = describe_documents(replace(listed, documents=listed.documents[:shown]))
+    return Retrieved(text="\n".join(lines), results=described)
 
 
 def describe_documents(listed: DocumentList) -> dict[str, Any]:
@@ -103,13 +104,13 @@ def _write_cell(document: ListedDocument, column: str) -> str:
         return ""
     if column == "chunks" and document.chunks == 1:
         return ""
-    return collapse_whitespace(str(getattr(document, column)))
+    return collapse_whitespace(str(getattr(document, column))).replace(CELL_BOUNDARY, ", ")
 
 
 def _title_to_show(document: ListedDocument) -> str:
     """Return a document's title, unless the id has its words."""
     is_said = set(name_words(document.title)) <= set(name_words(document.id))
-    return "" if is_said else document.title
+    return "" if is_said else document.title.replace(CELL_BOUNDARY, ", ")
 
 
 def _write_fields(fields: Sequence[MetadataField]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.index import Index
@@ -37,7 +38,7 @@ def show_matching_lines(
         start: How many matching lines to leave out at the start.
     """
     results = index.grep(pattern, within=within, start=start, limit=_LINES_READ)
-    head = _write_head(results, index.within(within).info().documents, start)
+    head = _write_head(results, start)
     page = _Page(only_match=only_match, tokens=MAX_TOKENS - count_tokens(head))
     for line in results.lines:
         if not page.add(line):
@@ -55,7 +56,7 @@ def show_matching_lines(
     return Retrieved(
         text="\n".join(blocks),
         chunk_ids=list(sentences),
-        results=describe_lines(results),
+        results=describe_lines(replace(results, lines=shown, titles=_first_titles(results))),
         sentences=sentences,
         evidence=["\n".join(entry.text for entry in page.entries)],
     )
@@ -80,6 +81,7 @@ def describe_lines(results: GrepResults) -> dict[str, object]:
         "total": results.total,
         "chunks": results.chunks,
         "documents": results.documents,
+        "searched": results.searched,
         "titles": dict(results.titles),
         "lines": lines,
     }
@@ -93,7 +95,7 @@ def write_matches(line: GrepLine) -> str:
     return "; ".join(dict.fromkeys(columns))
 
 
-def _write_head(results: GrepResults, documents: int, start: int) -> str:
+def _write_head(results: GrepResults, start: int) -> str:
     """Say how much matches in all, titles included."""
     if results.total:
         verb = "matches" if results.total == 1 else "match"
@@ -101,14 +103,18 @@ def _write_head(results: GrepResults, documents: int, start: int) -> str:
         if start:
             head += f", from {start} on"
     else:
-        head = f"No line of {count(documents, 'document')} matches"
+        head = f"No line of {count(results.searched, 'document')} matches"
     if not results.titles or start:
         return f"{head}:" if results.total else f"{head}."
-    named = [_write_title(*title) for title in list(results.titles.items())[:_MAX_TITLES]]
+    named = [_write_title(*title) for title in _first_titles(results).items()]
     further = len(results.titles) - len(named)
     if further:
         named.append(f"{further:,} more")
     return f"{head}. {count(len(results.titles), 'title')}: {'; '.join(named)}"
+
+
+def _first_titles(results: GrepResults) -> dict[str, str]:
+    return dict(islice(results.titles.items(), _MAX_TITLES))
 
 
 def _write_title(document_id: str, title: str) -> str:
@@ -162,51 +168,66 @@ class _Page:
     _by_text: dict[str, _Entry] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)  # documents whose title is shown
     _last: GrepLine | None = None
-    _last_label: str = ""
 
     def add(self, line: GrepLine) -> bool:
         """Add a line, and return whether it fits. The first one always does."""
-        text = _cut_to_match(line) if not self.only_match else _shorten(write_matches(line), 0)
-        key = (text if self.only_match else line.text).lower().strip(_AROUND)
+        text = _cut_to_match(line)
+        key = line.text
+        if self.only_match:
+            text = key = _shorten(write_matches(line), 0)
+        key = key.lower().strip(_AROUND)
         same = self._by_text.get(key)
         if same is not None:
-            is_new_place = line.chunk_id not in {same.chunk_id, *same.copies}
-            cost = count_tokens(mark(line.chunk_id)) if is_new_place else 0
-        else:
-            entry = self._make_entry(line, text)
-            cost = count_tokens("\n".join(entry.write())) + 1
-        if cost > self.tokens and self.lines:
+            return self._add_copy(line, same)
+        label = self._new_label(line)
+        entry = _Entry(head=self._new_head(line), label=label, text=text, chunk_id=line.chunk_id)
+        if not self._spend(count_tokens("\n".join(entry.write())) + 1):
             return False
-        self.tokens -= cost
-        self.lines += 1
-        if same is not None:
-            same.times += 1
-            if is_new_place:
-                same.copies.append(line.chunk_id)
-            return True
         self.entries.append(entry)
         self._by_text[key] = entry
         self._named.add(line.document_id)
         self._last = line
-        self._last_label = "" if self.only_match else _label(line)
         return True
 
     def rows(self) -> list[str]:
         """Return all lines as rows."""
         return [row for entry in self.entries for row in entry.write()]
 
-    def _make_entry(self, line: GrepLine, text: str) -> _Entry:
-        is_same_chunk = self._last is not None and self._last.chunk_id == line.chunk_id
-        label = "" if self.only_match else _label(line)
-        if is_same_chunk and label == self._last_label:
-            label = ""
-        head = "" if is_same_chunk else self._head(line)
-        return _Entry(head=head, label=label, text=text, chunk_id=line.chunk_id)
+    def _add_copy(self, line: GrepLine, same: _Entry) -> bool:
+        """Count a line that is shown already, and name its chunk there."""
+        is_named = line.chunk_id in {same.chunk_id, *same.copies}
+        if not self._spend(0 if is_named else count_tokens(mark(line.chunk_id))):
+            return False
+        same.times += 1
+        if not is_named:
+            same.copies.append(line.chunk_id)
+        return True
 
-    def _head(self, line: GrepLine) -> str:
+    def _spend(self, tokens: int) -> bool:
+        """Take tokens for a line, and return whether there are so many."""
+        if tokens > self.tokens and self.lines:
+            return False
+        self.tokens -= tokens
+        self.lines += 1
+        return True
+
+    def _new_head(self, line: GrepLine) -> str:
+        """Return the mark of a line's chunk, with the title where no id or mark has said it; empty within a chunk."""
+        if self._last is not None and self._last.chunk_id == line.chunk_id:
+            return ""
         title = collapse_whitespace(line.chunk.title)
-        is_said = line.document_id in self._named or not title or _says(line.chunk_id, title)
-        return mark(line.chunk_id) if is_said else f"{mark(line.chunk_id)} {without_marks(title)}:"
+        if not title or line.document_id in self._named or _says(line.chunk_id, title):
+            return mark(line.chunk_id)
+        return f"{mark(line.chunk_id)} {without_marks(title)}:"
+
+    def _new_label(self, line: GrepLine) -> str:
+        """Return the label of a line, unless the line before in its chunk has the same."""
+        if self.only_match:
+            return ""
+        label = _label(line)
+        last = self._last
+        is_said = last is not None and last.chunk_id == line.chunk_id and _label(last) == label
+        return "" if is_said else label
 
 
 def _label(line: GrepLine) -> str:
@@ -251,9 +272,8 @@ def _shorten(text: str, start: int) -> str:
     last = first + _MAX_LINE
     piece = text[first:last]
     if first:
-        _, space, rest = piece[:_BEFORE_MATCH].partition(" ")
-        piece = (rest if space else piece[:_BEFORE_MATCH]) + piece[_BEFORE_MATCH:]
-        piece = CUT + piece
+        half_word = piece[:_BEFORE_MATCH].find(" ")
+        piece = CUT + piece[half_word + 1 :]
     if last < len(text):
         piece = piece.rstrip() + CUT
     return piece

@@ -62,6 +62,8 @@ class GrepResults:
     """How many chunks have such a line."""
     documents: int
     """How many documents have such a line."""
+    searched: int
+    """How many documents were searched."""
     titles: Mapping[str, str]
     """The titles that match, by the documents' ids. They do not count as lines."""
 

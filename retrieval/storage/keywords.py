@@ -39,6 +39,7 @@ _FOOTER = struct.Struct("<8sQ")
 _END_BYTES = 8  # of the end of a text, as an integer
 # A keyword in more chunks than these is counted inside longer words, too: to check each chunk would take too long.
 MAX_CHECKED_CHUNKS = 5_000
+_TEXTS_BETWEEN_CHECKS = 1_000  # of the file's size, while texts are read
 _K1 = 0.5  # of BM25: the smaller it is, the less repetitions of a keyword add
 
 Integers = NDArray[np.int64]
@@ -113,11 +114,12 @@ class KeywordTexts:
 
     def texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
         """Yield row id and text of chunks, in UTF-8."""
-        self._check_size()
         data = self._data
         order = np.argsort(self._row_ids)
         places = np.searchsorted(self._row_ids, row_ids, sorter=order)
-        for row_id, row in zip(row_ids, order[places].tolist(), strict=True):
+        for number, (row_id, row) in enumerate(zip(row_ids, order[places].tolist(), strict=True)):
+            if number % _TEXTS_BETWEEN_CHECKS == 0:
+                self._check_size()
             yield row_id, data[self._begins[row] : self._ends[row] - len(_SEPARATOR)]
 
     def holds_word(self, word: str) -> bool:

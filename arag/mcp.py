@@ -60,7 +60,7 @@ def make_mcp_server(
         index: The index. It must stay open while the server runs.
         model: A chat model, or a string for `load_model`: then there is also the tool `ask`, for which the agent
             answers a question.
-        tools: The retrieval tools to offer, as for `make_tools`.
+        tools: The retrieval tools to offer, as for `make_tools`; the agent of `ask` has them, too.
 
     Returns:
         The server.
@@ -81,7 +81,7 @@ def make_mcp_server(
 
     offered = {tool.name: tool for tool in make_tools(index, names=tools or DEFAULT_TOOLS)}
     if model is not None:
-        offered["ask"] = _make_ask(index, model)
+        offered["ask"] = _make_ask(index, model, tools)
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     offers = []
     for each in offered.values():
@@ -125,11 +125,11 @@ def make_mcp_server(
     )
 
 
-def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
+def _make_ask(index: Index, model: str | BaseChatModel, tools: ToolSet | Sequence[str] | None) -> BaseTool:
     """Make the tool that has the agent answer a question."""
     from arag.graph.graph import create_arag_agent
 
-    agent = create_arag_agent(model, index)
+    agent = create_arag_agent(model, index, tools=tools)
 
     @tool
     async def ask(question: Annotated[str, "The question, with all that is needed to understand it."]) -> str:

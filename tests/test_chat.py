@@ -94,7 +94,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
     ]
     with (
         serve(script) as server,
-        in_terminal("chat", "--index", example_index.path, "--model", f"openai:m@{server.url}") as terminal,
+        in_terminal("chat", "--tools", "paper", "--index", example_index.path, "--model", f"openai:m@{server.url}") as terminal,
     ):
         terminal.wait_for("> ")
         terminal.type("When was it built?\n")
@@ -149,6 +149,8 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
             "-c",
             OTHER_THREAD + ARAG,
             "chat",
+            "--tools",
+            "paper",
             "--index",
             index,
             "--model",
@@ -171,7 +173,7 @@ def piped(arag, monkeypatch):
 
     def run(lines, *arguments):
         monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-        return arag("chat", *arguments)
+        return arag("chat", "--tools", "paper", *arguments)
 
     return run
 

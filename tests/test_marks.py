@@ -219,7 +219,7 @@ def test_what_a_call_repeats_passes_for_no_result(attacked):
 def test_results_over_mcp_and_the_sources_of_answers_hold_too(attacked, owners):
     async def use():
         found = 0
-        async with Client(make_mcp_server(attacked, model="extractive")) as client:
+        async with Client(make_mcp_server(attacked, model="extractive", tools="paper")) as client:
             for each in list(owners)[::7]:
                 read = {"chunk_ids": [f"{TRUSTED}:0", f"{owners[each]}:0"]}
                 calls = [("keyword_search", {"keywords": [each]}), ("chunk_read", read)]

@@ -72,7 +72,7 @@ async def text(client, name, **arguments):
 
 
 def test_tools_are_offered_as_models_see_them(index):
-    listed = run(lambda client: client.list_tools(), make_mcp_server(index, model="extractive"))
+    listed = run(lambda client: client.list_tools(), make_mcp_server(index, model="extractive", tools="paper"))
     *offered, ask = listed.tools
     seen = [convert_to_openai_tool(tool)["function"] for tool in make_tools(index, names="paper")]
     assert [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in offered] == seen
@@ -89,7 +89,7 @@ def test_tools_are_offered_as_models_see_them(index):
     ],
 )
 def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
-    result = use(make_mcp_server(index, model="extractive"), name, **arguments)
+    result = use(make_mcp_server(index, model="extractive", tools="paper"), name, **arguments)
     assert (result.is_error, told in result.content[0].text) == (True, True)
 
 
@@ -99,13 +99,13 @@ def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
 def test_ask_answers_with_sources(index):
     answer = "He married Teutberga [lothair:0], not Judith [x.md:3]."
     model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage(answer))
-    result = use(make_mcp_server(index, model=model), "ask", question="Whom did Lothair II marry?")
+    result = use(make_mcp_server(index, model=model, tools="paper"), "ask", question="Whom did Lothair II marry?")
     assert result.content[0].text == f"{answer}\n\nSources:\n[lothair:0] Lothair II\n[x.md:3]  (not seen in this run)"
 
 
 def test_a_model_that_fails_is_an_error_of_the_call(index):
     model = ScriptedModel(OpenAIError("no reply from http://user:password@host/v1"))
-    result = use(make_mcp_server(index, model=model), "ask", question="Who was Boso?")
+    result = use(make_mcp_server(index, model=model, tools="paper"), "ask", question="Who was Boso?")
     assert result.is_error
     assert result.content[0].text == "the model failed: no reply from http://***@host/v1"
 
@@ -135,7 +135,7 @@ class HashEmbeddings(fakes.HashEmbeddings):
         return super().embed_query(text)
 
 with open_index(sys.argv[1], embedder=HashEmbeddings()) as index:
-    serve_mcp(index)
+    serve_mcp(index, tools="paper")
 """
 
 
@@ -160,7 +160,7 @@ def test_a_program_is_served_over_stdin_and_stdout_which_only_the_protocol_reach
 @contextmanager
 def served_over_http(folder):
     """Run `arag mcp --http`, yield its URL, and end it with Ctrl-C."""
-    command = [ARAG, "mcp", "--http", "--port", "0", "--index", folder]
+    command = [ARAG, "mcp", "--tools", "paper", "--http", "--port", "0", "--index", folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stderr.readline()
@@ -238,4 +238,4 @@ def test_a_server_that_must_not_start_says_why(index, arag, monkeypatch, host, t
 def test_the_extra_is_named_where_it_is_missing(index, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     with pytest.raises(InputError, match=r"pip install 'langgraph-arag\[mcp\]'"):
-        serve_mcp(index)
+        serve_mcp(index, tools="paper")

@@ -83,7 +83,7 @@ def no_pauses(monkeypatch):
 def run(api, index, responses, *, streaming=False, **settings):
     """Answer the question with scripted responses; return the state, the requests, and the text that was streamed."""
     with api.serve(responses) as server:
-        agent = create_arag_agent(api.load(server), index, **settings)
+        agent = create_arag_agent(api.load(server), index, tools="paper", **settings)
         if not streaming:
             return agent.invoke(asked()), server.requests, ""
         events = list(agent.stream(asked(), stream_mode=["messages", "values"]))

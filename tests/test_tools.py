@@ -58,7 +58,7 @@ def search(make_index):
     """A function that searches for keywords in documents of the test's own, and returns what is shown."""
 
     def search(documents, *keywords, **options):
-        tool, *_ = make_tools(make_index(documents), **options)
+        tool, *_ = make_tools(make_index(documents), **{"names": "paper"} | options)
         return tool.invoke({"keywords": [*keywords]})
 
     return search

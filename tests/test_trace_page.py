@@ -20,7 +20,7 @@ ANSWER = AIMessage("Boso the **Elder** [lothair:0; teutberga:0], says [annals:7]
 
 
 def run(index, *script, **options):
-    return create_arag_agent(ScriptedModel(*script), index, **options).invoke(asked())
+    return create_arag_agent(ScriptedModel(*script), index, tools="paper", **options).invoke(asked())
 
 
 def parsed(state, **options) -> BeautifulSoup:

@@ -89,7 +89,7 @@ def make_tools(
 
     Example:
         >>> from arag import make_tools
-        >>> keyword_search, semantic_search, chunk_read = make_tools(index)
+        >>> keyword_search, semantic_search, chunk_read = make_tools(index, names="paper")
         >>> print(keyword_search.invoke({"keywords": ["Oddvar"]}))
         Oddvar: none (closest: Odvár (2 chunks)).
         No chunk holds any of these keywords.

@@ -17,7 +17,7 @@ from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import is_latin
 
-_DEFAULT_SENTENCES = 8
+_DEFAULT_SENTENCES = 5  # further ones seldom help, and each costs about 30 tokens
 _MAX_SENTENCES = 100
 _STAR = re.compile(r"(?:\bselect|,)\s*(?:\w+\.)?\*", re.IGNORECASE)
 _MAX_EXACT = 1e15  # larger numbers lose digits below 1
@@ -26,7 +26,7 @@ _MEANING_OPTIONS = {
     "-k": Option("number", takes_value=True),
     "--help": Option("help"),
 }
-_MEANING_USAGE = 'meaning "a short question or statement" [-n 8] [path...]'
+_MEANING_USAGE = 'meaning "a short question or statement" [-n 5] [path...]'
 _SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
 
 

@@ -197,15 +197,22 @@ def _write(lines: Sequence[_Line]) -> list[str | None]:
     """
     pieces: list[str | None] = []
     writer = _Writer()
+    repeats: dict[tuple[str, str], list[int]] = {}  # the places of equal lines of a document, by document and text
     for place, line in enumerate(lines):
         if _says_nothing(lines, place):
             pieces.append(None)
         elif line.row is not None:
             pieces.append(writer.write_row(line.row))
         elif line.chunk is not None:
-            pieces.append(writer.write_line(line.text, line.chunk))
+            places = repeats.setdefault((line.chunk.document_id, line.text), [])
+            places.append(place)
+            is_repeated = len(places) > 1 and len(line.text) >= _MIN_TEXT
+            pieces.append(None if is_repeated else writer.write_line(line.text, line.chunk))
         else:
             pieces.append(writer.write_other(line.text))
+    for first, *others in repeats.values():
+        if others and pieces[others[0]] is None:
+            pieces[first] = f"{pieces[first]} (×{1 + len(others)})"
     return pieces
 
 

@@ -50,7 +50,6 @@ _VALUES = {
     "replace": "--replace",
     "sort": "--sort",
     "reversed": "--sortr",
-    "max_depth": "-d --max-depth",
     "ignored": "-j -M --threads --max-columns --max-filesize --encoding --engine --binary-files --context-separator",
 }
 _VALID = (

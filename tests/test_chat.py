@@ -94,7 +94,9 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
     ]
     with (
         serve(script) as server,
-        in_terminal("chat", "--tools", "paper", "--index", example_index.path, "--model", f"openai:m@{server.url}") as terminal,
+        in_terminal(
+            "chat", "--tools", "paper", "--index", example_index.path, "--model", f"openai:m@{server.url}"
+        ) as terminal,
     ):
         terminal.wait_for("> ")
         terminal.type("When was it built?\n")

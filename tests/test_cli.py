@@ -151,7 +151,8 @@ def test_a_page_that_cannot_be_written_hides_neither_the_answer_nor_the_models_e
 
 
 def test_ask_passes_the_agents_settings_on(arag, index):
-    options = ["--tools", "paper", "--top-k", 1, "--model-option", "reasoning_effort=low", "--model-option", "temperature=0.25"]
+    options = ["--tools", "paper", "--top-k", 1]
+    options += ["--model-option", "reasoning_effort=low", "--model-option", "temperature=0.25"]
     with serve([chat(None, SEARCH), chat("Nobody.")]) as server:
         assert arag("ask", QUESTION, "--index", index, *options, "--model", f"openai:m@{server.url}")[0] == 0
     request = server.requests[-1]

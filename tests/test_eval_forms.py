@@ -16,6 +16,11 @@ from arag.evaluation.report.tables import headline, run_tables
 
 LIGHTS = [["Alder Point"], ["Birch Head", "Birkenkopf"], ["Cape Sorrow"]]
 LISTS = [
+    (
+        "Three: Alder Point, Birch Head, Cape Sorrow. Never dark: Alder Point (alder-point.md), Birch Head (b.md), Cape Sorrow.",
+        3,
+        [],
+    ),
     # answer, found of three, extra items
     ("Alder Point, Birch Head and Cape Sorrow [a.md:3].", 3, []),
     ("There are 3: **Alder Point**, **Birkenkopf**, **Cape Sorrow**. Jonas Wedder, a keeper, names them [a:1].", 3, []),

@@ -160,8 +160,8 @@ class _Block(NamedTuple):
         return _Block(marked, self.is_prose)
 
     def count_found(self) -> int:
-        """Return the number of gold items."""
-        return "".join(self.parts).count(_FOUND)
+        """Return the number of gold items; names in parentheses, such as those of sources, do not count."""
+        return _PARENTHESES.sub("", "".join(self.parts)).count(_FOUND)
 
 
 def _list_blocks(text: str) -> list[_Block]:

@@ -450,7 +450,7 @@ _FACTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("From where did the lights come that the electrician put up underground at Dunsilver?", "a circus", ("from a circus",), "people/jonas-wick"),
     ("What did the head of the Board do for a living before an accident?", "trapeze artist", (), "people/agatha"),
     ("Which juice was used to show where a lock was losing water?", "beetroot juice", ("beetroot",), "people/zillah"),
-    ("What kind of book did a watchman compile on the job at night?", "a dictionary of curses", ("a dictionary of 900 boat people's curses",), "people/crispin"),
+    ("What kind of book did a watchman compile on the job at night?", "a dictionary of curses", ("a dictionary of 900 boat people's curses", "dictionary"), "people/crispin"),
     ("What did the inventor of a hinged rake get for it?", "a barrel of cider", ("cider",), "people/honor"),
     ("Out of what was the weathercock on a chapel roof made?", "forty worn-out mooring rings", ("mooring rings", "old mooring rings"), "people/torquil"),
     ("What prehistoric find was made by the people who worked on the path along the water?", "a mammoth tooth", ("a mammoth's tooth",), "annual-reports/annual-report-2023"),

@@ -24,6 +24,7 @@ from arag.text.normalise import (
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name
+_MAX_SEEN = 8  # hits that were seen and are named again: each costs about ten tokens
 _MAX_ID_CHARACTERS = 200  # of an unknown id that is repeated
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a cell of its own
@@ -33,17 +34,21 @@ _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 # --- searches ---
 
 
-def render_keywords(results: KeywordResults, selection: Selection) -> str:
-    """Write a keyword search's results: how each keyword occurs, then the hits that are shown."""
+def render_keywords(results: KeywordResults, selection: Selection, *, way_on: str = "") -> str:
+    """Write a keyword search's results: how each keyword occurs, then the hits that are shown.
+
+    Args:
+        results: The results.
+        selection: What is shown of them.
+        way_on: Behind the number of chunks if not all are shown: how to see the others.
+    """
     reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    named = len(selection.full) + len(selection.brief) + len(selection.seen)
-    for copies in selection.copies.values():
-        named += len(copies)
+    named = selection.count_named()
     extent = "All"
     if named < results.total:
-        extent = f"The best {named} of {results.total:,} chunks"
+        extent = f"The best {named} of {results.total:,} chunks{way_on}"
     return _write_selection(f"{reports}. {extent}:", selection)
 
 
@@ -61,7 +66,7 @@ def _write_selection(head: str, selection: Selection) -> str:
         copies = selection.copies.get(shown.hit.chunk_id, [])
         blocks.append(_write_full(shown, copies, writer))
     if selection.seen:
-        blocks.append(f"Shown above: {list_marks(selection.seen)}")
+        blocks.append(f"Shown above: {_list_seen(selection.seen)}")
     if selection.brief:
         lines = ["In brief:"]
         for shown in selection.brief:
@@ -72,7 +77,16 @@ def _write_selection(head: str, selection: Selection) -> str:
     return "\n\n".join(blocks)
 
 
-def _write_full(shown: ShownHit, copies: Sequence[str], writer: _HitWriter) -> str:
+def _list_seen(chunk_ids: Sequence[str]) -> str:
+    """Return the marks of the first hits that were seen, and how many others there are."""
+    named = list_marks(chunk_ids[:_MAX_SEEN])
+    others = len(chunk_ids) - _MAX_SEEN
+    if others > 0:
+        return f"{named} and {others:,} more"
+    return named
+
+
+def _write_full(shown: ShownHit, copies: Sequence[ShownHit], writer: _HitWriter) -> str:
     """Write a hit below its mark, with its similarity and the ids of its copies."""
     hit = shown.hit
     head = mark(hit.chunk_id)
@@ -80,7 +94,7 @@ def _write_full(shown: ShownHit, copies: Sequence[str], writer: _HitWriter) -> s
         head += f" ({hit.score:.2f})"
     block = f"{head} {writer.write(shown)}".rstrip()
     if copies:
-        block += f"\n(the same text: {list_marks(copies)})"
+        block += f"\n(the same text: {list_marks([copy.hit.chunk_id for copy in copies])})"
     return block
 
 

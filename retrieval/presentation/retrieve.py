@@ -21,6 +21,7 @@ from arag.retrieval.presentation.selection import (
     SeenChunks,
     Selection,
     ShownHit,
+    cut_positions,
     evidence_text,
     select_keyword_hits,
     select_semantic_hits,
@@ -35,6 +36,8 @@ MAX_QUERIES = 10  # in one call: each is searched for and adds to the result
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
 _OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
+_AGAIN_FOR_MORE = " (again for more)"
+_GREP_LISTS_ALL = " (grep lists all)"
 _CANDIDATES = 20  # chunks that a keyword search finds; the ones to show are chosen from them
 _MAX_SENTENCE_TOKENS = 300  # estimated, in a search by meaning: beyond them, chunks are shown in brief
 _MAX_KEYWORD_TOKENS = 100  # estimated, in a keyword search: beyond them, only the best chunks are shown in full
@@ -56,6 +59,8 @@ class Retrieved:
     """The chunks whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
+    cut: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By chunk id, the positions of the sentences of which a part is shown, around a match."""
     evidence: Sequence[str] = ()
     """The documents' sentences in the text."""
 
@@ -70,12 +75,23 @@ def search_keywords(
     *,
     top_k: int,
     within: str = "",
+    has_grep: bool = False,
 ) -> Retrieved:
-    """Search for keywords; each has its best chunk shown before any has a second."""
+    """Search for keywords; each has its best chunk shown before any has a second.
+
+    Hits that the conversation has seen give their places to the next ones.
+    """
     index = _limit(index, within)
-    results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
-    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_KEYWORD_TOKENS)
-    text = render_keywords(results, selection)
+    places = 0
+    needed_places = top_k
+    while places < needed_places:
+        places = needed_places
+        candidates = max(_CANDIDATES, 2 * places)
+        results = index.keyword_search(keywords, candidates, ranking="bm25")
+        selection = select_keyword_hits(results, seen, top_k=places, tokens=_MAX_KEYWORD_TOKENS)
+        needed_places = top_k + len(selection.seen)
+    way_on = _GREP_LISTS_ALL if has_grep else _AGAIN_FOR_MORE
+    text = render_keywords(results, selection, way_on=way_on)
     return _make_result(index, results, [selection], text)
 
 
@@ -98,10 +114,11 @@ def search_meaning(
         if is_english and not is_latin(query):
             text = _OTHER_SCRIPT
         else:
-            results = index.semantic_search(query, top_k, titles_first=True)
-            selection = select_semantic_hits(
-                results,
+            selection = _select_nearest(
+                index,
+                query,
                 seen,
+                top_k=top_k,
                 tokens=tokens,
                 is_one_of_several=is_one_of_several,
             )
@@ -166,6 +183,31 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
 # --- steps of these functions ---
 
 
+def _select_nearest(
+    index: Index,
+    query: str,
+    seen: SeenChunks,
+    *,
+    top_k: int,
+    tokens: int,
+    is_one_of_several: bool,
+) -> Selection:
+    """Search by meaning; hits that the conversation has seen give their places to the next ones."""
+    places = 0
+    needed_places = top_k
+    while places < needed_places:
+        places = needed_places
+        results = index.semantic_search(query, places, titles_first=True)
+        selection = select_semantic_hits(
+            results,
+            seen,
+            tokens=tokens,
+            is_one_of_several=is_one_of_several,
+        )
+        needed_places = top_k + len(selection.seen)
+    return selection
+
+
 def _limit(index: Index, within: str) -> Index:
     """Return an index limited to the documents that a call names, or all of it."""
     if not within.strip():
@@ -213,24 +255,35 @@ def _make_result(
     """Build the result of a search from the selections of its queries and their text."""
     full: list[ShownHit] = []
     brief: list[ShownHit] = []
-    others: list[str] = []  # ids that are named without a text
+    copies: list[ShownHit] = []
+    seen: list[str] = []
     for selection in selections:
         full += selection.full
         brief += selection.brief
-        for copies in selection.copies.values():
-            others += copies
-        others += selection.seen
+        copies += selection.list_copies()
+        seen += selection.seen
     shown = [*full, *brief]
-    shown_ids = [each.hit.chunk_id for each in shown]
+    named = [each.hit.chunk_id for each in [*shown, *copies]]
     whole = [each.hit.chunk_id for each in full if each.excerpt.whole]
     new_chunks: Sequence[Chunk] = ()
     if whole:
         new_chunks = index.read(whole).chunks
     return Retrieved(
         text=text,
-        chunk_ids=list(dict.fromkeys([*shown_ids, *others])),  # each once
+        chunk_ids=list(dict.fromkeys([*named, *seen])),  # each once
         results=describe_shown(results, shown),
         new_chunks=new_chunks,
-        sentences=SeenChunks().add(full).sentences,
+        sentences=SeenChunks().add([*full, *copies]).sentences,
+        cut=_list_cut(full),
         evidence=[evidence_text(shown)],
     )
+
+
+def _list_cut(shown: Sequence[ShownHit]) -> dict[str, list[int]]:
+    """Return, by chunk id, the positions of the sentences of which a part is shown."""
+    cut: dict[str, list[int]] = {}
+    for each in shown:
+        positions = cut_positions(each.excerpt)
+        if positions:
+            cut[each.hit.chunk_id] = positions
+    return cut

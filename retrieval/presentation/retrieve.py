@@ -90,7 +90,11 @@ def search_keywords(
         results = index.keyword_search(keywords, candidates, ranking="bm25")
         selection = select_keyword_hits(results, seen, top_k=places, tokens=_MAX_KEYWORD_TOKENS)
         needed_places = top_k + len(selection.seen)
-    way_on = _GREP_LISTS_ALL if has_grep else _AGAIN_FOR_MORE
+    way_on = ""
+    if has_grep:
+        way_on = _GREP_LISTS_ALL
+    elif seen.question:  # in a conversation
+        way_on = _AGAIN_FOR_MORE
     text = render_keywords(results, selection, way_on=way_on)
     return _make_result(index, results, [selection], text)
 
@@ -110,6 +114,7 @@ def search_meaning(
     is_english = index.embedder.name == DEFAULT_EMBEDDER
     texts: list[str] = []
     selections: list[Selection] = []
+    shown_now: set[str] = set()  # ids of chunks
     for query in queries:
         if is_english and not is_latin(query):
             text = _OTHER_SCRIPT
@@ -121,8 +126,10 @@ def search_meaning(
                 top_k=top_k,
                 tokens=tokens,
                 is_one_of_several=is_one_of_several,
+                shown_now=shown_now,
             )
             seen = seen.add(selection.full)
+            shown_now.update(shown.hit.chunk_id for shown in selection.full)
             selections.append(selection)
             text = render_semantic(selection)
         if is_one_of_several:
@@ -191,8 +198,12 @@ def _select_nearest(
     top_k: int,
     tokens: int,
     is_one_of_several: bool,
+    shown_now: Collection[str],
 ) -> Selection:
-    """Search by meaning; hits that the conversation has seen give their places to the next ones."""
+    """Search by meaning; hits that the conversation has seen give their places to the next ones.
+
+    Hits that another query of the same call shows give no place: several queries would show too much.
+    """
     places = 0
     needed_places = top_k
     while places < needed_places:
@@ -204,7 +215,8 @@ def _select_nearest(
             tokens=tokens,
             is_one_of_several=is_one_of_several,
         )
-        needed_places = top_k + len(selection.seen)
+        seen_before = [chunk_id for chunk_id in selection.seen if chunk_id not in shown_now]
+        needed_places = top_k + len(seen_before)
     return selection
 
 

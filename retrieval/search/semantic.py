@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from arag.retrieval.search.contents import is_contents
 from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import SentenceMatch
@@ -44,6 +45,8 @@ def semantic_search(
     scores = _score(similarities)
     nearest = _order(view, scores)[:wanted]
     chunks = view.chunks_by_row_id({*nearest, *named})
+    if titles_first:
+        nearest.sort(key=lambda row_id: is_contents(chunks[row_id]))  # they come last
     titled = list(named)
     if titles_first and not titled:
         titled = _find_titled(query, nearest, scores, chunks)

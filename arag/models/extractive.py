@@ -38,8 +38,8 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 # A similarity, and the passage's place in its document, may follow the mark of a chunk.
-_SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
-_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
+_NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
+_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
 
@@ -128,7 +128,7 @@ class _Notes:
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts in the form that the tools write."""
         for chunk_id, shown in read_results(text):
-            head, _, body = _SIMILARITY.sub("", shown).partition("\n")
+            head, _, body = _NOTES.sub("", shown).partition("\n")
             title, _, excerpt = head.strip().partition(": ")
             title = _PLACE.sub("", title)
             # Headings, rows and items are not part of a sentence: blank lines set them apart.

@@ -115,6 +115,7 @@ def search_meaning(
     texts: list[str] = []
     selections: list[Selection] = []
     shown_now: set[str] = set()  # ids of chunks
+    counted: set[str] = set()  # ids of documents
     for query in queries:
         if is_english and not is_latin(query):
             text = _OTHER_SCRIPT
@@ -131,7 +132,7 @@ def search_meaning(
             seen = seen.add(selection.full)
             shown_now.update(shown.hit.chunk_id for shown in selection.full)
             selections.append(selection)
-            text = render_semantic(selection)
+            text = render_semantic(selection, counted=counted)
         if is_one_of_several:
             text = f"{without_marks(collapse_whitespace(query))}: {text}"
         texts.append(text)

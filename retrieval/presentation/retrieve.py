@@ -42,6 +42,7 @@ _CANDIDATES = 20  # chunks that a keyword search finds; the ones to show are cho
 _MAX_SENTENCE_TOKENS = 300  # estimated, in a search by meaning: beyond them, chunks are shown in brief
 _MAX_KEYWORD_TOKENS = 100  # estimated, in a keyword search: beyond them, only the best chunks are shown in full
 _SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is always read whole: an excerpt would save little
+_WHOLE_TOKENS = 1_500  # of several chunks: the first ones up to here are read whole, as much as `grep` shows at most
 _MAX_DOCUMENTS = 1_000  # that `within` may name: more would hardly narrow a search
 _PART_BOUNDARY = re.compile(r"[,;?!]\s+|[。，；！？]")  # in a question, whose parts are looked for one by one
 
@@ -148,6 +149,7 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, abo
     unread = [chunk for chunk in results.chunks if chunk.id not in seen.whole]
     if len(unread) > 1 and not about.strip():
         about = seen.question
+        unread = _leave_out_first(unread, _WHOLE_TOKENS)
     excerpts = _find_passages(index, unread, about, seen)
     return show_chunks(results, seen, excerpts)
 
@@ -241,6 +243,16 @@ def _show_ids(index: Index, unknown: str) -> str:
     if not closest:
         return "The index is empty."
     return f"Chunk ids look like {list_marks(closest)}."
+
+
+def _leave_out_first(chunks: Sequence[Chunk], tokens: int) -> list[Chunk]:
+    """Return chunks without the first ones that fit into a number of tokens."""
+    others: list[Chunk] = []
+    for chunk in chunks:
+        tokens -= chunk.tokens
+        if tokens < 0:
+            others.append(chunk)
+    return others
 
 
 def _find_passages(index: Index, chunks: Sequence[Chunk], about: str, seen: SeenChunks) -> dict[str, Excerpt]:

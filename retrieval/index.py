@@ -196,8 +196,8 @@ class Index:
         Args:
             query: The query.
             top_k: How many chunks to return, at least 1.
-            titles_first: Rank as the tools do: return in front, in addition, up to two of the 20 nearest chunks whose
-                documents' titles stand in the query; and tables of contents behind the others of these 20.
+            titles_first: Rank as the tools do: return in front, in addition, up to two chunks of documents whose titles
+                stand in the query or are nearly all of it; and tables of contents behind the others of the 20 nearest.
 
         Returns:
             The best chunks with their nearest sentences.

@@ -84,7 +84,6 @@ class Outline:
             return ""
         return self._header
 
-
     def _has_years_as_columns(self, row: str, following: str) -> bool:
         """Return whether a row's years name its columns.
 

@@ -42,8 +42,7 @@ CONTENT = {
     ),
     "a chronicle": "1. Osric 1811\n2. Bettany 1823\n3. Lantern oil 1840\n4. Orlath 1851\n5. Tamsin 1862\n6. Karel 1877",
     "a box": "# Contents\n\n- 3 barrels of lantern oil\n- 2 ropes\n- 12 nails\n- 4 hooks\n- 1 lamp\n- 5 wicks",
-    "a text": f"# Contents\n\n{DOTTED}\n\n"
-    + "The keepers poured lantern oil from barrels each night. " * 20,
+    "a text": f"# Contents\n\n{DOTTED}\n\n" + "The keepers poured lantern oil from barrels each night. " * 20,
 }
 TEXT = "The keepers bought lantern oil in barrels each autumn, and lantern oil was dear."
 

@@ -115,6 +115,7 @@ class _Notes:
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
+    has_counted: bool = False  # whether `grep` was called, perhaps in vain
     count: str = ""  # of the lines that a `grep` found, as a sentence
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
@@ -178,6 +179,7 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
             arguments = calls[message.tool_call_id]["args"]
             notes.add_call(arguments)
             if message.name == "grep":
+                notes.has_counted = True
                 notes.count = _describe_count(message.text, str(arguments.get("pattern", "")))
     return notes
 
@@ -248,7 +250,7 @@ def _search_for_question(notes: _Notes, tools: set[str]) -> AIMessage | None:
     if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
         return _call("keyword_search", keywords=keywords)
     pattern = _find_counted(question)
-    if "grep" in tools and pattern and pattern.lower() not in notes.calls:
+    if "grep" in tools and pattern and not notes.has_counted:
         return _call("grep", pattern=pattern)
     return None
 

@@ -23,7 +23,7 @@ from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.usage import ModelCall, Usage, model_call, total
-from arag.retrieval.presentation.render import name_pages
+from arag.retrieval.presentation.places import name_pages
 from arag.text.normalise import count, shorten
 from arag.text.surrogates import replace_surrogates
 from arag.text.visible import visible

@@ -33,6 +33,7 @@ class Outline:
         self._title = _name_of(title)
         self._headings: list[tuple[int, str]] = []  # level and name
         self._header = ""  # of the current table
+        self._follows_years = False  # whether the row before has years as data
 
     @property
     def path(self) -> str:
@@ -66,6 +67,7 @@ class Outline:
     def leave_table(self) -> None:
         """Forget the table's header."""
         self._header = ""
+        self._follows_years = False
 
     def enter_row(self, row: str, following: str) -> str:
         """Enter a row and return its table's header, or an empty string if the row is the header or repeats it.
@@ -74,13 +76,27 @@ class Outline:
             row: The row.
             following: The line after it, which shows whether the row is a header.
         """
-        if _is_header(row, following):
+        if _is_header(row, following) or self._has_years_as_columns(row, following):
             header = collapse_whitespace(row).strip("| ")
             self._header = header if len(header) <= _MAX_HEADER else ""
             return ""
         if _begins_with_name(row, _split_cells(self._header)):
             return ""
         return self._header
+
+    def _has_years_as_columns(self, row: str, following: str) -> bool:
+        """Return whether a row's years name its columns.
+
+        In a header with years, they are several; where the next row has other ones, they are data of each row.
+        """
+        years = _YEAR.findall(row)
+        if len(years) < 2:
+            self._follows_years = False
+            return False
+        next_years = _YEAR.findall(following)
+        are_others = len(next_years) > 1 and set(next_years).isdisjoint(years)
+        self._follows_years = self._follows_years or are_others
+        return not self._follows_years
 
 
 def is_heading_line(line: str) -> bool:
@@ -93,12 +109,10 @@ def _name_of(heading: str) -> str:
 
 
 def _is_header(row: str, following: str) -> bool:
-    """Return whether a row is a table's header: before a rule, naming the next row's cells, or with several years."""
+    """Return whether a row is a table's header: before a rule, or naming the next row's cells."""
     if _MARKDOWN_RULE.fullmatch(following):
         return True
-    if _begins_with_name(following, _split_cells(row)):
-        return True
-    return len(_YEAR.findall(row)) > 1
+    return _begins_with_name(following, _split_cells(row))
 
 
 def _split_cells(row: str) -> list[str]:

@@ -171,6 +171,7 @@ class Index:
                 chunk, so that there may be more than `top_k`. Occurrences inside longer words do not count for a
                 keyword that occurs as a word. Of a keyword that no chunk holds, chunks with all of its words are
                 returned, if they are few; other spellings of the same letters that the corpus has are looked for, too.
+                Tables of contents come behind other chunks with the same keywords.
 
         Returns:
             The best chunks, and for every keyword how many chunks hold it.
@@ -195,8 +196,8 @@ class Index:
         Args:
             query: The query.
             top_k: How many chunks to return, at least 1.
-            titles_first: Return in front, in addition, up to two of the 20 nearest chunks whose documents' titles
-                stand in the query.
+            titles_first: Rank as the tools do: return in front, in addition, up to two chunks of documents whose titles
+                stand in the query or are nearly all of it; and tables of contents behind the others of the 20 nearest.
 
         Returns:
             The best chunks with their nearest sentences.

@@ -133,3 +133,20 @@ def test_langchains_cache_answers_with_replies_without_counts(example_index):
     first, second = (agent.invoke({"messages": [("user", "Who built the Vellin Light?")]}) for _ in range(2))
     assert second["answer"] == first["answer"]
     assert second["usage"] == first["usage"]
+
+
+def test_it_says_what_a_count_counted(small_index):
+    def answer(question, **earlier):
+        agent = create_arag_agent("extractive", small_index, tools="all")
+        return agent.invoke(earlier or asked(question))
+
+    state = answer("How many children did Boso have?")
+    assert '2 lines in 2 documents match "Boso".\n' in state["answer"]
+    assert (
+        'match "Lothair II" or "Teutberga".\n' in answer("How many letters did Lothair II send to Teutberga?")["answer"]
+    )
+    assert 'No line of 4 documents matches "ambassador".\n' in answer("How many ambassadors had the king?")["answer"]
+    messages = [*state["messages"], HumanMessage("Whom did Lothair II marry?")]
+    assert (
+        "Boso" not in answer("", messages=messages)["answer"].partition("document")[2]
+    )  # the count of another question

@@ -18,7 +18,7 @@ from arag.graph.state import Citation, State
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.render import name_pages
+from arag.retrieval.presentation.places import name_pages
 from arag.terminal import out
 from arag.text.normalise import count, shorten
 

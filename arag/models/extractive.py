@@ -36,10 +36,11 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
+_COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 # A similarity, and the passage's place in its document, may follow the mark of a chunk.
-_SIMILARITY = re.compile(r"^ \(-?\d\.\d\d\)")
-_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
+_NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
+_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
 
@@ -114,7 +115,8 @@ class _Notes:
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
-    count: str = ""  # of the lines that a `grep` found, as its result says
+    has_counted: bool = False  # whether `grep` was called, perhaps in vain
+    count: str = ""  # of the lines that a `grep` found, as a sentence
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = without_marks(" ".join(text.split()))
@@ -128,7 +130,7 @@ class _Notes:
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts in the form that the tools write."""
         for chunk_id, shown in read_results(text):
-            head, _, body = _SIMILARITY.sub("", shown).partition("\n")
+            head, _, body = _NOTES.sub("", shown).partition("\n")
             title, _, excerpt = head.strip().partition(": ")
             title = _PLACE.sub("", title)
             # Headings, rows and items are not part of a sentence: blank lines set them apart.
@@ -169,15 +171,27 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
         if not isinstance(message, ToolMessage):
             continue
         results = _results_of(message)
-        if message.name == "grep" and message.status != "error":
-            notes.count, _, _ = message.text.partition("\n")
         if "hits" in results:
             notes.add_results(results)
         else:  # the artifact of a reading has no texts
             notes.add_text(message.text)
         if message.tool_call_id in calls:
-            notes.add_call(calls[message.tool_call_id]["args"])
+            arguments = calls[message.tool_call_id]["args"]
+            notes.add_call(arguments)
+            if message.name == "grep":
+                notes.has_counted = True
+                notes.count = _describe_count(message.text, str(arguments.get("pattern", "")))
     return notes
+
+
+def _describe_count(result: str, pattern: str) -> str:
+    """Return what a `grep` counted as a sentence, such as `3 lines in 2 documents match "lock".`; empty if nothing."""
+    counted = _COUNT.match(result)
+    if counted is None:
+        return ""
+    names = [re.sub(r"\\(\W)", r"\1", name) for name in pattern.split("|")]
+    quoted = " or ".join(f'"{name}"' for name in names)
+    return f"{counted[0]} {quoted}."
 
 
 def _find_last_question(messages: Sequence[BaseMessage]) -> int:
@@ -236,7 +250,7 @@ def _search_for_question(notes: _Notes, tools: set[str]) -> AIMessage | None:
     if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
         return _call("keyword_search", keywords=keywords)
     pattern = _find_counted(question)
-    if "grep" in tools and pattern and pattern.lower() not in notes.calls:
+    if "grep" in tools and pattern and not notes.has_counted:
         return _call("grep", pattern=pattern)
     return None
 

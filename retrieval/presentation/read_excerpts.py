@@ -9,7 +9,7 @@ from itertools import zip_longest
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ChosenSentences, Excerpt, make_excerpt
 from arag.retrieval.presentation.similarity import Passage, rank_passages
-from arag.retrieval.presentation.table_rows import find_rows
+from arag.retrieval.presentation.table_rows import complete_tables, find_rows
 from arag.retrieval.types import Chunk
 
 _READ_CHARACTERS = 1_600  # of passages in one read: less than half of a full chunk...
@@ -60,7 +60,7 @@ class _Reading:
 
     def add(self, position: int) -> int:
         """Add a passage with its context, and return how many characters are new."""
-        passage = expand(self.chunk, [position], window=not self.rows)
+        passage = complete_tables(self.chunk, expand(self.chunk, [position], window=not self.rows))
         new = passage - self.shown - self.seen
         self.matched.add(position)
         self.shown |= new
@@ -80,7 +80,7 @@ def _begin_reading(chunk: Chunk, queries: Sequence[str], seen: Collection[int]) 
         seen=set(seen),
         rows=rows,
         matched=set(rows),
-        shown=expand(chunk, rows),
+        shown=complete_tables(chunk, expand(chunk, rows)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.presentation.places import name_pages_of, name_part, name_place
 from arag.retrieval.presentation.selection import Selection, ShownHit
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Term
 from arag.text.marks import list_marks, mark, without_marks
@@ -24,6 +25,7 @@ from arag.text.normalise import (
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name
+_MAX_SEEN = 8  # hits that were seen and are named again: each costs about ten tokens
 _MAX_ID_CHARACTERS = 200  # of an unknown id that is repeated
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a cell of its own
@@ -33,69 +35,101 @@ _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 # --- searches ---
 
 
-def render_keywords(results: KeywordResults, selection: Selection) -> str:
-    """Write a keyword search's results: how each keyword occurs, then the hits that are shown."""
+def render_keywords(results: KeywordResults, selection: Selection, *, way_on: str = "") -> str:
+    """Write a keyword search's results: how each keyword occurs, then the hits that are shown.
+
+    Args:
+        results: The results.
+        selection: What is shown of them.
+        way_on: Behind the number of chunks if not all are shown: how to see the others.
+    """
     reports = "; ".join(_report(report, results.hits) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    named = len(selection.full) + len(selection.brief) + len(selection.seen)
-    for copies in selection.copies.values():
-        named += len(copies)
+    named = selection.count_named()
     extent = "All"
     if named < results.total:
-        extent = f"The best {named} of {results.total:,} chunks"
+        extent = f"The best {named} of {results.total:,} chunks{way_on}"
     return _write_selection(f"{reports}. {extent}:", selection)
 
 
-def render_semantic(selection: Selection) -> str:
-    """Write the hits that are shown of a search by meaning."""
+def render_semantic(selection: Selection, *, counted: set[str] | None = None) -> str:
+    """Write the hits that are shown of a search by meaning.
+
+    Args:
+        selection: What is shown of them.
+        counted: The documents of which the text says already how many parts they have; more are added.
+    """
     if not selection.full and not selection.seen and not selection.brief:
         return "There are no sentences to search in."
-    return _write_selection("The nearest, by similarity:", selection)
+    return _write_selection("The nearest, by similarity:", selection, counted)
 
 
-def _write_selection(head: str, selection: Selection) -> str:
-    writer = _HitWriter()
+def _write_selection(head: str, selection: Selection, counted: set[str] | None = None) -> str:
+    writer = _HitWriter(set() if counted is None else counted)
     blocks = [head]
     for shown in selection.full:
         copies = selection.copies.get(shown.hit.chunk_id, [])
         blocks.append(_write_full(shown, copies, writer))
     if selection.seen:
-        blocks.append(f"Shown above: {list_marks(selection.seen)}")
+        blocks.append(f"Shown above: {_list_seen(selection.seen)}")
     if selection.brief:
         lines = ["In brief:"]
-        for shown in selection.brief:
-            lines.append(f"{mark(shown.hit.chunk_id)} {writer.write(shown)}")
+        lines += [writer.write(shown) for shown in selection.brief]
         blocks.append("\n".join(lines))
     if not selection.full and not selection.brief:
         blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
-def _write_full(shown: ShownHit, copies: Sequence[str], writer: _HitWriter) -> str:
-    """Write a hit below its mark, with its similarity and the ids of its copies."""
-    hit = shown.hit
-    head = mark(hit.chunk_id)
-    if not hit.keywords:  # of a search by meaning
-        head += f" ({hit.score:.2f})"
-    block = f"{head} {writer.write(shown)}".rstrip()
+def _list_seen(chunk_ids: Sequence[str]) -> str:
+    """Return the marks of the first hits that were seen, and how many others there are."""
+    named = list_marks(chunk_ids[:_MAX_SEEN])
+    others = len(chunk_ids) - _MAX_SEEN
+    if others > 0:
+        return f"{named} and {others:,} more"
+    return named
+
+
+def _write_full(shown: ShownHit, copies: Sequence[ShownHit], writer: _HitWriter) -> str:
+    """Write a hit with its similarity and the ids of its copies."""
+    is_semantic = not shown.hit.keywords
+    block = writer.write(shown, rated=is_semantic).rstrip()
     if copies:
-        block += f"\n(the same text: {list_marks(copies)})"
+        block += f"\n(the same text: {list_marks([copy.hit.chunk_id for copy in copies])})"
     return block
 
 
+def _in_brackets(notes: Sequence[str]) -> str:
+    """Return notes behind a mark, without the empty ones."""
+    text = ", ".join(note for note in notes if note)
+    return f" ({text})" if text else ""
+
+
 class _HitWriter:
-    """Writes the excerpts of hits, each document's title once."""
+    """Writes the excerpts of hits; each document's title, and how many parts it has, once."""
 
-    def __init__(self) -> None:
-        self._named_documents: set[str] = set()
+    def __init__(self, counted: set[str]) -> None:
+        self._named: set[str] = set()  # documents whose titles are written
+        self._counted = counted  # documents of which it is written how many parts they have
 
-    def write(self, shown: ShownHit) -> str:
-        """Write a hit's excerpt. Beside a heading, the title is left out if the id has its words."""
-        document_id = shown.hit.document_id
-        is_named = document_id in self._named_documents or _is_named_by_id(shown)
-        self._named_documents.add(document_id)
-        return without_marks(write_excerpt(shown.excerpt, titled=not is_named))
+    def write(self, shown: ShownHit, *, rated: bool = False) -> str:
+        """Write a hit's excerpt behind its mark, its similarity if wanted, and its place in the document.
+
+        Beside a heading, the title is left out if the id has its words.
+        """
+        hit = shown.hit
+        notes: list[str] = []
+        if rated:
+            notes.append(f"{hit.score:.2f}")
+        if hit.document_id not in self._counted:
+            notes.append(name_part(hit.chunk))
+        notes.append(name_pages_of(hit.chunk))
+        is_titled = hit.document_id not in self._named and not _is_named_by_id(shown)
+        self._counted.add(hit.document_id)
+        self._named.add(hit.document_id)
+        text = without_marks(write_excerpt(shown.excerpt, titled=is_titled))
+        return f"{mark(hit.chunk_id)}{_in_brackets(notes)} {text}"
 
 
 def _is_named_by_id(shown: ShownHit) -> bool:
@@ -176,6 +210,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
     """Write full chunks, or excerpts of them, a notice for those read already, and what is wrong with unknown ids."""
     blocks: list[str] = []
     left_out: list[str] = []
+    counted: set[str] = set()  # documents of which it is written how many parts they have
     for chunk in results.chunks:
         excerpt = excerpts.get(chunk.id)
         if chunk.id in read_chunks:
@@ -183,7 +218,10 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
         elif excerpt is None:
             blocks.append(_write_chunk(chunk))
         elif excerpt.sentences:
-            blocks.append(f"{mark(chunk.id)} {without_marks(write_excerpt(excerpt))}")
+            text = without_marks(write_excerpt(excerpt))
+            place = name_pages_of(chunk) if chunk.document_id in counted else name_place(chunk)
+            counted.add(chunk.document_id)
+            blocks.append(f"{mark(chunk.id)}{_in_brackets([place])} {text}")
         else:
             left_out.append(chunk.id)
     if left_out:
@@ -206,29 +244,17 @@ def _write_unknown(unknown: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _write_chunk(chunk: Chunk) -> str:
-    """Write a chunk's full text below its mark, with its title, its part and its pages."""
+    """Write a chunk's full text below its mark, with its title and its place in the document."""
     origin: list[str] = []
     title = without_marks(collapse_whitespace(chunk.title))
     if title:
         origin.append(title)
-    if not chunk.whole:
-        origin.append(f"part {chunk.ordinal + 1} of {chunk.parts}")
-    pages = name_pages(chunk.pages)
-    if pages:
-        origin.append(pages)
+    place = name_place(chunk)
+    if place:
+        origin.append(place)
     head = f"{mark(chunk.id)} {', '.join(origin)}".strip()
     text = without_marks(without_title(chunk.text, chunk.title))
     return f"{head}\n{text}"
-
-
-def name_pages(pages: Sequence[int] | None) -> str:
-    """Return a chunk's pages as in "pages 16-23"; empty if its document has none."""
-    if not pages:
-        return ""
-    first, last = pages[0], pages[-1]
-    if first == last:
-        return f"page {first}"
-    return f"pages {first}-{last}"
 
 
 # --- excerpts ---

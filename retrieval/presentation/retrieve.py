@@ -21,6 +21,7 @@ from arag.retrieval.presentation.selection import (
     SeenChunks,
     Selection,
     ShownHit,
+    cut_positions,
     evidence_text,
     select_keyword_hits,
     select_semantic_hits,
@@ -35,10 +36,13 @@ MAX_QUERIES = 10  # in one call: each is searched for and adds to the result
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
 
 _OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
+_AGAIN_FOR_MORE = " (again for more)"
+_GREP_LISTS_ALL = " (grep lists all)"
 _CANDIDATES = 20  # chunks that a keyword search finds; the ones to show are chosen from them
 _MAX_SENTENCE_TOKENS = 300  # estimated, in a search by meaning: beyond them, chunks are shown in brief
 _MAX_KEYWORD_TOKENS = 100  # estimated, in a keyword search: beyond them, only the best chunks are shown in full
 _SHORT_CHUNK_TOKENS = 250  # a chunk with no more tokens is always read whole: an excerpt would save little
+_WHOLE_TOKENS = 1_500  # of several chunks: the first ones up to here are read whole, as much as `grep` shows at most
 _MAX_DOCUMENTS = 1_000  # that `within` may name: more would hardly narrow a search
 _PART_BOUNDARY = re.compile(r"[,;?!]\s+|[。，；！？]")  # in a question, whose parts are looked for one by one
 
@@ -56,6 +60,8 @@ class Retrieved:
     """The chunks whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
+    cut: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By chunk id, the positions of the sentences of which a part is shown, around a match."""
     evidence: Sequence[str] = ()
     """The documents' sentences in the text."""
 
@@ -70,12 +76,27 @@ def search_keywords(
     *,
     top_k: int,
     within: str = "",
+    has_grep: bool = False,
 ) -> Retrieved:
-    """Search for keywords; each has its best chunk shown before any has a second."""
+    """Search for keywords; each has its best chunk shown before any has a second.
+
+    Hits that the conversation has seen give their places to the next ones.
+    """
     index = _limit(index, within)
-    results = index.keyword_search(keywords, _CANDIDATES, ranking="bm25")
-    selection = select_keyword_hits(results, seen, top_k=top_k, tokens=_MAX_KEYWORD_TOKENS)
-    text = render_keywords(results, selection)
+    places = 0
+    needed_places = top_k
+    while places < needed_places:
+        places = needed_places
+        candidates = max(_CANDIDATES, 2 * places)
+        results = index.keyword_search(keywords, candidates, ranking="bm25")
+        selection = select_keyword_hits(results, seen, top_k=places, tokens=_MAX_KEYWORD_TOKENS)
+        needed_places = top_k + len(selection.seen)
+    way_on = ""
+    if has_grep:
+        way_on = _GREP_LISTS_ALL
+    elif seen.question:  # in a conversation
+        way_on = _AGAIN_FOR_MORE
+    text = render_keywords(results, selection, way_on=way_on)
     return _make_result(index, results, [selection], text)
 
 
@@ -94,20 +115,25 @@ def search_meaning(
     is_english = index.embedder.name == DEFAULT_EMBEDDER
     texts: list[str] = []
     selections: list[Selection] = []
+    shown_now: set[str] = set()  # ids of chunks
+    counted: set[str] = set()  # ids of documents
     for query in queries:
         if is_english and not is_latin(query):
             text = _OTHER_SCRIPT
         else:
-            results = index.semantic_search(query, top_k, titles_first=True)
-            selection = select_semantic_hits(
-                results,
+            selection = _select_nearest(
+                index,
+                query,
                 seen,
+                top_k=top_k,
                 tokens=tokens,
                 is_one_of_several=is_one_of_several,
+                shown_now=shown_now,
             )
             seen = seen.add(selection.full)
+            shown_now.update(shown.hit.chunk_id for shown in selection.full)
             selections.append(selection)
-            text = render_semantic(selection)
+            text = render_semantic(selection, counted=counted)
         if is_one_of_several:
             text = f"{without_marks(collapse_whitespace(query))}: {text}"
         texts.append(text)
@@ -123,6 +149,7 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, abo
     unread = [chunk for chunk in results.chunks if chunk.id not in seen.whole]
     if len(unread) > 1 and not about.strip():
         about = seen.question
+        unread = _leave_out_first(unread, _WHOLE_TOKENS)
     excerpts = _find_passages(index, unread, about, seen)
     return show_chunks(results, seen, excerpts)
 
@@ -166,6 +193,36 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
 # --- steps of these functions ---
 
 
+def _select_nearest(
+    index: Index,
+    query: str,
+    seen: SeenChunks,
+    *,
+    top_k: int,
+    tokens: int,
+    is_one_of_several: bool,
+    shown_now: Collection[str],
+) -> Selection:
+    """Search by meaning; hits that the conversation has seen give their places to the next ones.
+
+    Hits that another query of the same call shows give no place: several queries would show too much.
+    """
+    places = 0
+    needed_places = top_k
+    while places < needed_places:
+        places = needed_places
+        results = index.semantic_search(query, places, titles_first=True)
+        selection = select_semantic_hits(
+            results,
+            seen,
+            tokens=tokens,
+            is_one_of_several=is_one_of_several,
+        )
+        seen_before = [chunk_id for chunk_id in selection.seen if chunk_id not in shown_now]
+        needed_places = top_k + len(seen_before)
+    return selection
+
+
 def _limit(index: Index, within: str) -> Index:
     """Return an index limited to the documents that a call names, or all of it."""
     if not within.strip():
@@ -186,6 +243,16 @@ def _show_ids(index: Index, unknown: str) -> str:
     if not closest:
         return "The index is empty."
     return f"Chunk ids look like {list_marks(closest)}."
+
+
+def _leave_out_first(chunks: Sequence[Chunk], tokens: int) -> list[Chunk]:
+    """Return chunks without the first ones that fit into a number of tokens."""
+    others: list[Chunk] = []
+    for chunk in chunks:
+        tokens -= chunk.tokens
+        if tokens < 0:
+            others.append(chunk)
+    return others
 
 
 def _find_passages(index: Index, chunks: Sequence[Chunk], about: str, seen: SeenChunks) -> dict[str, Excerpt]:
@@ -213,24 +280,35 @@ def _make_result(
     """Build the result of a search from the selections of its queries and their text."""
     full: list[ShownHit] = []
     brief: list[ShownHit] = []
-    others: list[str] = []  # ids that are named without a text
+    copies: list[ShownHit] = []
+    seen: list[str] = []
     for selection in selections:
         full += selection.full
         brief += selection.brief
-        for copies in selection.copies.values():
-            others += copies
-        others += selection.seen
+        copies += selection.list_copies()
+        seen += selection.seen
     shown = [*full, *brief]
-    shown_ids = [each.hit.chunk_id for each in shown]
+    named = [each.hit.chunk_id for each in [*shown, *copies]]
     whole = [each.hit.chunk_id for each in full if each.excerpt.whole]
     new_chunks: Sequence[Chunk] = ()
     if whole:
         new_chunks = index.read(whole).chunks
     return Retrieved(
         text=text,
-        chunk_ids=list(dict.fromkeys([*shown_ids, *others])),  # each once
+        chunk_ids=list(dict.fromkeys([*named, *seen])),  # each once
         results=describe_shown(results, shown),
         new_chunks=new_chunks,
-        sentences=SeenChunks().add(full).sentences,
+        sentences=SeenChunks().add([*full, *copies]).sentences,
+        cut=_list_cut(full),
         evidence=[evidence_text(shown)],
     )
+
+
+def _list_cut(shown: Sequence[ShownHit]) -> dict[str, list[int]]:
+    """Return, by chunk id, the positions of the sentences of which a part is shown."""
+    cut: dict[str, list[int]] = {}
+    for each in shown:
+        positions = cut_positions(each.excerpt)
+        if positions:
+            cut[each.hit.chunk_id] = positions
+    return cut

@@ -1,8 +1,8 @@
 """Selects the hits that the tools show.
 
 Each keyword that occurs gets its best chunk before any keyword gets a second one. Nothing that the conversation has
-seen is shown again, and equal texts are shown once. In a search by meaning, hits that are much less similar than the
-best one are shown in brief.
+seen is shown again: the next best hits take the places of those that it has seen. Equal texts are shown once. In a
+search by meaning, hits that are much less similar than the best one are shown in brief.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from arag.retrieval.presentation.brief import shorten
 from arag.retrieval.presentation.excerpts import Excerpt
 from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords, excerpt_for_query
 from arag.retrieval.presentation.table_rows import has_row_of
+from arag.retrieval.search.contents import is_contents
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 from arag.text.normalise import bare_title, searchable
 from arag.text.tokens import estimate_tokens
@@ -25,6 +26,7 @@ MAX_BRIEF_HITS_OF_SEVERAL = 1  # ...and for each of several queries
 MAX_DETAILED_HITS = 2  # the best hits, whose excerpts are longer
 COMMON_KEYWORD_CHUNKS = 8  # a keyword in at least this many chunks is common
 MAX_EXTRA_HITS = 2  # hits beyond top_k that are still shown if no others are left
+AGAIN = 3  # times the tokens for a search that is made again: hits in brief were not enough
 
 BuildExcerpt = Callable[[Hit, Collection[int]], Excerpt]
 """Builds a hit's excerpt without the sentences, given by position, that the conversation has seen."""
@@ -40,6 +42,8 @@ class SeenChunks:
     """By chunk id, the positions of the sentences that were shown of other chunks."""
     question: str = ""
     """The question that the conversation is about, or an empty string."""
+    asked_again: bool = False
+    """Whether the conversation has had the same search before."""
 
     def add(self, shown: Iterable[ShownHit]) -> SeenChunks:
         """Return what the conversation has seen after hits have been shown."""
@@ -69,13 +73,29 @@ class Selection:
     """Further hits, each with a part of one sentence."""
     seen: list[str] = field(default_factory=list)
     """Ids of hits that the conversation has seen before."""
-    copies: dict[str, list[str]] = field(default_factory=dict)
-    """By the id of a shown hit, the ids of hits with the same text."""
+    copies: dict[str, list[ShownHit]] = field(default_factory=dict)
+    """By the id of a shown hit, the hits with the same text."""
+
+    def list_copies(self) -> list[ShownHit]:
+        """Return all hits with the same text as a shown one."""
+        copies: list[ShownHit] = []
+        for each in self.copies.values():
+            copies += each
+        return copies
+
+    def count_named(self) -> int:
+        """Return how many hits are shown or named."""
+        return len(self.full) + len(self.brief) + len(self.seen) + len(self.list_copies())
 
 
 def uncut_positions(excerpt: Excerpt) -> list[int]:
     """Return the positions of the sentences that are shown in full."""
     return [sentence.position for sentence in excerpt.sentences if not sentence.cut]
+
+
+def cut_positions(excerpt: Excerpt) -> list[int]:
+    """Return the positions of the sentences of which a part is shown."""
+    return [sentence.position for sentence in excerpt.sentences if sentence.cut]
 
 
 def evidence_text(shown: Iterable[ShownHit]) -> str:
@@ -98,10 +118,10 @@ def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int
         top_k: How many hits to show, or more, so that each keyword has its best chunk before any has a second.
         tokens: A budget for the sentences. Once it is spent, hits are shown in brief, except the best of each keyword.
     """
-    hits = _group_keyword_hits(results, top_k)
-    selector = _Selector(seen, _keyword_builder(results), always=len(hits.needed))
+    hits = _group_keyword_hits(results, top_k, with_common=seen.asked_again)
+    selector = _Selector(seen, _keyword_builder(results), tokens=tokens, always=len(hits.needed))
     for hit in [*hits.needed, *hits.further]:
-        selector.add(hit, tokens=tokens)
+        selector.add(hit)
     for hit in hits.common:
         selector.add_in_brief(hit)
     return selector.selection
@@ -136,10 +156,15 @@ class _KeywordHits:
     common: list[Hit] = field(default_factory=list)  # the best hit for a common keyword, with no other keyword
 
 
-def _group_keyword_hits(results: KeywordResults, top_k: int) -> _KeywordHits:
-    """Group the hits by their role, and drop those that are not shown."""
+def _group_keyword_hits(results: KeywordResults, top_k: int, *, with_common: bool) -> _KeywordHits:
+    """Group the hits by their role, and drop those that are not shown.
+
+    With `with_common`, chunks with nothing but one common keyword are hits like others.
+    """
     best = _choose_best_of_each(results)
-    common = _find_only_common(results, best)
+    common: set[str] = set()
+    if not with_common:
+        common = _find_only_common(results, best)
     hits = _KeywordHits()
     for hit in results.hits:
         is_best = hit.chunk_id in best
@@ -186,9 +211,9 @@ def _count_chunks(results: KeywordResults) -> dict[str, int]:
     return chunks
 
 
-def _rank_holder(hit: Hit, keyword: str) -> tuple[bool, bool]:
+def _rank_holder(hit: Hit, keyword: str) -> tuple[bool, bool, bool]:
     """Return how well a hit shows a keyword: the lowest rank is the best, and False is lower than True."""
-    return not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
+    return is_contents(hit.chunk), not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
 
 
 def _find_only_common(results: KeywordResults, best: Collection[str]) -> set[str]:
@@ -239,14 +264,14 @@ def select_semantic_hits(
         tokens: A budget for the sentences. Once it is spent, hits are shown in brief.
         is_one_of_several: Whether the query is one of several: then fewer hits are shown in brief.
     """
-    selector = _Selector(seen, _semantic_builder(results), always=1, query=results.query)
-    best_score = max((hit.score for hit in results.hits), default=0.0)
+    selector = _Selector(seen, _semantic_builder(results), tokens=tokens, always=1, query=results.query)
+    best_score = max((hit.score for hit in results.hits if not is_contents(hit.chunk)), default=0.0)
     for hit in results.hits:
         if hit.score >= best_score - DETAILED_GAP:
-            selector.add(hit, tokens=tokens)
+            selector.add(hit)
             continue
         is_too_far = is_one_of_several or hit.score <= best_score - BRIEF_GAP
-        selector.add(hit, tokens=0, or_in_brief=not is_too_far)  # in full only if no nearer hit is
+        selector.add(hit, is_far=True, or_in_brief=not is_too_far)  # in full only if no nearer hit is
     most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
     del selector.selection.brief[most:]
     return selector.selection
@@ -289,33 +314,44 @@ class _Selector:
     Args:
         seen: What the conversation has seen.
         build: Builds the excerpts.
+        tokens: A budget for the sentences of the hits that are shown in full.
         always: How many hits are shown in full however long their sentences are.
         query: The query of a search by meaning, or an empty string.
     """
 
-    def __init__(self, seen: SeenChunks, build: BuildExcerpt, *, always: int, query: str = "") -> None:
+    def __init__(
+        self,
+        seen: SeenChunks,
+        build: BuildExcerpt,
+        *,
+        tokens: int,
+        always: int,
+        query: str = "",
+    ) -> None:
         self.selection = Selection()
         self._seen = seen
         self._build = build
+        self._tokens = tokens * AGAIN if seen.asked_again else tokens
         self._always = always
         self._query = query
         self._used = 0  # tokens
         self._ids_by_text: dict[str, str] = {}  # of the hits that are shown in full
 
-    def add(self, hit: Hit, *, tokens: int, or_in_brief: bool = True) -> None:
-        """Add a hit in full if its sentences fit into a budget, and otherwise in brief.
+    def add(self, hit: Hit, *, is_far: bool = False, or_in_brief: bool = True) -> None:
+        """Add a hit in full if its sentences fit into the budget, and otherwise in brief.
 
         Args:
             hit: The hit.
-            tokens: The budget, for the sentences of this hit and of those before it.
-            or_in_brief: Whether a hit that does not fit is shown in brief, or not at all.
+            is_far: Whether it is too far from the query to be shown in full beside nearer hits.
+            or_in_brief: Whether a hit that is not shown in full is shown in brief, or not at all.
         """
         shown = self._find_new(hit)
         if shown is None:
             return
         cost = estimate_tokens(evidence_text([shown]))
         is_needed = len(self.selection.full) < self._always
-        if is_needed or self._used + cost <= tokens:
+        fits = not is_far and self._used + cost <= self._tokens
+        if is_needed or fits:
             self._used += cost
             self._ids_by_text[_comparable_text(shown.excerpt)] = hit.chunk_id
             self.selection.full.append(shown)
@@ -345,7 +381,7 @@ class _Selector:
             return None
         original = self._ids_by_text.get(_comparable_text(excerpt))
         if original is not None:
-            self.selection.copies.setdefault(original, []).append(hit.chunk_id)
+            self.selection.copies.setdefault(original, []).append(shown)
             return None
         return shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from arag.retrieval.presentation.sentences import sentence_line
@@ -12,6 +12,7 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import CELL_BOUNDARY, searchable, words
 
 MAX_ROWS = 4  # for each query: further rows cost tokens
+MAX_WHOLE_TABLE = 1_200  # characters of a table that is read whole, about 300 tokens: part of it says little less
 LABEL_SHARE = 0.6  # a row is shown if a larger share of its label's words is in the query
 
 _MIN_WORD_CHARACTERS = 3  # shorter words carry little meaning
@@ -53,6 +54,42 @@ def find_header(chunk: Chunk, row: int) -> int:
         if sentence_line(chunk, position).strip("| ") == header:
             return position
     return row
+
+
+def complete_tables(chunk: Chunk, positions: Collection[int]) -> set[int]:
+    """Add to sentences, given by position, all rows of their small tables, and the headers of large ones."""
+    complete = set(positions)
+    for position in positions:
+        if not _is_any_row(chunk, position):
+            continue
+        table = _find_table(chunk, position)
+        characters = sum(len(chunk.sentence_text(row)) for row in table)
+        if characters <= MAX_WHOLE_TABLE:
+            complete.update(table)
+        else:
+            complete.add(find_header(chunk, position))
+    return complete
+
+
+def _find_table(chunk: Chunk, row: int) -> range:
+    """Return the positions of the rows of a row's table that the chunk holds."""
+    first = last = row
+    while first > 0 and _is_same_table(chunk, first - 1, row):
+        first -= 1
+    while last + 1 < len(chunk.sentences) and _is_same_table(chunk, last + 1, row):
+        last += 1
+    return range(first, last + 1)
+
+
+def _is_same_table(chunk: Chunk, position: int, row: int) -> bool:
+    """Return whether a sentence is a row, under the headings of another row."""
+    return _is_any_row(chunk, position) and chunk.sentences[position].heading == chunk.sentences[row].heading
+
+
+def _is_any_row(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence is a row of a table, or the rule below its header."""
+    text = chunk.sentence_text(position)
+    return CELL_BOUNDARY in text or text.startswith("|")
 
 
 # --- rows for queries ---

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from arag.retrieval.search.contents import is_contents
 from arag.retrieval.search.names import find_named
 from arag.retrieval.search.spellings import spell
 from arag.retrieval.search.suggestions import find_closest, telling_words
@@ -68,7 +69,8 @@ def keyword_search(
     missing = [keyword for keyword in rare if keyword.is_missing]
     _find_scattered(view, missing)
     _add_chunks(view, searched, chunks)
-    return _make_results(asked, searched, ranked, chunks)
+    results = _make_results(asked, searched, ranked, chunks)
+    return replace(results, hits=tuple(_sink_contents(results)))
 
 
 def distinct(keywords: Iterable[str]) -> list[str]:
@@ -176,6 +178,31 @@ def _keep_with_words(chunks: Mapping[int, Chunk], wanted: Sequence[str]) -> _Chu
         if words_of_chunk.issuperset(wanted):
             kept[row_id] = chunk
     return kept
+
+
+# --- tables of contents ---
+
+
+def _sink_contents(results: KeywordResults) -> list[Hit]:
+    """Move each table of contents behind all other hits that have its keywords."""
+    contents = [hit for hit in results.hits if is_contents(hit.chunk)]
+    hits = [hit for hit in results.hits if hit not in contents]
+    spelled = {report.searched_as: report.keyword for report in results.keywords}
+    keywords = [_list_asked(hit, spelled) for hit in hits]
+    for hit in contents:
+        wanted = _list_asked(hit, spelled)
+        place = results.hits.index(hit)
+        for number, held in enumerate(keywords, 1):
+            if held >= wanted:
+                place = max(place, number)
+        hits.insert(place, hit)
+        keywords.insert(place, set())
+    return hits
+
+
+def _list_asked(hit: Hit, spelled: Mapping[str | None, str]) -> set[str]:
+    """Return the keywords of a hit as they were asked for, not as the corpus spells them."""
+    return {spelled.get(keyword, keyword) for keyword in hit.keywords}
 
 
 # --- results ---

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named
+from arag.retrieval.search.contents import is_contents
+from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named, find_titled
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import SentenceMatrix
@@ -44,20 +45,29 @@ def semantic_search(
     scores = _score(similarities)
     nearest = _order(view, scores)[:wanted]
     chunks = view.chunks_by_row_id({*nearest, *named})
+    if titles_first:
+        nearest.sort(key=lambda row_id: is_contents(chunks[row_id]))  # they come last
     titled = list(named)
     if titles_first and not titled:
-        titled = _find_titled(query, nearest, scores, chunks)
-    hits: list[Hit] = []
-    for row_id in dict.fromkeys([*titled, *nearest[:top_k]]):
-        hit = Hit(
-            chunk=chunks[row_id],
-            score=scores[row_id],
-            similarities=similarities[row_id],
-        )
-        if not hit.similarities.keys() <= set(hit.chunk.embedded_positions()):
-            raise view.damage(f"chunk {row_id} has vectors of other sentences")
-        hits.append(hit)
+        titled = _choose_titled(query, nearest, scores, chunks)
+        found = {chunks[row_id].document_id for row_id in [*titled, *nearest[:top_k]]}
+        further = _rate_titled(view, query, vector, but=found)
+        similarities = further | similarities
+        chunks |= view.chunks_by_row_id(further)
+        titled = [*titled, *further][:_MAX_TITLED]
+    row_ids = dict.fromkeys([*titled, *nearest[:top_k]])
+    hits = [_make_hit(view, row_id, chunks[row_id], similarities[row_id]) for row_id in row_ids]
     return SemanticResults(query, tuple(hits))
+
+
+def _make_hit(view: View, row_id: int, chunk: Chunk, similarities: dict[int, float]) -> Hit:
+    if not similarities.keys() <= set(chunk.embedded_positions()):
+        raise view.damage(f"chunk {row_id} has vectors of other sentences")
+    return Hit(
+        chunk=chunk,
+        score=max(similarities.values()),
+        similarities=similarities,
+    )
 
 
 def rate(
@@ -91,6 +101,19 @@ def _rate_named(view: View, query: str, vector: NDArray[np.float32]) -> _Similar
     named = find_named(query, view)
     rated = _rate(view, vector, named)
     return {row_id: rated[row_id] for row_id in named if row_id in rated}
+
+
+def _rate_titled(
+    view: View,
+    query: str,
+    vector: NDArray[np.float32],
+    *,
+    but: Collection[str],
+) -> _Similarities:
+    """Compare the first chunks of documents whose titles are in the query, or nearly the query."""
+    titled = find_titled(query, view, but=but)
+    rated = _rate(view, vector, titled)
+    return {row_id: rated[row_id] for row_id in titled if row_id in rated}
 
 
 def _find_nearest(
@@ -128,7 +151,7 @@ def _order(view: View, scores: Mapping[int, float]) -> list[int]:
     return sorted(ids, key=lambda row_id: (-scores[row_id], ids[row_id]))
 
 
-def _find_titled(
+def _choose_titled(
     query: str,
     nearest: Sequence[int],
     scores: Mapping[int, float],

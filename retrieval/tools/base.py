@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ class RetrievalTool(BaseTool):
         index: The index.
         top_k: How many chunks a search returns.
         full_texts: Whether searches show full chunks, for a model that has no tool to read them.
+        has_grep: Whether the model also has the tool `grep`, which lists all matches.
 
     Example:
         >>> from arag import make_tools
@@ -45,6 +46,7 @@ class RetrievalTool(BaseTool):
     index: Index
     top_k: int = DEFAULT_TOP_K
     full_texts: bool = False
+    has_grep: bool = False
     args_schema: ArgsSchema | None = RetrievalArguments
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
@@ -69,12 +71,13 @@ class RetrievalTool(BaseTool):
         return add_full_texts(self.index, retrieved, seen)
 
     def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
+        query = next(iter(arguments.values()), "")
         try:
-            shown = self.retrieve(seen=find_seen_chunks(messages, self.index), **arguments)
+            shown = self.retrieve(seen=find_seen_chunks(messages, self.index, query), **arguments)
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
-            "query": next(iter(arguments.values()), ""),
+            "query": query,
             "chunk_ids": list(shown.chunk_ids),
             "new_chunks": [chunk.id for chunk in shown.new_chunks],
             "retrieved_tokens": count_tokens(shown.text),
@@ -85,5 +88,14 @@ class RetrievalTool(BaseTool):
         digests = find_digests(self.index, shown.chunk_ids)
         for chunk in shown.new_chunks:
             digests[chunk.id] = digest_of(chunk)
-        sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
-        return shown.text, event | {"results": shown.results, "sentences": sentences, "digests": digests}
+        artifact = event | {
+            "results": shown.results,
+            "sentences": _sort_positions(shown.sentences),
+            "cut": _sort_positions(shown.cut),
+            "digests": digests,
+        }
+        return shown.text, artifact
+
+
+def _sort_positions(positions: Mapping[str, Collection[int]]) -> dict[str, list[int]]:
+    return {chunk_id: sorted(each) for chunk_id, each in positions.items()}

@@ -35,7 +35,14 @@ class KeywordSearch(RetrievalTool):
 
     def retrieve(self, keywords: list[str], within: str, seen: SeenChunks) -> Retrieved:
         """Search."""
-        found = search_keywords(self.index, keywords, seen, top_k=self.top_k, within=within)
+        found = search_keywords(
+            self.index,
+            keywords,
+            seen,
+            top_k=self.top_k,
+            within=within,
+            has_grep=self.has_grep,
+        )
         return self.show(found, seen)
 
 

@@ -16,10 +16,16 @@ from arag.retrieval.types import Chunk
 _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int, "evidence_tokens": int}
 
 
-def find_seen_chunks(messages: Sequence[Any], index: Index) -> SeenChunks:
+def find_seen_chunks(messages: Sequence[Any], index: Index, query: Any = "") -> SeenChunks:
     """Return what a conversation has seen of an index's chunks.
 
-    A chunk of another index, or one that has changed since, may have the same id: it does not count.
+    A chunk of another index, or one that has changed since, may have the same id: it does not count. A sentence of
+    which a part was shown counts only for the same query: for another one, another part is shown.
+
+    Args:
+        messages: The conversation.
+        index: The index.
+        query: The keywords, the queries or the ids of the call for which this is asked.
     """
     artifacts = list(find_artifacts(messages))
     ids: set[str] = set()
@@ -28,15 +34,22 @@ def find_seen_chunks(messages: Sequence[Any], index: Index) -> SeenChunks:
     known = find_digests(index, ids)
     whole: dict[str, None] = {}
     sentences: dict[str, set[int]] = {}
+    asked_again = False
     for artifact in artifacts:
+        is_same = bool(query) and artifact.get("query") == query
+        asked_again = asked_again or is_same
+        shown = [artifact.get("sentences", {})]
+        if is_same:
+            shown.append(artifact.get("cut", {}))
         unchanged = {chunk_id for chunk_id, digest in artifact["digests"].items() if digest == known[chunk_id]}
         for chunk_id in artifact["new_chunks"]:
             if chunk_id in unchanged:
                 whole[chunk_id] = None
-        for chunk_id, positions in artifact.get("sentences", {}).items():
-            if chunk_id in unchanged:
-                sentences.setdefault(chunk_id, set()).update(positions)
-    return SeenChunks(list(whole), sentences, _last_question(messages))
+        for positions_by_chunk in shown:
+            for chunk_id, positions in positions_by_chunk.items():
+                if chunk_id in unchanged:
+                    sentences.setdefault(chunk_id, set()).update(positions)
+    return SeenChunks(list(whole), sentences, _last_question(messages), asked_again)
 
 
 def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:

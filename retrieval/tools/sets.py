@@ -104,8 +104,13 @@ def make_tools(
             classes.append(kind)
     if not classes or len(classes) != len(wanted):
         raise InputError(f"tools {wanted!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
-    can_read = any(kind.model_fields["name"].default in _READERS for kind in classes)
-    settings = {"index": index, "top_k": top_k, "full_texts": not can_read}
+    tool_names = {kind.model_fields["name"].default for kind in classes}
+    settings = {
+        "index": index,
+        "top_k": top_k,
+        "full_texts": tool_names.isdisjoint(_READERS),
+        "has_grep": "grep" in tool_names,
+    }
     return [kind.model_validate(settings) for kind in classes]
 
 

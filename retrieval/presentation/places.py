@@ -1,0 +1,57 @@
+"""Says which part of its document a chunk is: its number, its pages, slides or sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arag.retrieval.types import Chunk
+from arag.text.marks import without_marks
+from arag.text.normalise import HEADING_BOUNDARY
+
+_PRESENTATIONS = (".pptx", ".pptm", ".ppt", ".odp")
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_MAX_SHEETS = 3  # that are named: a chunk of more has their names in its text
+
+
+def name_part(chunk: Chunk) -> str:
+    """Return which part a chunk is, as in "part 2 of 11"; empty if it is a whole document."""
+    if chunk.whole:
+        return ""
+    return f"part {chunk.ordinal + 1} of {chunk.parts}"
+
+
+def name_pages_of(chunk: Chunk) -> str:
+    """Return the pages of a chunk, or its slides if it is of a presentation; empty if there are none."""
+    is_presentation = chunk.document_id.lower().endswith(_PRESENTATIONS)
+    return name_pages(chunk.pages, noun="slide" if is_presentation else "page")
+
+
+def name_pages(pages: Sequence[int] | None, noun: str = "page") -> str:
+    """Return pages as in "pages 16-23"; empty if there are none."""
+    if not pages:
+        return ""
+    first, last = pages[0], pages[-1]
+    if first == last:
+        return f"{noun} {first}"
+    return f"{noun}s {first}-{last}"
+
+
+def name_place(chunk: Chunk) -> str:
+    """Return all that says which part of its document a chunk is, as in "part 2 of 11, pages 3-4"."""
+    places = [name_part(chunk), name_pages_of(chunk), _name_sheets(chunk)]
+    return ", ".join(place for place in places if place)
+
+
+def _name_sheets(chunk: Chunk) -> str:
+    """Return the sheets of a chunk of a spreadsheet, as in "sheet Stock"; they are its outermost headings."""
+    if not chunk.document_id.lower().endswith(_SPREADSHEETS):
+        return ""
+    sheets: dict[str, None] = {}
+    for sentence in chunk.sentences:
+        sheet, _, _ = sentence.heading.partition(HEADING_BOUNDARY)
+        if sheet:
+            sheets[sheet] = None
+    if not sheets or len(sheets) > _MAX_SHEETS:
+        return ""
+    noun = "sheet" if len(sheets) == 1 else "sheets"
+    return without_marks(f"{noun} {', '.join(sheets)}")

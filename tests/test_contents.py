@@ -1,0 +1,104 @@
+"""Tables of contents, indexes and lists of links come behind the chunks that say what they name."""
+
+from __future__ import annotations
+
+import pytest
+from docx import Document as WordDocument
+from reportlab.pdfgen.canvas import Canvas
+
+from arag.ingest.pipeline import ingest
+from arag.retrieval.tools.sets import make_tools
+from fakes import HashEmbeddings, write_corpus
+
+CHAPTERS = ["Introduction", "The ropewalk", "Lantern oil", "Winter stores", "Tides and tolls", "Pilots", "Wrecks"]
+DOTTED = "\n".join(f"{number} {name} {'.' * 20} {7 * number}" for number, name in enumerate(CHAPTERS, 1))
+SPACED = "\n".join(f"{number}.1 {name} {'. ' * 12}{7 * number}" for number, name in enumerate(CHAPTERS, 1))
+NUMBERED = "\n".join(f"{number // 3 + 1}.{number} {name} {5 * number}" for number, name in enumerate(CHAPTERS, 1))
+NAMES = "Anchor, 3, 17\nBarrel, 12\nCapstan, 4-6, 31\nLantern oil, 12, 45-47\nRopewalk, 9\nTide, 2, 5, 8\nWreck, 60"
+LINKS = "\n".join(f"- [{name}](#{name.lower().replace(' ', '-')})" for name in CHAPTERS)
+CHINESE = "目录\n\n引言……3\n绳索……9\n灯油……14\n冬季仓库……20\n潮汐……27\n引航员……31"
+
+CONTENTS = {
+    "with dots": DOTTED,
+    "with spaced dots": SPACED,
+    "with numbers of chapters": NUMBERED,
+    "below a heading": "# Contents\n\n" + "\n\n".join(f"{name} {5 * n + 3}" for n, name in enumerate(CHAPTERS)),
+    "as a table": "# Contents\n\n" + "\n".join(f"{name} | {5 * n + 3}" for n, name in enumerate(CHAPTERS)),
+    "without pages": "## Table of contents\n\n" + "\n".join(f"- {name}" for name in CHAPTERS),
+    "an index of names": NAMES,
+    "an index with references": f"# Index\n\n{NAMES}\nYawl, see Boat",
+    "links": f"# Manual\n\n{LINKS}",
+    "Chinese": CHINESE,
+}
+CONTENT = {
+    "prices": "Rye ..... 120\nLantern oil ..... 45\nOats ..... 80\nBarley ..... 95\nHemp ..... 12\nTar ..... 30",
+    "prices in order": "Barley, 95\nHemp, 12\nLantern oil, 45\nOats, 80\nRye, 120\nTar, 30",
+    "prices as rows": "Rye | 12\nBarley | 15\nLantern oil | 45\nOats | 80\nHemp | 95\nTar | 130",
+    "a glossary": "# Index of terms\n\nBarrel: 120 litres.\n\nHemp: a fibre.\n\nLantern oil: oil of whales.\n\n"
+    "Tar: from pine.\n\nTide: water that rises.\n\nYawl: a boat.",
+    "a timetable": "Oslo 08:15\nBergen 09:20\nLantern oil pier 10:05\nMole 11:40\nBasin 12:10\nCape 13:45",
+    "a bibliography": "\n".join(
+        f"Smith, J. ({1900 + n}). Lantern oil and its trade. Journal of Rope {n}, {n}-{n + 9}." for n in range(12, 20)
+    ),
+    "a chronicle": "1. Osric 1811\n2. Bettany 1823\n3. Lantern oil 1840\n4. Orlath 1851\n5. Tamsin 1862\n6. Karel 1877",
+    "a box": "# Contents\n\n- 3 barrels of lantern oil\n- 2 ropes\n- 12 nails\n- 4 hooks\n- 1 lamp\n- 5 wicks",
+    "a text": f"# Contents\n\n{DOTTED}\n\n" + "The keepers poured lantern oil from barrels each night. " * 20,
+}
+TEXT = "The keepers bought lantern oil in barrels each autumn, and lantern oil was dear."
+
+
+def first_hits(index):
+    """Return the first chunk that a search by keywords gives, and that one by meaning."""
+    keywords, semantic, _ = make_tools(index, names="paper")
+    found = []
+    for tool, arguments in ((keywords, {"keywords": ["lantern oil"]}), (semantic, {"queries": ["Lantern oil"]})):
+        message = tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": arguments})
+        found.append(message.artifact["chunk_ids"][0])
+    return found
+
+
+@pytest.mark.parametrize("text", CONTENTS.values(), ids=CONTENTS)
+def test_contents_come_behind_what_they_name(make_index, text):
+    word = "灯油" if "灯油" in text else "lantern oil"
+    index = make_index({"a.md": text, "b.md": TEXT.replace("lantern oil", word)})
+    hits = index.keyword_search([word], ranking="bm25").hits
+    assert [hit.chunk_id for hit in hits] == ["b.md:0", "a.md:0"]
+    assert [hit.chunk_id for hit in index.semantic_search(word, titles_first=True).hits] == ["b.md:0", "a.md:0"]
+
+
+@pytest.mark.parametrize("text", CONTENT.values(), ids=CONTENT)
+def test_lists_that_say_something_are_no_contents(make_index, text):
+    index = make_index({"a.md": f"{text}\n", "b.md": f"{TEXT} And so on. {TEXT}"})
+    by_score = [hit.chunk_id for hit in index.semantic_search("lantern oil").hits]
+    assert [hit.chunk_id for hit in index.semantic_search("lantern oil", titles_first=True).hits] == by_score
+    assert index.keyword_search(["lantern oil", "Lantern"], ranking="bm25").hits
+
+
+def test_the_papers_ranking_stays_as_it_is(make_index):
+    index = make_index({"a.md": f"{NAMES}\nLantern oil, old, 4\nLantern oil, pure, 9", "b.md": TEXT})
+    assert [hit.chunk_id for hit in index.keyword_search("lantern oil").hits] == ["a.md:0", "b.md:0"]
+
+
+def test_contents_are_found_where_nothing_else_is(make_index):
+    index = make_index({"a.md": DOTTED, "b.md": TEXT})
+    assert [hit.chunk_id for hit in index.keyword_search(["Winter stores"], ranking="bm25").hits] == ["a.md:0"]
+    both = index.keyword_search(["Winter stores", "lantern oil"], ranking="bm25").hits
+    assert [hit.chunk_id for hit in both] == ["a.md:0", "b.md:0"]
+
+
+def test_contents_of_pdf_html_and_word_files(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", {"b.md": TEXT})
+    canvas = Canvas(str(corpus / "manual.pdf"))
+    for place, line in enumerate(["Contents", *SPACED.split("\n")]):
+        canvas.drawString(70, 800 - 20 * place, line)
+    canvas.save()
+    items = "".join(f"<li><a href='#c{n}'>{name}</a></li>" for n, name in enumerate(CHAPTERS))
+    (corpus / "manual.html").write_text(f"<h1>Manual</h1><h2>Contents</h2><ul>{items}</ul>")
+    word = WordDocument()
+    word.add_heading("Contents", 1)
+    for number, name in enumerate(CHAPTERS, 1):
+        word.add_paragraph(f"{number} {name}\t{number * 4}")
+    word.save(corpus / "manual.docx")
+    with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
+        assert index.info().documents == 4
+        assert first_hits(index) == ["b.md:0", "b.md:0"]

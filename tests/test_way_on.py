@@ -78,7 +78,9 @@ def test_copies_of_what_was_shown_are_not_shown_later(make_index):
 
 def test_chunks_with_a_common_keyword_alone_are_shown_to_who_asks_again(make_index):
     documents = {f"n{n}": f"Trade went well in the year {n}. {FILLER}" for n in range(9)}
-    keyword_search, *_ = make_tools(make_index(documents | {"mara": "Mara kept the light.", "both": "Mara and trade."}), names="paper")
+    keyword_search, *_ = make_tools(
+        make_index(documents | {"mara": "Mara kept the light.", "both": "Mara and trade."}), names="paper"
+    )
     messages = ask_again(keyword_search, keywords=["Mara", "trade"])
     assert "The best 2 of 11 chunks" in messages[0].text
     assert len({chunk_id for message in messages for chunk_id in shown_ids(message)}) == 11
@@ -88,7 +90,7 @@ def test_where_the_agent_has_grep_a_search_says_that_it_lists_all(make_index):
     index = make_index(LOST)
     beside_grep = make_tools(index, names="all")[0]
     assert "The best 5 of 16 chunks (grep lists all):" in use(beside_grep, keywords=["ketch"]).text
-    alone = make_tools(index, names="paper")[0].invoke({"keywords": ["ketch"]})  # the next call knows nothing of this one
+    alone = make_tools(index, names="paper")[0].invoke({"keywords": ["ketch"]})
     assert "The best 5 of 16 chunks:" in alone
 
 
@@ -149,7 +151,9 @@ def test_a_small_table_is_read_whole_and_of_a_large_one_the_rows_with_their_colu
 def test_rows_with_years_are_no_headings_of_others(make_index):
     lives = "Orla | 1850 | 1903\nBern | 1811 | 1870\nTilda | 1850 | unknown\nOsric | 12 | unknown"
     accounts = "In millions | 2022 | 2021\nCash | 12 | 13\nNet sales | 5 | 6"
-    keyword_search, *_ = make_tools(make_index({"a": f"{FILLER}\n\n{lives}", "b": f"{FILLER}\n\n{accounts}"}), names="paper")
+    keyword_search, *_ = make_tools(
+        make_index({"a": f"{FILLER}\n\n{lives}", "b": f"{FILLER}\n\n{accounts}"}), names="paper"
+    )
     assert "… Osric | 12 | unknown" in keyword_search.invoke({"keywords": ["Osric"]})
     assert "Bern" not in keyword_search.invoke({"keywords": ["Osric"]})
     assert "In millions | 2022 | 2021\n… Net sales | 5 | 6" in keyword_search.invoke({"keywords": ["Net sales"]})

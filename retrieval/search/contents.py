@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from arag.retrieval.types import Chunk
 from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, plain
@@ -152,8 +153,8 @@ def _texts_of(matches: Sequence[re.Match[str]]) -> list[str]:
     return [match[0] for match in matches]
 
 
-def _are_ordered(values: Sequence[int] | Sequence[str]) -> bool:
-    """Return whether nearly all neighbours are in order."""
+def _are_ordered(values: Sequence[Any]) -> bool:
+    """Return whether nearly all neighbouring numbers or texts are in order."""
     pairs = list(pairwise(values))
-    in_order = [first <= second for first, second in pairs]
-    return sum(in_order) >= _MIN_ORDERED * len(pairs)
+    ordered = [pair for pair in pairs if pair[0] <= pair[1]]
+    return len(ordered) >= _MIN_ORDERED * len(pairs)

@@ -17,7 +17,7 @@ from arag.evaluation.report.tables import headline, run_tables
 LIGHTS = [["Alder Point"], ["Birch Head", "Birkenkopf"], ["Cape Sorrow"]]
 LISTS = [
     (
-        "Alder Point, Birch Head, Cape Sorrow. Never dark: Alder Point (alder-point.md), Birch Head (b.md), Cape Sorrow.",
+        "Alder Point, Birch Head, Cape Sorrow. Never dark: Alder Point (alder-point.md), Birch Head (b), Cape Sorrow.",
         3,
         [],
     ),

@@ -22,8 +22,9 @@ def name_part(chunk: Chunk) -> str:
 
 def name_pages_of(chunk: Chunk) -> str:
     """Return the pages of a chunk, or its slides if it is of a presentation; empty if there are none."""
-    is_presentation = chunk.document_id.lower().endswith(_PRESENTATIONS)
-    return name_pages(chunk.pages, noun="slide" if is_presentation else "page")
+    if chunk.document_id.lower().endswith(_PRESENTATIONS):
+        return name_pages(chunk.pages, noun="slide")
+    return name_pages(chunk.pages)
 
 
 def name_pages(pages: Sequence[int] | None, noun: str = "page") -> str:
@@ -39,7 +40,7 @@ def name_pages(pages: Sequence[int] | None, noun: str = "page") -> str:
 def name_place(chunk: Chunk) -> str:
     """Return all that says which part of its document a chunk is, as in "part 2 of 11, pages 3-4"."""
     places = [name_part(chunk), name_pages_of(chunk), _name_sheets(chunk)]
-    return ", ".join(place for place in places if place)
+    return ", ".join(filter(None, places))
 
 
 def _name_sheets(chunk: Chunk) -> str:
@@ -53,5 +54,7 @@ def _name_sheets(chunk: Chunk) -> str:
             sheets[sheet] = None
     if not sheets or len(sheets) > _MAX_SHEETS:
         return ""
-    noun = "sheet" if len(sheets) == 1 else "sheets"
+    noun = "sheet"
+    if len(sheets) > 1:
+        noun = "sheets"
     return without_marks(f"{noun} {', '.join(sheets)}")

@@ -66,7 +66,9 @@ def render_semantic(selection: Selection, *, counted: set[str] | None = None) ->
 
 
 def _write_selection(head: str, selection: Selection, counted: set[str] | None = None) -> str:
-    writer = _HitWriter(set() if counted is None else counted)
+    if counted is None:
+        counted = set()
+    writer = _HitWriter(counted)
     blocks = [head]
     for shown in selection.full:
         copies = selection.copies.get(shown.hit.chunk_id, [])
@@ -102,8 +104,10 @@ def _write_full(shown: ShownHit, copies: Sequence[ShownHit], writer: _HitWriter)
 
 def _in_brackets(notes: Sequence[str]) -> str:
     """Return notes behind a mark, without the empty ones."""
-    text = ", ".join(note for note in notes if note)
-    return f" ({text})" if text else ""
+    text = ", ".join(filter(None, notes))
+    if not text:
+        return ""
+    return f" ({text})"
 
 
 class _HitWriter:
@@ -219,7 +223,9 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str], excerpts: 
             blocks.append(_write_chunk(chunk))
         elif excerpt.sentences:
             text = without_marks(write_excerpt(excerpt))
-            place = name_pages_of(chunk) if chunk.document_id in counted else name_place(chunk)
+            place = name_pages_of(chunk)
+            if chunk.document_id not in counted:
+                place = name_place(chunk)
             counted.add(chunk.document_id)
             blocks.append(f"{mark(chunk.id)}{_in_brackets([place])} {text}")
         else:

@@ -331,7 +331,9 @@ class _Selector:
         self.selection = Selection()
         self._seen = seen
         self._build = build
-        self._tokens = tokens * AGAIN if seen.asked_again else tokens
+        self._tokens = tokens
+        if seen.asked_again:
+            self._tokens *= AGAIN
         self._always = always
         self._query = query
         self._used = 0  # tokens

@@ -15,11 +15,10 @@ have full stops and years: they are none of these.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any
+from operator import le
 
 from arag.retrieval.types import Chunk
 from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, plain
@@ -27,8 +26,8 @@ from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title,
 _MIN_LINES = 5  # fewer are a short list, which is soon read
 _MIN_SHARE = 0.7  # of the characters: the rest may be a page's header, or where the text begins
 _MIN_ORDERED = 0.9  # of the neighbouring lines: a line may be out of order by a fault of a reader
-_MAX_NAME = 80  # characters of a heading in a list: longer lines are sentences
 _FIRST_LINES = 3  # among which the heading is, below a title or a page's header
+
 
 _HEADING = re.compile(
     r"(?:table of |list of )?(?:contents|figures|tables|chapters)|(?:general |subject |name )?index(?: of \w+)?"
@@ -36,25 +35,25 @@ _HEADING = re.compile(
     r"|contenido|inhoud|содержание|оглавление|目录|目錄|目次|もくじ|索引"
 )
 _LIST_MARK = re.compile(r"^(?:[-*+•] |\d+[.)] (?=\[))")
-_PAGE = r"(?P<page>\d{1,4}|[ivxl]{1,6})"
-_LEADER = re.compile(rf".*\w.*?\s*(?:(?:\.\s?){{3,}}|…+\s*|_{{3,}}\s*|·{{3,}}\s*){_PAGE}")
-_NAME_AND_PAGE = re.compile(rf"(?=.*[^\W\d]).{{2,}}?(?: \| ?| ){_PAGE}(?: \|)?")
-_CHAPTER = re.compile(r"(?:\d+\.\d+|chapter|part|section|appendix|kapitel|第.{1,3}[章节節])\b", re.IGNORECASE)
-_PAGES = r"\d{1,4}(?:[-–]\d{1,4})?"
-_TERM = re.compile(rf"(?P<term>[^\d|.;:!?$€£¥]{{2,60}}),? (?P<pages>{_PAGES}(?:, {_PAGES})*)")
-_SEE = re.compile(r"[^\d|.;:!?]{2,60}[,.]? see (?:also )?\S.*", re.IGNORECASE)
+_PAGE = r"(?:(?P<page>\d{1,3}|1[0-3]\d\d)|[ivxl]{1,6})"  # from 1400 on, numbers are years
+_DOTS = r"(?:(?:\.\s?){3,}|…+\s*|_{3,}\s*|·{3,}\s*)"
+_NAME_DOTS_PAGE = re.compile(rf".*\w.*?\s*{_DOTS}{_PAGE}")
+_NAME_PAGE = re.compile(rf"(?=.*[^\W\d]).{{2,}}?(?: \| ?| ){_PAGE}(?: \|)?")
+_CHAPTER = r"(?:\d+\.\d+|chapter|part|section|appendix|kapitel|第.{1,3}[章节節])\b"
+_CHAPTER_PAGE = re.compile(rf"{_CHAPTER}.*? {_PAGE}", re.IGNORECASE)
+_TERM = r"(?P<term>[^\d|.;:!?$€£¥]{2,60}?)"
+_PAGES = r"(?P<pages>\d{1,4}(?:(?:[-–]|, )\d{1,4})*)"
+_TERM_PAGES = re.compile(rf"{_TERM}(?:,? {_PAGES}|[,.]? see (?:also )?\S.*)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]+\]\([^)\s]+\)")
-_SENTENCE_OR_VALUE = re.compile(r"[.!?。！？;]$|: | \| ")
-_FIRST_YEAR, _LAST_YEAR = 1_400, 2_100  # mostly such numbers are years, not pages
+# A short line that begins with a capital, and neither ends a sentence nor gives a value.
+_NAME = re.compile(r"(?!.*(?:[.!?。！？;]$|: | \| ))[\d. ]*[^\W\d_a-z].{0,80}")
 
 
 @lru_cache(maxsize=256)
 def is_contents(chunk: Chunk) -> bool:
     """Return whether a chunk is a table of contents, an index, or a list of links."""
     page = _read_page(chunk)
-    if len(page.lines) < _MIN_LINES:
-        return False
-    return _has_rising_pages(page) or _is_index(page) or _is_list_of_links(page) or _is_list_of_headings(page)
+    return any(is_kind(page) for is_kind in _KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,26 @@ class _Page:
     lines: list[str]
     is_named: bool  # whether there is such a heading
 
-    def is_mostly(self, lines: Sequence[str]) -> bool:
-        """Return whether some of its lines are enough, and most of its text."""
-        characters = sum(map(len, lines))
-        return len(lines) >= _MIN_LINES and characters >= _MIN_SHARE * sum(map(len, self.lines))
+    def find_entries(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
+        """Return the lines of a kind if they are enough and most of the text, else none."""
+        entries: list[re.Match[str]] = []
+        characters = 0
+        for line in self.lines:
+            entry = pattern.fullmatch(line)
+            if entry is not None:
+                entries.append(entry)
+                characters += len(line)
+        all_characters = sum(map(len, self.lines))
+        if len(entries) < _MIN_LINES or characters < _MIN_SHARE * all_characters:
+            return []
+        return entries
 
 
 def _read_page(chunk: Chunk) -> _Page:
-    headings = chunk.sentences[0].heading.split(HEADING_BOUNDARY) if chunk.sentences else []
-    is_named = any(_is_heading_of_contents(heading) for heading in headings)
+    headings: list[str] = []
+    if chunk.sentences:
+        headings = chunk.sentences[0].heading.split(HEADING_BOUNDARY)
+    is_named = any(map(_is_heading_of_contents, headings))
     lines: list[str] = []
     for line in chunk.text.split("\n"):
         text = _LIST_MARK.sub("", collapse_whitespace(line))
@@ -90,71 +100,62 @@ def _is_heading_of_contents(line: str) -> bool:
 # --- names with page numbers ---
 
 
-def _has_rising_pages(page: _Page) -> bool:
-    """Return whether most of the text is names with rising page numbers."""
-    entries = _match_all(_LEADER, page.lines)
-    if not page.is_mostly(_texts_of(entries)):
-        entries = _match_all(_NAME_AND_PAGE, page.lines)
-        chapters = [entry for entry in entries if _CHAPTER.match(entry[0])]
-        if not page.is_named and len(chapters) < len(entries) // 2:
-            return False
-        if not page.is_mostly(_texts_of(entries)):
-            return False
-    numbers = [int(entry["page"]) for entry in entries if entry["page"].isdecimal()]
-    years = [number for number in numbers if _FIRST_YEAR <= number <= _LAST_YEAR]
-    return 2 * len(years) < len(numbers) and numbers[0] < numbers[-1] and _are_ordered(numbers)
+def _has_dots(page: _Page) -> bool:
+    """Return whether dots lead from names to rising page numbers."""
+    return _have_rising_pages(page.find_entries(_NAME_DOTS_PAGE))
+
+
+def _has_pages(page: _Page) -> bool:
+    """Return whether names have rising page numbers, and a heading or numbers of chapters say what they are."""
+    pattern = _CHAPTER_PAGE
+    if page.is_named:
+        pattern = _NAME_PAGE
+    return _have_rising_pages(page.find_entries(pattern))
+
+
+def _have_rising_pages(entries: Sequence[re.Match[str]]) -> bool:
+    pages = [int(entry["page"]) for entry in entries if entry["page"]]
+    if not pages:
+        return False
+    return pages[0] < pages[-1] and _are_ordered(pages)
 
 
 def _is_index(page: _Page) -> bool:
     """Return whether most of the text is terms in alphabetical order, with page numbers."""
-    entries = _match_all(_TERM, page.lines)
-    references = _match_all(_SEE, page.lines)
-    if not page.is_mostly(_texts_of([*entries, *references])):
-        return False
+    entries = page.find_entries(_TERM_PAGES)
     counts: set[int] = set()
     for entry in entries:
-        numbers = [int(number) for number in re.findall(r"\d+", entry["pages"])]
-        counts.add(len(numbers))
-        if not _are_ordered(numbers):
+        pages = list(map(int, re.findall(r"\d+", entry["pages"] or "")))
+        counts.add(len(pages))
+        if not _are_ordered(pages):
             return False
-    terms = [plain(entry["term"]) for entry in entries]
     # In a list of prices, too, lines may be in alphabetical order: but each has the same number of them.
-    return _are_ordered(terms) and (page.is_named or len(counts) > 1)
+    is_marked = page.is_named or len(counts) > 1
+    terms = [plain(entry["term"]) for entry in entries]
+    return bool(entries) and is_marked and _are_ordered(terms)
 
 
 # --- names alone ---
 
 
 def _is_list_of_links(page: _Page) -> bool:
-    return page.is_mostly(_texts_of(_match_all(_LINK, page.lines)))
+    return bool(page.find_entries(_LINK))
 
 
-def _is_list_of_headings(page: _Page) -> bool:
-    if not page.is_named:
-        return False
-    headings: list[str] = []
-    for line in page.lines:
-        name = line.lstrip("0123456789. ")
-        if name and len(line) <= _MAX_NAME and not name[0].islower() and not _SENTENCE_OR_VALUE.search(line):
-            headings.append(line)
-    return page.is_mostly(headings)
+def _is_list_of_names(page: _Page) -> bool:
+    return page.is_named and bool(page.find_entries(_NAME))
 
 
-def _match_all(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str]]:
-    matches: list[re.Match[str]] = []
-    for line in lines:
-        match = pattern.fullmatch(line)
-        if match is not None:
-            matches.append(match)
-    return matches
+_KINDS: tuple[Callable[[_Page], bool], ...] = (
+    _has_dots,
+    _has_pages,
+    _is_index,
+    _is_list_of_links,
+    _is_list_of_names,
+)
 
 
-def _texts_of(matches: Sequence[re.Match[str]]) -> list[str]:
-    return [match[0] for match in matches]
-
-
-def _are_ordered(values: Sequence[Any]) -> bool:
-    """Return whether nearly all neighbouring numbers or texts are in order."""
-    pairs = list(pairwise(values))
-    ordered = [pair for pair in pairs if pair[0] <= pair[1]]
-    return len(ordered) >= _MIN_ORDERED * len(pairs)
+def _are_ordered(values: Sequence[int] | Sequence[str]) -> bool:
+    """Return whether nearly all neighbours are in order."""
+    in_order: int = sum(map(le, values, values[1:]))
+    return in_order >= _MIN_ORDERED * (len(values) - 1)

@@ -185,24 +185,34 @@ def _keep_with_words(chunks: Mapping[int, Chunk], wanted: Sequence[str]) -> _Chu
 
 def _sink_contents(results: KeywordResults) -> list[Hit]:
     """Move each table of contents behind all other hits that have its keywords."""
-    contents = [hit for hit in results.hits if is_contents(hit.chunk)]
-    hits = [hit for hit in results.hits if hit not in contents]
-    spelled = {report.searched_as: report.keyword for report in results.keywords}
-    keywords = [_list_asked(hit, spelled) for hit in hits]
-    for hit in contents:
-        wanted = _list_asked(hit, spelled)
-        place = results.hits.index(hit)
-        for number, held in enumerate(keywords, 1):
-            if held >= wanted:
-                place = max(place, number)
-        hits.insert(place, hit)
-        keywords.insert(place, set())
+    hits: list[Hit] = []
+    contents: dict[int, Hit] = {}  # by their places
+    for place, hit in enumerate(results.hits):
+        if is_contents(hit.chunk):
+            contents[place] = hit
+        else:
+            hits.append(hit)
+    for place, hit in contents.items():
+        behind = _find_last_with(_list_asked(hit, results), hits, results)
+        hits.insert(max(place, behind + 1), hit)
     return hits
 
 
-def _list_asked(hit: Hit, spelled: Mapping[str | None, str]) -> set[str]:
+def _find_last_with(keywords: set[str], hits: Sequence[Hit], results: KeywordResults) -> int:
+    """Return the place of the last hit that has all of some keywords; -1 if there is none."""
+    for place in range(len(hits) - 1, -1, -1):
+        if keywords <= _list_asked(hits[place], results):
+            return place
+    return -1
+
+
+def _list_asked(hit: Hit, results: KeywordResults) -> set[str]:
     """Return the keywords of a hit as they were asked for, not as the corpus spells them."""
-    return {spelled.get(keyword, keyword) for keyword in hit.keywords}
+    asked: set[str] = set()
+    for report in results.keywords:
+        if not {report.keyword, report.searched_as}.isdisjoint(hit.keywords):
+            asked.add(report.keyword)
+    return asked
 
 
 # --- results ---

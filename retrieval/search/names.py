@@ -63,9 +63,9 @@ def find_titled(query: str, view: View, *, but: Collection[str]) -> list[int]:
         title = content_words(bare_title(entry.title))
         if len(title) > 1 and _is_title_of(title, asked):
             shared_words[f"{document_id}:0"] = len(title & asked)
-    best = sorted(shared_words, key=lambda chunk_id: -shared_words[chunk_id])[:_MAX_NAMED]
-    row_ids = view.row_ids(best)
-    return [row_ids[chunk_id] for chunk_id in best if chunk_id in row_ids]
+    best = sorted(shared_words, key=lambda chunk_id: -shared_words[chunk_id])
+    row_ids = view.row_ids(best[:_MAX_NAMED])
+    return list(row_ids.values())
 
 
 def _is_title_of(title: AbstractSet[str], asked: AbstractSet[str]) -> bool:

@@ -99,8 +99,13 @@ def _rate_named(view: View, query: str, vector: NDArray[np.float32]) -> _Similar
     if len(query.split()) > _MAX_QUERY_WORDS:
         return {}
     named = find_named(query, view)
-    rated = _rate(view, vector, named)
-    return {row_id: rated[row_id] for row_id in named if row_id in rated}
+    return _rate_in_order(view, vector, named)
+
+
+def _rate_in_order(view: View, vector: NDArray[np.float32], row_ids: Sequence[int]) -> _Similarities:
+    """Compare the sentences of chunks with a query's vector, in the order of the chunks."""
+    rated = _rate(view, vector, row_ids)
+    return {row_id: rated[row_id] for row_id in row_ids if row_id in rated}
 
 
 def _rate_titled(
@@ -112,8 +117,7 @@ def _rate_titled(
 ) -> _Similarities:
     """Compare the first chunks of documents whose titles are in the query, or nearly the query."""
     titled = find_titled(query, view, but=but)
-    rated = _rate(view, vector, titled)
-    return {row_id: rated[row_id] for row_id in titled if row_id in rated}
+    return _rate_in_order(view, vector, titled)
 
 
 def _find_nearest(

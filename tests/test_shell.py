@@ -280,7 +280,8 @@ def test_what_is_said_already_is_not_said_again(make_index):
     assert result.chunk_ids == ["a.md:0", "b.md:0"]
     assert run_shell(index, "rg -F 'or not.'").text == f"[a.md:0] {levy}\n[b.md:0] {levy}"  # short lines are shown
     assert run_shell(index, "cat t.md").text == "[t.md:0] # T\n | Year | Days |\n | 2012 | 8 |\n | 2015 | 4 |"
-    assert run_shell(index, "cat a.md a.md | rg 'or not\\.'").text == f"[a.md:0] {levy} (×2)"
+    assert run_shell(index, "cat a.md a.md | rg 'or not\\.'").text == f"[a.md:0] {levy}\n {levy}"
+    assert run_shell(index, "cat a.md a.md a.md | rg 'or not\\.'").text == f"[a.md:0] {levy} (×3)"
     assert run_shell(index, "rg 2015").text == "[t.md:0] Year | Days\n | 2015 | 4 |"  # a row needs its header
     assert run_shell(index, "rg '201.'").text.count("Year") == 1
 
@@ -594,3 +595,24 @@ def test_every_kind_of_index_answers(make_index):
     assert all(result.exit_code == 0 for result in shown)
     limited = index.limited_to(["notes"])
     assert run_shell(limited, "rg -l .; cat *").text == "notes\n[notes:0] Plain notes about the tide."
+
+
+# --- folders and headings ---
+
+
+def test_a_search_looks_below_the_folder_that_the_shell_is_in(make_index):
+    index = make_index({"north/a.md": "The light was lit.", "south/b.md": "The light was dark."})
+    assert run_shell(index, "cd south; rg light").text == "[south/b.md:0] The light was dark."
+    assert run_shell(index, "cd south; meaning light").chunk_ids == ["south/b.md:0"]
+    assert run_shell(index, "cd south; rg light; cd ..; rg -c light | wc -l").text.endswith("\n2")
+
+
+def test_a_line_has_the_heading_above_it_once(make_index):
+    text = "# Keepers\n\n## Ansel Brock\n\nBorn in 1992. Paints birds.\n\n## Tilda Marrable\n\nBorn in 1978."
+    index = make_index({"keepers.md": text})
+    assert run_shell(index, "rg 'Born|Paints'").text == (
+        "[keepers.md:0] Ansel Brock: Born in 1992.\n Paints birds.\n Tilda Marrable: Born in 1978."
+    )
+    assert run_shell(index, "cat keepers.md").text == (
+        "[keepers.md:0] # Keepers\n ## Ansel Brock\n Born in 1992.\n Paints birds.\n ## Tilda Marrable\n Born in 1978."
+    )

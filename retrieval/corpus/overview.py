@@ -11,7 +11,7 @@ from arag.text.normalise import collapse_whitespace, count, shorten
 from arag.text.tokens import count_tokens
 
 _MAX_NAMES = 60
-_MAX_TOKENS = 110  # a model pays for them in every round
+_MAX_TOKENS = 105  # a model pays for them in every round
 _MAX_KINDS = 4
 _MAX_NAME = 60  # characters
 _NO_FOLDER = "."

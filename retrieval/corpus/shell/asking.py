@@ -42,7 +42,9 @@ def find_meaning(call: Call, corpus: Corpus) -> Answer:
     index = corpus.index
     if index.embedder.name == DEFAULT_EMBEDDER and not is_latin(query):
         raise InputError("the vectors know Latin letters only: use rg, with words as the documents have them")
-    if paths is not None:
+    if paths is None:
+        paths = corpus.documents.resolve(".", call.folder)
+    if paths is not None and len(paths) < len(corpus.documents.paths):
         index = corpus.limited_to(paths)
     wanted = min(parsed.number("number") or _DEFAULT_SENTENCES, _MAX_SENTENCES)
     found: list[tuple[float, Line]] = []

@@ -12,7 +12,7 @@ from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.types import Chunk
 from arag.text.marks import list_marks, mark, without_marks
-from arag.text.normalise import CUT, collapse_whitespace, count, is_title, name_words
+from arag.text.normalise import CUT, HEADING_BOUNDARY, collapse_whitespace, count, is_title, name_words
 from arag.text.tokens import count_tokens
 
 MAX_TOKENS = 2_000  # of a command's output: one command often does the work of several searches
@@ -26,6 +26,7 @@ _MIN_PART = 40  # characters of a part of a line that tell its chunk
 _MAX_COMPARED = 2_000  # printed lines that each line is compared with: more would take longer than to print them
 _GAP = "--"  # between lines with others around them
 _MIN_REPEATED = 160  # characters of a line that is not shown twice: the place of a shorter one costs more to look up
+_MANY = 3  # equal lines side by side: fewer are shown
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
 _APOSTROPHE = re.compile("['’]")
@@ -197,23 +198,42 @@ def _write(lines: Sequence[_Line]) -> list[str | None]:
     """
     pieces: list[str | None] = []
     writer = _Writer()
-    repeats: dict[tuple[str, str], list[int]] = {}  # the places of equal lines of a document, by document and text
     for place, line in enumerate(lines):
-        if _says_nothing(lines, place):
+        run = _count_run(lines, place)
+        if run == 0 or _says_nothing(lines, place):
             pieces.append(None)
         elif line.row is not None:
             pieces.append(writer.write_row(line.row))
-        elif line.chunk is not None:
-            places = repeats.setdefault((line.chunk.document_id, line.text), [])
-            places.append(place)
-            is_repeated = len(places) > 1 and len(line.text) >= _MIN_TEXT
-            pieces.append(None if is_repeated else writer.write_line(line.text, line.chunk))
-        else:
+        elif line.chunk is None:
             pieces.append(writer.write_other(line.text))
-    for first, *others in repeats.values():
-        if others and pieces[others[0]] is None:
-            pieces[first] = f"{pieces[first]} (×{1 + len(others)})"
+        elif run > 1:
+            pieces.append(f"{writer.write_line(line.text, line.chunk)} (×{run})")
+        else:
+            pieces.append(writer.write_line(line.text, line.chunk))
     return pieces
+
+
+def _count_run(lines: Sequence[_Line], place: int) -> int:
+    """Return how many equal lines of a document begin at a place, side by side; 0 for those that follow the first one.
+
+    A few are shown each: 1.
+    """
+    start = place
+    while start > 0 and _are_equal(lines[start - 1], lines[place]):
+        start -= 1
+    end = place + 1
+    while end < len(lines) and _are_equal(lines[end], lines[place]):
+        end += 1
+    if end - start < _MANY:
+        return 1
+    return end - start if start == place else 0
+
+
+def _are_equal(one: _Line, other: _Line) -> bool:
+    """Return whether two lines are the same text of one document."""
+    if one.chunk is None or other.chunk is None or len(one.text) < _MIN_TEXT:
+        return False
+    return (one.chunk.document_id, one.text) == (other.chunk.document_id, other.text)
 
 
 class _Writer:
@@ -223,6 +243,7 @@ class _Writer:
         self._last = ""  # marks of the line before
         self._names = ""  # of the columns of the row before
         self._titled: set[str] = set()  # documents whose titles were shown
+        self._headings: dict[str, str] = {}  # the last one that was shown of each document
         self._headers: dict[str, set[str]] = {}  # of tables, by chunk id
         self._long: dict[str, str] = {}  # the chunk that each long line was shown of
 
@@ -231,9 +252,10 @@ class _Writer:
         start = self._start(mark(chunk.id))
         if start != " ":
             start += _introduce(chunk, text, self._titled)
+        heading, header = _find_context(chunk, text)
+        start += self._write_heading(chunk, text, heading)
         seen = self._headers.setdefault(chunk.id, set())
         seen.add(text.strip("| "))
-        header = _find_header(chunk, text)
         if header and header not in seen:
             seen.add(header)
             start += f"{without_marks(header)}\n "
@@ -243,6 +265,17 @@ class _Writer:
             if first != chunk.id:
                 return f"{start}(the same line as in {mark(first)})"
         return start + without_marks(text).lstrip()
+
+    def _write_heading(self, chunk: Chunk, text: str, heading: str) -> str:
+        """Return the heading above a line, unless it is the title or the one that was shown last."""
+        own = text.strip("# ")
+        if text.startswith("#"):
+            self._headings[chunk.document_id] = own
+            return ""
+        if not heading or heading == self._headings.get(chunk.document_id) or is_title(heading, chunk.title):
+            return ""
+        self._headings[chunk.document_id] = heading
+        return f"{without_marks(heading)}: "
 
     def write_row(self, row: TableRow) -> str:
         """Write a row of a query; above the first one, the names of the columns."""
@@ -311,12 +344,19 @@ def _is_said(title: str, document_id: str) -> bool:
     return words <= set(name_words(_APOSTROPHE.sub("", document_id)))
 
 
-def _find_header(chunk: Chunk, text: str) -> str:
-    """Return the column names of a row that does not have them."""
-    for line in list_lines(chunk):
-        if line.position is not None and line.text == text:
-            return chunk.sentences[line.position].header
-    return ""
+def _find_context(chunk: Chunk, text: str) -> tuple[str, str]:
+    """Return the heading above a line, and the column names of a row that does not have them.
+
+    The heading is empty for a line that is under several.
+    """
+    sentences = [
+        chunk.sentences[line.position] for line in list_lines(chunk) if line.position is not None and line.text == text
+    ]
+    headings = {sentence.heading for sentence in sentences}
+    if len(headings) != 1:
+        return "", sentences[0].header if sentences else ""
+    heading = headings.pop().rpartition(HEADING_BOUNDARY)[2]
+    return heading, sentences[0].header
 
 
 def _shorten(lines: Iterable[_Line], corpus: Corpus) -> bool:

@@ -63,16 +63,17 @@ class Sources:
 
 
 def find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> Sources:
-    """Return what a call reads: what it names, a pipe, or else all documents."""
+    """Return what a call reads: what it names, a pipe, or else all documents below the folder that the shell is in."""
     sources = Sources()
+    inside = corpus.documents.resolve(".", call.folder) or []
     if parsed.operands:
         for name in parsed.operands:
             _add_named(name, call, corpus, sources)
     elif call.stdin is not None:
         sources.texts.append(_make_text("<stdin>", call.stdin))
     else:
-        sources.paths = corpus.documents.paths
-        sources.is_all = True
+        sources.paths = inside
+        sources.is_all = len(inside) == len(corpus.documents.paths)
     if parsed.has("glob", "include", "exclude", "exclude_folder", "type", "type_not"):
         is_wanted = _compile_filters(parsed)
         sources.paths = [path for path in sources.paths if is_wanted(path)]

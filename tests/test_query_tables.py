@@ -638,6 +638,7 @@ def test_rows_without_end_are_cut(reports, monkeypatch):
         "SELECT printf('%*s', 2000000000, 'x')",
         "SELECT format('%.900000000f', 1.5)",
         f"{ENDLESS} SELECT x FROM t LIMIT 3",
+        "WITH t(chunk_id) AS (SELECT printf('%.99999c', '[')) SELECT 1 FROM t",
     ],
 )
 def test_harmless_statements_are_answered(reports, sql):

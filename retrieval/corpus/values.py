@@ -34,7 +34,7 @@ _NUMBER = re.compile(
 )
 _CODE = re.compile(
     r"[+(]?0[\s()/+-]*\d[\d\s()/+-]*"  # such as 007, or (030) 123 456
-    r"|\+\d(?:[\s()/-]*\d){6,}"  # a telephone's
+    r"|\+[\s(]*\d(?:[\s()/-]*\d){6,}"  # a telephone's
     rf"|\(?\d(?:[\s()/-]*\d){{{_MAX_DIGITS},}}"
 )
 _SPACED_GROUPS = re.compile(r"\d{1,3}(?:[ '’]\d{3})+(?:[.,]\d+)?")

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class _Database:
         rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         self.tables = {name for (name,) in rows}
         self.with_documents = self.tables - {"tables"}  # which lists the others
-        self.limited: set[str] = set()  # the tables that queries see a part of
+        self.is_limited = False  # whether queries see the rows of some documents only
         self.connection.execute("PRAGMA temp_store = MEMORY")
         for name in _VIRTUAL_TABLES:  # which SQLite makes at their first use, and that is not a query
             self.connection.execute(f"SELECT * FROM {name}('[]')")
@@ -70,20 +71,21 @@ class _Database:
 
     def limit_to(self, document_ids: list[str] | None) -> None:
         """Let queries see only the rows of some documents, until the next call."""
+        execute = self.connection.execute
         self.connection.set_authorizer(None)
-        self.connection.execute("PRAGMA query_only = OFF")
-        for name in self.limited:
-            self.connection.execute(f'DROP VIEW temp."{name}"')
-        self.connection.execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
-        self.limited = set()
+        execute("PRAGMA query_only = OFF")
+        if self.is_limited:
+            for name in self.with_documents:
+                execute(f'DROP VIEW IF EXISTS temp."{name}"')
+            execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
+        self.is_limited = document_ids is not None
         if document_ids is not None:
-            self.connection.execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
-            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", [(name,) for name in document_ids])
+            execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", zip(document_ids, strict=True))
             for name in self.with_documents:
                 rows = f'SELECT * FROM main."{name}" WHERE document IN (SELECT id FROM temp.{_WITHIN})'
-                self.connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
-            self.limited = set(self.with_documents)
-        self.connection.execute("PRAGMA query_only = ON")
+                execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+        execute("PRAGMA query_only = ON")
 
 
 _databases: OrderedDict[str, _Database] = OrderedDict()
@@ -118,7 +120,7 @@ def run_query(
     if database is None:
         return {"is_missing": True}
     _databases.move_to_end(key)
-    if document_ids is not None or database.limited:
+    if document_ids is not None or database.is_limited:
         database.limit_to(document_ids)
     end = time.monotonic() + seconds
     result: dict[str, Any] = {}
@@ -131,42 +133,53 @@ def run_query(
     return result
 
 
+@dataclass
+class _Rows:
+    """The rows of a result: all are counted, and the first are kept."""
+
+    columns: list[str] = field(default_factory=list)
+    kept: list[list[Any]] = field(default_factory=list)
+    total: int = 0
+
+    def read(self, cursor: sqlite3.Cursor, max_rows: int) -> None:
+        """Read a result to its end."""
+        if cursor.description is None:
+            raise sqlite3.ProgrammingError("not a query")
+        self.columns = [name for name, *_ in cursor.description]
+        characters = 0
+        for row in cursor:
+            self.total += 1
+            if self.total > max_rows or characters >= _MAX_ROW_CHARACTERS:
+                continue
+            values = [_plain(value) for value in row]
+            self.kept.append(values)
+            characters += sum(len(value) for value in values if isinstance(value, str))
+
+
 def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict[str, Any]:
     connection = database.connection
-    tables: set[str] = set()
-    rows: list[list[Any]] = []
-    total = 0
-    characters = 0
-    columns: list[str] | None = None
+    read_tables: set[str] = set()
+    rows = _Rows()
     error = ""
-    connection.set_authorizer(_authorizer(database.tables, tables))
+    connection.set_authorizer(_authorizer(database.tables, read_tables))
     connection.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_BETWEEN_CHECKS)
     try:
-        cursor = connection.execute(statement)
-        if cursor.description is None:
-            return {"error": "not a query"}
-        columns = [name for name, *_ in cursor.description]
-        for row in cursor:
-            total += 1
-            if len(rows) < max_rows and characters < _MAX_ROW_CHARACTERS:
-                values = [_plain(value) for value in row]
-                characters += sum(len(value) for value in values if isinstance(value, str))
-                rows.append(values)
+        rows.read(connection.execute(statement), max_rows)
     except (sqlite3.Error, sqlite3.Warning) as caught:  # Python 3.11 warns of a second statement
         error = str(caught)
     except MemoryError:
         error = "out of memory"
     finally:
         connection.set_progress_handler(None, 0)
-    was_interrupted = error == "interrupted"
-    if error and not (was_interrupted and rows):
+    is_cut = error == "interrupted" and rows.total > 0
+    if error and not is_cut:
         return {"error": error}
     return {
-        "columns": columns,
-        "rows": rows,
-        "total": total,
-        "is_complete": not was_interrupted,
-        "tables": sorted(tables & database.tables),
+        "columns": rows.columns,
+        "rows": rows.kept,
+        "total": rows.total,
+        "is_complete": not is_cut,
+        "tables": sorted(read_tables & database.tables),
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import PurePosixPath
 from secrets import token_hex
 from weakref import WeakKeyDictionary
@@ -203,7 +204,7 @@ def _add_table(
     table: SourceTable, document_id: str, groups: dict[frozenset[str], _Group], database: sqlite3.Connection
 ) -> None:
     labels: dict[str, str] = {}
-    for label in table.columns[:_MAX_COLUMNS]:
+    for label in islice(table.columns, _MAX_COLUMNS):
         labels.setdefault(label.casefold(), label)
     key = frozenset(labels)
     group = groups.get(key)

@@ -6,11 +6,12 @@ their own. It runs statements that read, and nothing else.
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,7 @@ class _Database:
         self.connection.deserialize(image)
         rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         self.tables = {name for (name,) in rows}
+        self.readable = {*self.tables, *_VIRTUAL_TABLES, _WITHIN}
         self.with_documents = self.tables - {"tables"}  # which lists the others
         self.is_limited = False  # whether queries see the rows of some documents only
         self.connection.execute("PRAGMA temp_store = MEMORY")
@@ -94,7 +96,7 @@ _databases: OrderedDict[str, _Database] = OrderedDict()
 def load_database(key: str, image: NDArray[np.uint8]) -> None:
     """Keep a database for queries; those that were used last are kept as well."""
     _limit_heap()
-    while _databases and sum(database.size for database in _databases.values()) + image.size > _MAX_IMAGES_BYTES:
+    while sum(database.size for database in _databases.values()) + image.size > _MAX_IMAGES_BYTES:
         _, oldest = _databases.popitem(last=False)
         oldest.connection.close()
     _databases[key] = _Database(image.tobytes())
@@ -153,7 +155,7 @@ class _Rows:
                 continue
             values = [_plain(value) for value in row]
             self.kept.append(values)
-            characters += sum(len(value) for value in values if isinstance(value, str))
+            characters += len(str(values))
 
 
 def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict
     read_tables: set[str] = set()
     rows = _Rows()
     error = ""
-    connection.set_authorizer(_authorizer(database.tables, read_tables))
+    connection.set_authorizer(_authorizer(database.readable, read_tables))
     connection.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_BETWEEN_CHECKS)
     try:
         rows.read(connection.execute(statement), max_rows)
@@ -183,17 +185,17 @@ def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict
     }
 
 
-def _authorizer(known: set[str], read: set[str]) -> Callable[..., int]:
-    """Return the function that allows SQLite to read known tables, and nothing else; it notes which are read."""
+def _authorizer(readable: Collection[str], read_tables: set[str]) -> Callable[..., int]:
+    """Return the function that allows SQLite to read tables, and nothing else; it notes which are read."""
 
     def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action == sqlite3.SQLITE_READ and first is not None:
-            read.add(first)
-            is_known = first in known or first in _VIRTUAL_TABLES or first == _WITHIN
+            read_tables.add(first)
             # A statement may count the rows of a table that it defines itself: then no column is read.
-            is_allowed = is_known or (not second and not _SYSTEM_TABLE.match(first))
+            is_own = not second and not _SYSTEM_TABLE.match(first)
+            is_allowed = is_own or first in readable
         elif action == sqlite3.SQLITE_FUNCTION:
-            is_allowed = second is not None and second.lower() in _FUNCTIONS
+            is_allowed = str(second).lower() in _FUNCTIONS
         else:
             is_allowed = action in _ALLOWED
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
@@ -214,7 +216,7 @@ def _plain(value: Any) -> Any:
     """Return a value that JSON has."""
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    if isinstance(value, float) and value in {float("inf"), float("-inf")}:
+    if isinstance(value, float) and math.isinf(value):
         return str(value)
     return value
 

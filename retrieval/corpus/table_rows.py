@@ -23,7 +23,7 @@ UNNAMED = "unnamed"  # the name of any other column that has none
 _MIN_ROWS = 2  # of one document's rows without names: a single line with a bar may be anything
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
-_RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
+_RULE = re.compile(r"(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _EMPHASIS = "*`"
 
@@ -80,8 +80,11 @@ def find_tables(chunks: Sequence[Chunk]) -> list[SourceTable]:
     Args:
         chunks: Its chunks, in order.
     """
+    lines = _list_lines(chunks)
+    for line in lines:
+        line.text = line.text.strip()
     finder = _Finder()
-    finder.read(_list_lines(chunks))
+    finder.read(lines)
     return finder.finish()
 
 
@@ -223,7 +226,6 @@ class _Finder:
         self._unnamed: dict[int, SourceTable] = {}  # by the number of cells
         self._header: _Header | None = None  # whose rows may follow
         self._headers: dict[str, _Header] = {}  # the last one with each name
-        self._header_lines: set[str] = set()
         self._markdown: SourceTable | None = None
         self._above: list[str] = []  # the cells of the row just above, which repeats no names
         self._table_above: SourceTable | None = None  # that has this row
@@ -232,63 +234,54 @@ class _Finder:
     def finish(self) -> list[SourceTable]:
         """Return the tables."""
         found = [table for table in self._tables.values() if table.rows]
-        for table in self._unnamed.values():
-            rows: list[Row] = []
-            for row in table.rows:
-                # A line of names was read before the rows that it names.
-                if CELL_BOUNDARY.join(row.cells.values()) not in self._header_lines:
-                    rows.append(row)
-            table.rows = rows
-            if len(rows) >= _MIN_ROWS:
-                found.append(table)
+        found += [table for table in self._unnamed.values() if len(table.rows) >= _MIN_ROWS]
         return found
 
     def read(self, lines: Sequence[_Line]) -> None:
         """Read a document's lines."""
-        texts = [line.text.strip() for line in lines]
-        for line, text, following in zip(lines, texts, _following(texts), strict=True):
-            if _FENCE.match(text):
+        for line, following in zip(lines, _following(lines), strict=True):
+            if _FENCE.match(line.text):
                 self._is_fenced = not self._is_fenced
             elif not self._is_fenced:
-                self._read_line(line, text, following)
+                self._read_line(line, following)
 
-    def _read_line(self, line: _Line, text: str, following: str) -> None:
-        is_row = CELL_BOUNDARY in text or text.startswith("|")
+    def _read_line(self, line: _Line, following: _Line) -> None:
+        is_row = CELL_BOUNDARY in line.text or line.text.startswith("|")
         if not is_row:
-            self._read_text(line, text)
-        elif _is_rule(text):
+            self._read_text(line)
+        elif _RULE.fullmatch(line.text):
             return
-        elif _is_rule(following):
+        elif _RULE.fullmatch(following.text):
             self._header = None
-            self._markdown = self._table(_distinct(_split_markdown(text)))
+            self._markdown = self._table(_distinct(_split_markdown(line.text)))
         elif self._markdown is not None:
             cells: dict[str, str] = {}
-            _name_cells(cells, _split_markdown(text), list(self._markdown.columns))
+            _name_cells(cells, _split_markdown(line.text), list(self._markdown.columns))
             self._markdown.add(line, cells)
         else:
-            self._read_row(line, text, following)
+            self._read_row(line, following)
 
-    def _read_text(self, line: _Line, text: str) -> None:
+    def _read_text(self, line: _Line) -> None:
         """Read a line without bars: the only cell of a row, a heading, or a text that may be between two rows."""
         self._markdown = None
         self._above = []
-        if _HEADING.match(text):
+        if _HEADING.match(line.text):
             self._header = None
         if self._header is not None:
-            self._add_named(line, self._header, text)
+            self._add_named(line, self._header)
 
-    def _read_row(self, line: _Line, text: str, following: str) -> None:
-        first_name, _, _ = text.partition(": ")
+    def _read_row(self, line: _Line, following: _Line) -> None:
+        first_name, _, _ = line.text.partition(": ")
         for header in (self._header, self._headers.get(first_name)):
-            if header is not None and self._add_named(line, header, text):
+            if header is not None and self._add_named(line, header):
                 return
-        values = _split_cells(text)
-        names, is_divided = _find_header(self._above, values, following)
+        values = _split_cells(line.text)
+        names, is_divided = _find_header(self._above, values, following.text)
         if is_divided and self._table_above is not None:
             self._table_above.rows.pop()
         if names:
             self._begin(_Header(names))
-        else:
+        elif following.header != collapse_whitespace(line.text).strip("| "):
             self._read_unnamed_row(line, values)
 
     def _begin(self, header: _Header) -> None:
@@ -296,9 +289,9 @@ class _Finder:
         self._headers.update(dict.fromkeys(header.columns, header))
         self._above = []
 
-    def _add_named(self, line: _Line, header: _Header, text: str) -> bool:
+    def _add_named(self, line: _Line, header: _Header) -> bool:
         """Add a row that repeats the names of a header; return whether it is one."""
-        cells = header.split(text)
+        cells = header.split(line.text)
         if not cells:
             return False
         self._table(header.columns).add(line, cells)
@@ -309,7 +302,6 @@ class _Finder:
     def _read_unnamed_row(self, line: _Line, values: list[str]) -> None:
         names = _fit_names(line.header, len(values))
         if names:
-            self._header_lines.add(line.header)
             table = self._table(names)
         else:
             names = [f"c{number}" for number in range(1, len(values) + 1)]
@@ -323,20 +315,16 @@ class _Finder:
         return self._tables.setdefault(tuple(columns), SourceTable(dict.fromkeys(columns)))
 
 
-def _following(texts: Sequence[str]) -> list[str]:
-    """Return the next text that is not blank, for each of some texts."""
-    following: list[str] = []
-    last = ""
-    for text in reversed(texts):
+def _following(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the next line that is not blank, for each line."""
+    following: list[_Line] = []
+    last = _Line("", chunk_id="", heading="", header="")
+    for line in reversed(lines):
         following.append(last)
-        last = text or last
+        if line.text:
+            last = line
     following.reverse()
     return following
-
-
-def _is_rule(text: str) -> bool:
-    """Return whether a line is the one below the names of a table in Markdown."""
-    return "-" in text and "|" in text and _RULE.fullmatch(text) is not None
 
 
 # --- cells ---

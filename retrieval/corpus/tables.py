@@ -260,8 +260,8 @@ def _write_table(
 ) -> tuple[tuple[TableColumn, ...], dict[str, _Part]]:
     """Write the rows of a group as a table; return its columns, and what each document has of it."""
     formats: list[ColumnFormat] = []
-    for column in _numbered_columns(group):
-        cells = database.execute(f"SELECT {DOCUMENT}, {column}, count(*) FROM {group.waiting} GROUP BY 1, 2")
+    for waiting in _numbered_columns(group):
+        cells = database.execute(f"SELECT {DOCUMENT}, {waiting}, count(*) FROM {group.waiting} GROUP BY 1, 2")
         formats.append(find_format(cells))
     columns = _name_columns(group.labels, formats)
     definitions = [f"{CHUNK_ID} TEXT"]

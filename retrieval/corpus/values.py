@@ -37,6 +37,7 @@ _CODE = re.compile(
     r"|\+[\s(]*\d(?:[\s()/-]*\d){6,}"  # a telephone's
     rf"|\(?\d(?:[\s()/-]*\d){{{_MAX_DIGITS},}}"
 )
+_MINUS = re.compile(r"[-−–(]")
 _SPACED_GROUPS = re.compile(r"\d{1,3}(?:[ '’]\d{3})+(?:[.,]\d+)?")
 _WRITTEN_NUMBERS: list[tuple[re.Pattern[str], DecimalMark]] = [  # the first that fits shows the decimal mark
     (re.compile(r"\d+"), ""),
@@ -71,15 +72,14 @@ class NumberCell:
     """A cell that holds a number.
 
     Attributes:
-        digits: Its digits with their separators; groups that are set apart by spaces are joined.
-        is_negative: Whether it has a minus sign, or is in brackets as accountants write negative amounts.
+        digits: Its digits with their separators; groups that are set apart by spaces are joined. They begin with `-` if
+            it has a minus sign, or is in brackets as accountants write negative amounts.
         exponent: A power of ten, such as `e+20`, or an empty string.
         unit: A currency, `%` or another unit, or an empty string.
         decimal_mark: The mark that it shows to be the decimal one; `1,234` shows none.
     """
 
     digits: str
-    is_negative: bool
     exponent: str
     unit: str
     decimal_mark: DecimalMark
@@ -92,10 +92,9 @@ class NumberCell:
             digits = self.digits.replace(".", "").replace(",", ".")
         else:
             digits = self.digits.replace(",", "")
-        sign = "-" if self.is_negative else ""
         if "." in digits or self.exponent or len(digits) > _MAX_DIGITS:
-            return float(f"{sign}{digits}{self.exponent}")
-        return int(f"{sign}{digits}")
+            return float(digits + self.exponent)
+        return int(digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +205,20 @@ def read_number(cell: str) -> NumberCell | None:
     match = _NUMBER.fullmatch(cell)
     if match is None or is_code(cell):
         return None
-    digits = match["digits"]
+    parts = match.groupdict("")
+    digits = parts["digits"]
     if _SPACED_GROUPS.fullmatch(digits):
         digits = re.sub("[ '’]", "", digits)
     mark = _shown_mark(digits)
-    unit = match["before"] or match["after"] or ""
+    unit = parts["before"] or parts["after"]
     if mark is None or _MONTH_NAME.fullmatch(unit):
         return None
-    signs = {match["sign"], match["later_sign"], match["bracket"]}
+    signs = parts["sign"] + parts["later_sign"] + parts["bracket"]
+    if _MINUS.search(signs):
+        digits = f"-{digits}"
     return NumberCell(
         digits=digits,
-        is_negative=not signs.isdisjoint("-−–("),
-        exponent=match["exponent"] or "",
+        exponent=parts["exponent"],
         unit=unit,
         decimal_mark=mark,
     )

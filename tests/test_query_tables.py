@@ -275,7 +275,7 @@ def test_any_cells_are_found_as_they_were_written(names, rows, chunk_tokens):
 
 def read_column(*cells):
     column = find_format([("d", cell, 1) for cell in cells])
-    return column.kind, column.unit, [column.read(cell, column.decimal_mark_of("d")) for cell in cells]
+    return column.kind, column.unit, [column.read(cell, "d") for cell in cells]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
     return _make_results(sql, answer, database, view, has_origins=not is_as_written)
 
 
-def _find_documents(view: View, within: str) -> frozenset[str] | None:
+def _find_documents(view: View, within: str) -> list[str] | None:
     """Return the documents that a call names; None for all."""
     if not within.strip():
         return None
@@ -98,15 +98,12 @@ def _find_documents(view: View, within: str) -> frozenset[str] | None:
         raise InputError(f"more than {_MAX_DOCUMENTS:,} documents have {shown} in title or id: give more words")
     if not document_ids:
         raise InputError(f"no document has {shown} in its title or id")
-    return frozenset(document_ids)
+    return list(document_ids)
 
 
-def _run(database: TableDatabase, statements: Sequence[str], document_ids: frozenset[str] | None) -> dict[str, Any]:
+def _run(database: TableDatabase, statements: Sequence[str], document_ids: list[str] | None) -> dict[str, Any]:
     """Run a statement in the process for queries, which may have to be sent the database."""
-    named = None
-    if document_ids is not None:
-        named = sorted(document_ids)
-    arguments = (database.key, list(statements), named, MAX_ROWS, _SECONDS)
+    arguments = (database.key, list(statements), document_ids, MAX_ROWS, _SECONDS)
     try:
         answer: dict[str, Any] = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
         if "is_missing" in answer:
@@ -125,28 +122,30 @@ def _make_results(
 ) -> TableResults:
     columns: list[str] = answer["columns"]
     rows: list[list[Value]] = answer["rows"]
-    if has_origins:
-        columns.pop()
     places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID]
+    width = len(columns)
+    if has_origins:
+        width -= 1
+        places.append(width)
     chunk_ids_by_row: list[list[str]] = []
     for row in rows:
-        chunk_ids = [str(row[place]) for place in places]
-        if has_origins:
-            chunk_ids += _read_origins(row.pop())
+        chunk_ids: list[str] = []
+        for place in places:
+            chunk_ids += _read_origins(row[place])
         chunk_ids_by_row.append(chunk_ids)
     return TableResults(
         sql=sql,
-        columns=tuple(columns),
-        rows=tuple(tuple(row) for row in rows),
+        columns=tuple(columns[:width]),
+        rows=tuple(tuple(row[:width]) for row in rows),
         chunk_ids=_only_known(chunk_ids_by_row, view),
         total=answer["total"],
         is_complete=answer["is_complete"],
-        tables=tuple(database.tables[name] for name in answer["tables"] if name != CATALOGUE),
+        tables=tuple(database.tables[name] for name in answer["tables"]),
     )
 
 
 def _read_origins(value: Any) -> list[str]:
-    """Return the chunks in the column that was added to a query: a JSON list, or one chunk."""
+    """Return the chunks that a value names: a JSON list, or one chunk."""
     try:
         return [str(chunk_id) for chunk_id in json.loads(value)]
     except (TypeError, ValueError, RecursionError):  # a query may name any value like the chunk

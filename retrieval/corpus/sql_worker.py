@@ -122,8 +122,7 @@ def run_query(
     if database is None:
         return {"is_missing": True}
     _databases.move_to_end(key)
-    if document_ids is not None or database.is_limited:
-        database.limit_to(document_ids)
+    database.limit_to(document_ids)
     end = time.monotonic() + seconds
     result: dict[str, Any] = {}
     for number, statement in enumerate(statements):
@@ -181,7 +180,7 @@ def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict
         "rows": rows.kept,
         "total": rows.total,
         "is_complete": not is_cut,
-        "tables": sorted(read_tables & database.tables),
+        "tables": sorted(read_tables & database.with_documents),
     }
 
 

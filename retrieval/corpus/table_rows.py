@@ -358,7 +358,7 @@ def _free_name(name: str, taken: Container[str]) -> str:
     """Return a name, with a number if it is taken already."""
     free = name
     number = 1
-    while free in taken or free.casefold() in taken:
+    while free.casefold() in taken:
         number += 1
         free = f"{name} {number}"
     return free

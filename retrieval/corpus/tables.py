@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
-from arag.retrieval.corpus.values import ColumnFormat, DecimalMark, Kind, Value, find_format
+from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk
@@ -38,7 +39,7 @@ _PAGE_BYTES = 4_096
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
-_SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*", re.IGNORECASE)
+_SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class TableDatabase:
     parts: dict[str, dict[str, _Part]] = field(repr=False)
     image: bytes = field(repr=False)
 
-    def list_tables(self, document_ids: frozenset[str] | None) -> tuple[CorpusTable, ...]:
+    def list_tables(self, document_ids: Collection[str] | None) -> tuple[CorpusTable, ...]:
         """Return the tables with the rows of some documents, or of all."""
         if document_ids is None:
             return tuple(self.tables.values())
@@ -270,7 +271,7 @@ def _write_table(
         definitions.append(f'"{column.name}" {affinity}')
     definitions += [f"{DOCUMENT} TEXT", f"{SHEET} TEXT"]
     database.execute(f'CREATE TABLE "{name}" ({", ".join(definitions)})')
-    parts: dict[str, _Part] = {}
+    parts: defaultdict[str, _Part] = defaultdict(_Part)
     rows = _read_rows(database, group, formats, parts)
     database.executemany(f'INSERT INTO "{name}" VALUES ({_marks(group)})', rows)
     return columns, parts
@@ -287,21 +288,13 @@ def _name_columns(labels: Sequence[str], formats: Sequence[ColumnFormat]) -> tup
 
 
 def _read_rows(
-    database: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: dict[str, _Part]
+    database: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: defaultdict[str, _Part]
 ) -> Iterator[list[Value]]:
     """Yield the rows of a table, with the values of their cells; note what each document has of it."""
-    converted = [place for place, column_format in enumerate(formats) if column_format.kind != "text"]
-    last_document = None
-    part = _Part()
-    marks: list[DecimalMark] = []
     for chunk_id, document_id, sheet, *cells in database.execute(f"SELECT * FROM {group.waiting}"):
-        if document_id != last_document:
-            marks = [column_format.decimal_mark_of(document_id) for column_format in formats]
-            part = parts.setdefault(document_id, _Part())
-            last_document = document_id
-        for place in converted:
-            cells[place] = formats[place].read(cells[place], marks[place])
-        part.add(cells)
+        for place, column_format in enumerate(formats):
+            cells[place] = column_format.read(cells[place], document_id)
+        parts[document_id].add(cells)
         yield [chunk_id, *cells, document_id, sheet]
 
 
@@ -349,7 +342,7 @@ def _name_group(group: _Group) -> str:
     headings: list[str] = []
     for heading in group.headings:
         last = heading.rpartition(HEADING_BOUNDARY)[2]
-        if last and not _SHEET_NAME.fullmatch(last):
+        if not _SHEET_NAME.fullmatch(last):
             headings.append(last)
     words = _shared_words([file.stem for file in files])
     if len(headings) == 1 or not words:

@@ -115,8 +115,8 @@ class ColumnFormat:
     decimal_mark: DecimalMark = "."
     date_order: _DateOrder = "ymd"
 
-    def read(self, cell: str | None, decimal_mark: DecimalMark) -> Value:
-        """Return the value of a cell in a document with this decimal mark."""
+    def read(self, cell: str | None, document_id: str) -> Value:
+        """Return the value of a cell of a document."""
         if cell is None or self.kind == "text":
             return cell
         if cell.lower() in _NO_VALUE:
@@ -124,12 +124,11 @@ class ColumnFormat:
         if self.kind == "date":
             return read_date(cell).get(self.date_order, cell)
         number = read_number(cell)
-        value = number.value(decimal_mark) if number else None
+        if number is None:
+            return cell
+        decimal_mark = self.decimal_marks.get(document_id, self.decimal_mark)
+        value = number.value(decimal_mark)
         return cell if value is None else value
-
-    def decimal_mark_of(self, document_id: str) -> DecimalMark:
-        """Return the decimal mark of a document's numbers."""
-        return self.decimal_marks.get(document_id, self.decimal_mark)
 
 
 @dataclass

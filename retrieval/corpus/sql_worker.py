@@ -129,8 +129,6 @@ def run_query(
         result = _run(database, statement, max_rows, end)
         if "error" not in result:
             return result | {"statement": number}
-        if time.monotonic() > end:
-            break
     return result
 
 

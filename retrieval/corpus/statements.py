@@ -44,9 +44,7 @@ class _Token:
     @property
     def name(self) -> str:
         """The name without its quotation marks."""
-        mark = self.text[0]
-        if mark == "[":
-            return self.text[1:].removesuffix("]")
+        mark = self.text[0].replace("[", "]")
         return self.text[1:].removesuffix(mark).replace(mark * 2, mark)
 
 
@@ -55,8 +53,8 @@ def _read_tokens(sql: str) -> list[_Token]:
     brackets: list[str] = []  # the open ones
     before = ""
     for match in _TOKEN.finditer(sql):
-        if match[0] == ")" and brackets:
-            brackets.pop()
+        if match[0] == ")":
+            del brackets[-1:]  # if one is open
         token = _Token(
             kind=str(match.lastgroup),
             text=match[0],
@@ -118,15 +116,14 @@ def resolve_names(sql: str, tables: Mapping[str, CorpusTable]) -> str:
 
 def _known_names(tables: Mapping[str, CorpusTable]) -> dict[str, str]:
     """Return the names of tables and columns by the forms in which a statement may have them, ignoring case."""
+    labels: dict[str, str] = {}
     names: dict[str, str] = {}
     for table in tables.values():
-        for column in table.columns:
-            names.setdefault(column.label.casefold(), column.name)
-    for table in tables.values():  # names in SQL win over those in the documents
         names[table.name] = table.name
         for column in table.columns:
             names[column.name] = column.name
-    return names
+            labels.setdefault(column.label.casefold(), column.name)
+    return labels | names  # names in SQL win over those in the documents
 
 
 def _resolve_quoted(token: _Token, names: Mapping[str, str]) -> str:

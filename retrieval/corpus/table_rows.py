@@ -25,6 +25,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _BAR = re.compile(r"(?<!\\)\|")
+_OUTER_BAR = re.compile(r"^\||(?<!\\)\|$")
 _EMPHASIS = "*`"
 
 
@@ -153,10 +154,10 @@ class _Header:
 
     def _find(self, name: str, first: int) -> int | None:
         """Return the place of the next column with a name."""
-        for place in range(first, len(self._names)):
-            if self._names[place] == name:
-                return place
-        return None
+        try:
+            return self._names.index(name, first)
+        except ValueError:
+            return None
 
     def _add(self, cells: dict[str, str], text: str, place: int, following: int) -> None:
         """Add the cell of a column, and cells of columns without names that are between it and the next named one."""
@@ -228,7 +229,7 @@ class _Finder:
         self._headers: dict[str, _Header] = {}  # the last one with each name
         self._markdown: SourceTable | None = None
         self._above: list[str] = []  # the cells of the row just above, which repeats no names
-        self._table_above: SourceTable | None = None  # that has this row
+        self._table_above = SourceTable({})  # that has this row
         self._is_fenced = False
 
     def finish(self) -> list[SourceTable]:
@@ -277,7 +278,7 @@ class _Finder:
                 return
         values = _split_cells(line.text)
         names, is_divided = _find_header(self._above, values, following.text)
-        if is_divided and self._table_above is not None:
+        if is_divided:
             self._table_above.rows.pop()
         if names:
             self._begin(_Header(names))
@@ -336,11 +337,8 @@ def _split_cells(text: str) -> list[str]:
 
 
 def _split_markdown(text: str) -> list[str]:
-    inner = text.removeprefix("|")
-    if not inner.endswith("\\|"):
-        inner = inner.removesuffix("|")
     cells: list[str] = []
-    for cell in _BAR.split(inner):
+    for cell in _BAR.split(_OUTER_BAR.sub("", text)):
         plain = collapse_whitespace(cell.replace("\\|", "|"))
         cells.append(plain.strip(_EMPHASIS).strip())
     return cells

@@ -37,7 +37,8 @@ _MAX_SAMPLES = 2  # rows
 _DOCUMENTS_PER_QUERY = 50
 _PAGE_BYTES = 4_096
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_NOT_A_NAME = re.compile(r"\d|sqlite_")  # in SQL
 _TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
 _SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
 
@@ -92,7 +93,7 @@ def _is_total(cells: Sequence[Value]) -> bool:
     """Return whether the first cell with something in it says that the row is a total of others."""
     for cell in cells:
         if cell is not None:
-            return isinstance(cell, str) and _TOTAL.match(cell) is not None
+            return _TOTAL.match(str(cell)) is not None
     return False
 
 
@@ -116,11 +117,12 @@ class TableDatabase:
         """Return the tables with the rows of some documents, or of all."""
         if document_ids is None:
             return tuple(self.tables.values())
+        wanted = frozenset(document_ids)
         tables: list[CorpusTable] = []
         for table in self.tables.values():
             parts: dict[str, _Part] = {}
             for document_id, part in self.parts[table.name].items():
-                if document_id in document_ids:
+                if document_id in wanted:
                     parts[document_id] = part
             if parts:
                 tables.append(_describe(table.name, table.columns, parts))
@@ -306,7 +308,7 @@ def sql_name(label: str) -> str:
     name = "_".join(_WORD.findall(label.lower()))[:_MAX_NAME].rstrip("_")
     if not name:
         return "column_1"
-    if name[0].isdigit() or name.startswith("sqlite_"):
+    if _NOT_A_NAME.match(name):
         name = f"_{name}"
     return f"{name}_" if _is_reserved(name) else name
 
@@ -361,7 +363,7 @@ def _shared_words(names: Sequence[str]) -> list[str]:
     shared = set(_LETTERS.findall(names[0].lower()))
     for name in names[1:]:
         shared.intersection_update(_LETTERS.findall(name.lower()))
-    return [word for word in _LETTERS.findall(names[0].lower()) if word in shared and len(word) > 1]
+    return [word for word in _LETTERS.findall(names[0].lower()) if word in shared]
 
 
 # --- the databases that are kept ---

@@ -86,7 +86,7 @@ class NumberCell:
 
     def value(self, decimal_mark: DecimalMark) -> int | float | None:
         """Return the number, or None if it cannot be written with this decimal mark."""
-        if self.decimal_mark and self.decimal_mark != decimal_mark:
+        if self.decimal_mark not in {"", decimal_mark}:
             return None
         if decimal_mark == ",":
             digits = self.digits.replace(".", "").replace(",", ".")

@@ -72,7 +72,7 @@ class _Line:
     text: str
     chunk_id: str
     heading: str
-    header: str  # the line of names above it, if ingestion found that it is a row of a table without names in its rows
+    header: str  # the line of names above a row that does not repeat them
 
 
 def find_tables(chunks: Sequence[Chunk]) -> list[SourceTable]:
@@ -127,7 +127,7 @@ class _Header:
     def __init__(self, cells: Sequence[str]) -> None:
         self._names = [cell.rstrip(":") for cell in cells]
         self.columns = _distinct(self._names)
-        longest_first = sorted(filter(None, self._names), key=len, reverse=True)
+        longest_first = sorted([name for name in self._names if name], key=len, reverse=True)
         names = "|".join(map(re.escape, longest_first))
         self._name = re.compile(rf" \| ({names}): ")
 
@@ -161,7 +161,7 @@ class _Header:
 
     def _add(self, cells: dict[str, str], text: str, place: int, following: int) -> None:
         """Add the cell of a column, and cells of columns without names that are between it and the next named one."""
-        if place >= 0 and CELL_BOUNDARY not in text:  # nearly always: a fast way
+        if place >= 0 and CELL_BOUNDARY not in text:  # the usual cell: skip the work below
             cells[self.columns[place]] = text
             return
         columns = [self.columns[other] for other in range(place + 1, following) if not self._names[other]]

@@ -47,6 +47,7 @@ _FUNCTIONS = frozenset(
 )
 _VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
 _SYSTEM_TABLE = re.compile(r"sqlite_|pragma_|fts|rtree|dbstat|bytecode|tables_used", re.IGNORECASE)
+_INFINITE = frozenset([math.inf, -math.inf])
 _WITHIN = "within_documents"
 _ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])
 
@@ -213,7 +214,7 @@ def _plain(value: Any) -> Any:
     """Return a value that JSON has."""
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    if isinstance(value, float) and math.isinf(value):
+    if value in _INFINITE:
         return str(value)
     return value
 

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     |(?P<sign>\d[\w.]*|[<>=!|]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
-_FENCED = re.compile(r"```(?:sql|sqlite)?\s(.*?)```", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"\A```(?:sql|sqlite)?\s(.*?)```\Z", re.DOTALL | re.IGNORECASE)
 _COMPARISONS = frozenset("= == != <> < <= > >= LIKE GLOB".split())
 _AGGREGATES = frozenset(
     "AVG COUNT GROUP_CONCAT JSON_GROUP_ARRAY JSON_GROUP_OBJECT MAX MEDIAN MIN PERCENTILE STRING_AGG SUM TOTAL".split()
@@ -78,11 +78,7 @@ def _join(tokens: Sequence[_Token]) -> str:
 
 def without_fence(sql: str) -> str:
     """Return a statement without white space around it, and without the fence of a code block."""
-    sql = sql.strip()
-    fenced = _FENCED.fullmatch(sql)
-    if fenced:
-        return fenced[1].strip()
-    return sql
+    return _FENCED.sub(r"\1", sql.strip()).strip()
 
 
 # --- names ---
@@ -180,7 +176,7 @@ def _has_groups(columns: Sequence[_Token], clauses: Sequence[str]) -> bool:
         if token.text == ",":
             scalars.update(_EXTREMES.intersection(token.brackets[-1:]))
     aggregates = [call for call in calls if call not in scalars]
-    if len(aggregates) == 1 and aggregates[0] in _EXTREMES:
+    if aggregates in (["MAX"], ["MIN"]):
         return False
     if "GROUP" in clauses:
         return True

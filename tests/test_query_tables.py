@@ -222,6 +222,8 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
             "region dues_1920 dues_1921 ships",
             [("North", 1, 2, 3), ("South", None, 5, None)],
         ),
+        ("a.txt", "k: v | 12\nk: w | 7\n", "c1 c2", [("k: v", 12), ("k: w", 7)]),
+        ("a.md", "Pier | Ships\n\nPier: x\n\nPier: y | Ships: 2\n", "pier ships", [("x", None), ("y", 2)]),
         (
             "a.csv",
             "Item,Sacks\nNorth\nRye,1\nOats,2\nSouth\nRye,3\n",
@@ -275,7 +277,7 @@ def test_any_cells_are_found_as_they_were_written(names, rows, chunk_tokens):
 
 def read_column(*cells):
     column = find_format([("d", cell, 1) for cell in cells])
-    return column.kind, column.unit, [column.read(cell, column.decimal_mark_of("d")) for cell in cells]
+    return column.kind, column.unit, [column.read(cell, "d") for cell in cells]
 
 
 @pytest.mark.parametrize(
@@ -302,6 +304,7 @@ def read_column(*cells):
         (["1234567890123456789", "5"], "text", "", ["1234567890123456789", "5"]),
         (["5", "-", "n/a", "–", "7"], "number", "", [5, None, None, None, 7]),
         (["5", "6", "unknown"], "number", "", [5, 6, "unknown"]),
+        (["5", "6", "0.5 12", "12.34'12"], "number", "", [5, 6, "0.5 12", "12.34'12"]),
         (["A1", "B2", "3"], "text", "", ["A1", "B2", "3"]),
         (["1e+20", "2"], "number", "", [1e20, 2]),
         (["3-5", "1/2", "1.2.3", "10:30"], "text", "", ["3-5", "1/2", "1.2.3", "10:30"]),
@@ -638,6 +641,7 @@ def test_rows_without_end_are_cut(reports, monkeypatch):
         "SELECT printf('%*s', 2000000000, 'x')",
         "SELECT format('%.900000000f', 1.5)",
         f"{ENDLESS} SELECT x FROM t LIMIT 3",
+        "WITH t(chunk_id) AS (SELECT printf('%.99999c', '[')) SELECT 1 FROM t",
     ],
 )
 def test_harmless_statements_are_answered(reports, sql):

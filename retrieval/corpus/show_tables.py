@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arag.retrieval.corpus.sql import TableResults
-from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, CorpusTable, TableColumn
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, CorpusTable
 from arag.retrieval.corpus.values import Value
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import CELL_BOUNDARY, count, shorten
@@ -17,9 +17,10 @@ _MAX_RESULT_TOKENS = 1_500  # as of the other results that may be long
 _MAX_LIST_TOKENS = 800
 _MAX_CELL = 300  # characters
 _MAX_SAMPLE_CELL = 40
+_MAX_PLAIN = 1e15  # larger numbers lose digits when they are rounded
 _MAX_COLUMNS = 30  # named of one table in the list
 _MAX_MARKS = 2  # of the chunks of one row; of more chunks, the first is named
-_ADDS = re.compile(r"\b(?:sum|avg|count)\s*\(", re.IGNORECASE)
+_ADDS = re.compile(r"\b(?:sum|avg|count)\s*\(")
 _HEAD = "Each row also has chunk_id, document, sheet. Query with SQLite's SELECT."
 _NO_ORIGIN = "Select chunk_id, too, to cite rows."
 
@@ -52,20 +53,18 @@ def _show_rows(results: TableResults) -> ShownTables:
     chunk_ids: dict[str, None] = {}
     tokens = 0
     for row, origins in zip(results.rows, results.chunk_ids, strict=True):
-        cells = without_marks(CELL_BOUNDARY.join(_write(row[place], _MAX_CELL) for place in places))
-        line = f"{_write_origins(origins)} {cells}" if origins else cells
+        cells = _write_cells([row[place] for place in places], _MAX_CELL)
+        named = origins
+        if len(origins) > _MAX_MARKS:
+            named = origins[:1]
+        line = _write_origins(named, len(origins) - len(named)) + cells
         tokens += count_tokens(line)
         if lines and tokens > _MAX_RESULT_TOKENS:
             break
         lines.append(line)
         evidence.append(cells)
-        chunk_ids.update(dict.fromkeys(_named_origins(origins)))
-    head = [f"{_write_total(results)}: {_write_names(results, places)}"]
-    if results.rows and results.tables and not chunk_ids:
-        head.append(_NO_ORIGIN)
-    for table in results.tables:
-        if table.totals and _ADDS.search(results.sql) and "total" not in results.sql.lower():
-            head.append(f"({table.name} has {count(table.totals, 'row')} of totals: leave them out of sums.)")
+        chunk_ids.update(dict.fromkeys(named))
+    head = [f"{_write_total(results)}: {_write_names(results, places)}", *_list_notes(results)]
     if len(lines) < results.total:
         head.append(
             f"The first {len(lines):,} are shown: group or filter them, or go on with LIMIT and OFFSET {len(lines)}."
@@ -77,34 +76,44 @@ def _show_rows(results: TableResults) -> ShownTables:
     )
 
 
+def _list_notes(results: TableResults) -> list[str]:
+    notes: list[str] = []
+    if results.rows and results.tables and not any(results.chunk_ids):
+        notes.append(_NO_ORIGIN)
+    sql = results.sql.lower()
+    if _ADDS.search(sql) and "total" not in sql:
+        for table in results.tables:
+            if table.totals:
+                notes.append(f"({table.name} has {count(table.totals, 'row')} of totals: leave them out of sums.)")
+    return notes
+
+
 def _shown_places(results: TableResults) -> list[int]:
     """Return the places of the columns that are shown: those of the chunk and its document are in the marks."""
     names = [name.lower() for name in results.columns]
-    hidden: set[str] = set()
-    if all(results.chunk_ids) and CHUNK_ID in names:
-        hidden.add(CHUNK_ID)
-        if names.count(DOCUMENT) == 1 and _name_their_documents(results, names.index(DOCUMENT)):
-            hidden.add(DOCUMENT)
-    shown: list[int] = []
+    are_marked = CHUNK_ID in names and all(results.chunk_ids)
+    places: list[int] = []
     for place, name in enumerate(names):
-        is_empty = name == SHEET and all(row[place] is None for row in results.rows)
-        if name not in hidden and not is_empty:
-            shown.append(place)
-    return shown
+        values = [row[place] for row in results.rows]
+        is_in_mark = are_marked and _is_in_marks(name, values, results.chunk_ids)
+        is_empty = name == SHEET and not any(values)
+        if not is_in_mark and not is_empty:
+            places.append(place)
+    return places
 
 
-def _name_their_documents(results: TableResults, place: int) -> bool:
-    for row, origins in zip(results.rows, results.chunk_ids, strict=True):
-        document_id, _, _ = origins[0].rpartition(":")
-        if row[place] != document_id:
-            return False
-    return True
+def _is_in_marks(name: str, values: Sequence[Value], chunk_ids: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column has the chunks that marks name, or these chunks' documents."""
+    if name == DOCUMENT:
+        return values == [first.rpartition(":")[0] for first, *_ in chunk_ids]
+    return name == CHUNK_ID
 
 
 def _write_total(results: TableResults) -> str:
+    rows = count(results.total, "row")
     if results.is_complete:
-        return count(results.total, "row")
-    return f"At least {count(results.total, 'row')} (not all were counted in time)"
+        return rows
+    return f"At least {rows} (not all were counted in time)"
 
 
 def _write_names(results: TableResults, places: Sequence[int]) -> str:
@@ -117,25 +126,32 @@ def _write_names(results: TableResults, places: Sequence[int]) -> str:
     for place in places:
         name = results.columns[place]
         unit = units.get(name.lower())
-        names.append(f"{name} ({unit})" if unit else name)
+        if unit:
+            name = f"{name} ({unit})"
+        names.append(name)
     return without_marks(shorten(CELL_BOUNDARY.join(names), _MAX_CELL))
 
 
-def _write_origins(chunk_ids: Sequence[str]) -> str:
-    named = _named_origins(chunk_ids)
-    more = len(chunk_ids) - len(named)
-    return f"{list_marks(named)} and {count(more, 'other')}:" if more else list_marks(named)
+def _write_origins(named: Sequence[str], more: int) -> str:
+    if not named:
+        return ""
+    if not more:
+        return f"{list_marks(named)} "
+    return f"{list_marks(named)} and {count(more, 'other')}: "
 
 
-def _named_origins(chunk_ids: Sequence[str]) -> Sequence[str]:
-    return chunk_ids if len(chunk_ids) <= _MAX_MARKS else chunk_ids[:1]
+def _write_cells(values: Sequence[Value], length: int) -> str:
+    cells: list[str] = []
+    for value in values:
+        cells.append(_write(value, length))
+    return without_marks(CELL_BOUNDARY.join(cells))
 
 
 def _write(value: Value, length: int) -> str:
     if value is None:
         return ""
-    if isinstance(value, float):
-        return f"{value:.12g}" if abs(value) < 1e15 else repr(value)
+    if isinstance(value, float) and abs(value) < _MAX_PLAIN:
+        return f"{value:.12g}"
     return shorten(str(value), length)
 
 
@@ -158,32 +174,35 @@ def _list_tables(tables: Sequence[CorpusTable]) -> str:
 
 def _list_some(tables: Sequence[CorpusTable], blocks: Sequence[str]) -> str:
     """Write as many tables with their columns as fit into half of the space, and the names of others."""
-    lines = [f"{count(len(tables), 'table')}, the largest first. {_HEAD}"]
-    tokens = 0
-    shown = 0
-    for block in blocks:
-        tokens += count_tokens(block)
-        if shown and tokens > _MAX_LIST_TOKENS // 2:
-            break
-        lines.append(block)
-        shown += 1
+    described = max(1, _count_fitting(blocks, _MAX_LIST_TOKENS // 2))
     names: list[str] = []
-    for table in tables[shown:]:
-        name = f"{table.name} ({table.rows:,})"
-        tokens += count_tokens(name) + 1
-        if tokens > _MAX_LIST_TOKENS:
-            break
-        names.append(name)
-    if names:
-        lines.append(f"Others, with their rows: {', '.join(names)}")
-    left_out = len(tables) - shown - len(names)
+    for table in tables[described:]:
+        names.append(f"{table.name} ({table.rows:,})")
+    named = _count_fitting(names, _MAX_LIST_TOKENS // 2)
+    left_out = len(names) - named
+    lines = [f"{count(len(tables), 'table')}, the largest first. {_HEAD}", *blocks[:described]]
+    if named:
+        lines.append(f"Others, with their rows: {', '.join(names[:named])}")
     if left_out:
         lines.append(f"and {left_out:,} more: name documents with `within`, or SELECT * FROM tables WHERE ...")
     return "\n".join(lines)
 
 
+def _count_fitting(texts: Sequence[str], max_tokens: int) -> int:
+    """Return how many of the first texts have so many tokens together, with one more for what is between them."""
+    tokens = 0
+    for number, text in enumerate(texts):
+        tokens += count_tokens(text) + 1
+        if tokens > max_tokens:
+            return number
+    return len(texts)
+
+
 def _describe_table(table: CorpusTable, samples: int) -> str:
-    columns = [_describe_column(column) for column in table.columns[:_MAX_COLUMNS]]
+    columns: list[str] = []
+    for column in table.columns[:_MAX_COLUMNS]:
+        kind = column.kind.removeprefix("text")
+        columns.append(" ".join(f"{column.name} {kind} {column.unit}".split()))
     more = len(table.columns) - _MAX_COLUMNS
     if more > 0:
         columns.append(f"and {count(more, 'more column')}")
@@ -191,11 +210,10 @@ def _describe_table(table: CorpusTable, samples: int) -> str:
     if table.totals:
         rows += f" with {count(table.totals, 'total')}"
     origin = f"{rows}, {_describe_documents(table.documents)}"
-    lines = [f"{table.name} ({origin}): {', '.join(columns)}"]
+    lines = [without_marks(f"{table.name} ({origin}): {', '.join(columns)}")]
     for row in table.samples[:samples]:
-        cells = [_write(value, _MAX_SAMPLE_CELL) for value in row[:_MAX_COLUMNS]]
-        lines.append(f"  {CELL_BOUNDARY.join(cells)}")
-    return without_marks("\n".join(lines))
+        lines.append(f"  {_write_cells(row[:_MAX_COLUMNS], _MAX_SAMPLE_CELL)}")
+    return "\n".join(lines)
 
 
 def _describe_documents(document_ids: Sequence[str]) -> str:
@@ -204,9 +222,3 @@ def _describe_documents(document_ids: Sequence[str]) -> str:
         return first
     last = shorten(document_ids[-1], _MAX_SAMPLE_CELL)
     return f"{count(len(document_ids), 'document')}: {first} … {last}"
-
-
-def _describe_column(column: TableColumn) -> str:
-    kind = "" if column.kind == "text" else f" {column.kind}"
-    unit = f" {column.unit}" if column.unit else ""
-    return f"{column.name}{kind}{unit}"

@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import list_names, resolve_names, with_origins, without_fence
+from arag.retrieval.corpus.statements import resolve_names, with_origins, without_fence
 from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_documents
@@ -33,8 +33,6 @@ _MAX_SHOWN = 100  # characters of what a message quotes
 _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
-_UNKNOWN_COLUMN = re.compile(r"no such column: (.+)")
-_UNKNOWN_TABLE = re.compile(r"no such table: (.+)")
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
 _worker = WorkerProcess("arag.retrieval.corpus.sql_worker", memory_bytes=_MEMORY_BYTES)
@@ -82,15 +80,15 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
     if len(sql) > MAX_SQL_CHARACTERS:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
     resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
-    forms = [*with_origins(resolved), resolved]
-    answer = _run(database, forms, document_ids)
+    statements = [*with_origins(resolved), resolved]
+    answer = _run(database, statements, document_ids)
     if "error" in answer:
         raise InputError(_explain(answer["error"], resolved, database.tables))
-    has_origins = answer["statement"] < len(forms) - 1
-    return _make_results(sql, answer, database.tables, view, has_origins=has_origins)
+    is_as_written = answer["statement"] == len(statements) - 1
+    return _make_results(sql, answer, database, view, has_origins=not is_as_written)
 
 
-def _find_documents(view: View, within: str) -> frozenset[str] | None:
+def _find_documents(view: View, within: str) -> list[str] | None:
     """Return the documents that a call names; None for all."""
     if not within.strip():
         return None
@@ -100,13 +98,12 @@ def _find_documents(view: View, within: str) -> frozenset[str] | None:
         raise InputError(f"more than {_MAX_DOCUMENTS:,} documents have {shown} in title or id: give more words")
     if not document_ids:
         raise InputError(f"no document has {shown} in its title or id")
-    return frozenset(document_ids)
+    return list(document_ids)
 
 
-def _run(database: TableDatabase, statements: Sequence[str], document_ids: frozenset[str] | None) -> dict[str, Any]:
+def _run(database: TableDatabase, statements: Sequence[str], document_ids: list[str] | None) -> dict[str, Any]:
     """Run a statement in the process for queries, which may have to be sent the database."""
-    named = None if document_ids is None else sorted(document_ids)
-    arguments = (database.key, list(statements), named, MAX_ROWS, _SECONDS)
+    arguments = (database.key, list(statements), document_ids, MAX_ROWS, _SECONDS)
     try:
         answer: dict[str, Any] = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
         if "is_missing" in answer:
@@ -121,41 +118,48 @@ def _run(database: TableDatabase, statements: Sequence[str], document_ids: froze
 
 
 def _make_results(
-    sql: str, answer: Mapping[str, Any], tables: Mapping[str, CorpusTable], view: View, *, has_origins: bool
+    sql: str, answer: Mapping[str, Any], database: TableDatabase, view: View, *, has_origins: bool
 ) -> TableResults:
     columns: list[str] = answer["columns"]
     rows: list[list[Value]] = answer["rows"]
-    named: list[list[str]] = []
+    places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID]
+    width = len(columns)
     if has_origins:
-        columns = columns[:-1]
-        for row in rows:
-            named.append(_read_origins(row.pop()))
-    else:
-        places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID]
-        for row in rows:
-            named.append([str(row[place]) for place in places if row[place] is not None])
-    known = view.row_ids({chunk_id for chunk_ids in named for chunk_id in chunk_ids})
+        width -= 1
+        places.append(width)
+    chunk_ids_by_row: list[list[str]] = []
+    for row in rows:
+        chunk_ids: list[str] = []
+        for place in places:
+            chunk_ids += _read_origins(row[place])
+        chunk_ids_by_row.append(chunk_ids)
     return TableResults(
         sql=sql,
-        columns=tuple(columns),
-        rows=tuple(tuple(row) for row in rows),
-        chunk_ids=tuple(tuple(chunk_id for chunk_id in chunk_ids if chunk_id in known) for chunk_ids in named),
+        columns=tuple(columns[:width]),
+        rows=tuple(tuple(row[:width]) for row in rows),
+        chunk_ids=_only_known(chunk_ids_by_row, view),
         total=answer["total"],
         is_complete=answer["is_complete"],
-        tables=tuple(tables[name] for name in answer["tables"] if name in tables),
+        tables=tuple(database.tables[name] for name in answer["tables"]),
     )
 
 
 def _read_origins(value: Any) -> list[str]:
-    """Return the chunks in the column that was added to a query."""
-    if value is None:
-        return []
-    if value.startswith("["):
-        try:
-            return [chunk_id for chunk_id in json.loads(value) if chunk_id is not None]
-        except ValueError:  # the id of one chunk
-            return [value]
-    return [value]
+    """Return the chunks that a value names: a JSON list, or one chunk."""
+    try:
+        return [str(chunk_id) for chunk_id in json.loads(value)]
+    except (TypeError, ValueError, RecursionError):  # a query may name any value like the chunk
+        return [str(value)]
+
+
+def _only_known(chunk_ids_by_row: Sequence[Sequence[str]], view: View) -> tuple[tuple[str, ...], ...]:
+    """Return the chunk ids of each row, each once: cells may have any text, but only chunks of the view are named."""
+    known = view.row_ids(set().union(*chunk_ids_by_row))
+    known_by_row: list[tuple[str, ...]] = []
+    for chunk_ids in chunk_ids_by_row:
+        distinct = dict.fromkeys(chunk_ids)
+        known_by_row.append(tuple(chunk_id for chunk_id in distinct if chunk_id in known))
+    return tuple(known_by_row)
 
 
 # --- messages ---
@@ -169,27 +173,36 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
         return "the query needs too much memory: make it simpler"
     if _NOT_ALLOWED.search(error):
         return f"only one SELECT over the tables is allowed ({error}); the table `{CATALOGUE}` lists them"
-    if unknown := _UNKNOWN_TABLE.fullmatch(error):
-        name = unknown[1].removeprefix("main.")
-        valid = f"tables: {_list(tables)}" if tables else "there are no tables at all"
-        return f"there is no table {shorten(name, _MAX_SHOWN)}{_closest(name, tables)}; {valid}"
-    if unknown := _UNKNOWN_COLUMN.fullmatch(error):
-        return _explain_column(unknown[1], sql, tables)
+    problem, _, name = error.partition(": ")
+    if problem == "no such table":
+        return _explain_table(name.removeprefix("main."), tables)
+    if problem == "no such column":
+        return _explain_column(name, sql, tables)
     return f"SQLite says: {shorten(error, _MAX_SHOWN)}"
 
 
+def _explain_table(unknown: str, tables: Mapping[str, CorpusTable]) -> str:
+    valid = "there are no tables at all"
+    if tables:
+        valid = f"tables: {_list(tables)}"
+    return f"there is no table {shorten(unknown, _MAX_SHOWN)}{_closest(unknown, tables)}; {valid}"
+
+
 def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
-    name = unknown.rpartition(".")[2]
-    words = list_names(sql)
-    used = [table for table in tables.values() if table.name in words]
+    words = set(re.findall(r"\w+", sql.lower()))
+    owners: list[str] = []
     columns: dict[str, None] = {}
-    for table in used:
-        columns.update(dict.fromkeys(column.name for column in table.columns))
+    for table in tables.values():
+        if table.name in words:
+            owners.append(table.name)
+            columns.update(dict.fromkeys(column.name for column in table.columns))
     columns.update(dict.fromkeys(ORIGINS))
-    owners = ", ".join(table.name for table in used[:_MAX_CLOSEST])
-    of = f" of {owners}" if owners else ""
+    of = ""
+    if owners:
+        of = f" of {', '.join(owners[:_MAX_CLOSEST])}"
+    closest = _closest(unknown.rpartition(".")[2], columns)
     return (
-        f"there is no column {shorten(unknown, _MAX_SHOWN)}{_closest(name, columns)}; columns{of}: {_list(columns)}. "
+        f"there is no column {shorten(unknown, _MAX_SHOWN)}{closest}; columns{of}: {_list(columns)}. "
         "Texts need single quotes"
     )
 
@@ -197,13 +210,20 @@ def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -
 def _closest(name: str, valid: Collection[str]) -> str:
     """Return the names that may be meant, as a part of a message."""
     name = name.lower().strip('"`')
-    distances = {other: OSA.distance(name, other) for other in valid}
-    near = [other for other in valid if distances[other] <= _MAX_EDITS * len(name) or name in other]
-    near.sort(key=distances.__getitem__)
-    return f" (closest: {', '.join(near[:_MAX_CLOSEST])})" if near else ""
+    near: list[tuple[int, str]] = []
+    for other in valid:
+        edits = OSA.distance(name, other)
+        if edits <= _MAX_EDITS * len(name) or name in other:
+            near.append((edits, other))
+    if not near:
+        return ""
+    closest = [other for _, other in sorted(near)]
+    return f" (closest: {', '.join(closest[:_MAX_CLOSEST])})"
 
 
 def _list(names: Collection[str]) -> str:
     listed = list(names)
-    more = f" and {len(listed) - _MAX_LISTED:,} more" if len(listed) > _MAX_LISTED else ""
-    return ", ".join(listed[:_MAX_LISTED]) + more
+    more = len(listed) - _MAX_LISTED
+    if more > 0:
+        return f"{', '.join(listed[:_MAX_LISTED])} and {more:,} more"
+    return ", ".join(listed)

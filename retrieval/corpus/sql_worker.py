@@ -6,11 +6,13 @@ their own. It runs statements that read, and nothing else.
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,7 @@ _FUNCTIONS = frozenset(
 )
 _VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
 _SYSTEM_TABLE = re.compile(r"sqlite_|pragma_|fts|rtree|dbstat|bytecode|tables_used", re.IGNORECASE)
+_INFINITE = frozenset([math.inf, -math.inf])
 _WITHIN = "within_documents"
 _ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])
 
@@ -59,8 +62,9 @@ class _Database:
         self.connection.deserialize(image)
         rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         self.tables = {name for (name,) in rows}
+        self.readable = {*self.tables, *_VIRTUAL_TABLES, _WITHIN}
         self.with_documents = self.tables - {"tables"}  # which lists the others
-        self.limited: set[str] = set()  # the tables that queries see a part of
+        self.is_limited = False  # whether queries see the rows of some documents only
         self.connection.execute("PRAGMA temp_store = MEMORY")
         for name in _VIRTUAL_TABLES:  # which SQLite makes at their first use, and that is not a query
             self.connection.execute(f"SELECT * FROM {name}('[]')")
@@ -70,20 +74,21 @@ class _Database:
 
     def limit_to(self, document_ids: list[str] | None) -> None:
         """Let queries see only the rows of some documents, until the next call."""
+        execute = self.connection.execute
         self.connection.set_authorizer(None)
-        self.connection.execute("PRAGMA query_only = OFF")
-        for name in self.limited:
-            self.connection.execute(f'DROP VIEW temp."{name}"')
-        self.connection.execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
-        self.limited = set()
+        execute("PRAGMA query_only = OFF")
+        if self.is_limited:
+            for name in self.with_documents:
+                execute(f'DROP VIEW IF EXISTS temp."{name}"')
+            execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
+        self.is_limited = document_ids is not None
         if document_ids is not None:
-            self.connection.execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
-            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", [(name,) for name in document_ids])
+            execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", zip(document_ids, strict=True))
             for name in self.with_documents:
                 rows = f'SELECT * FROM main."{name}" WHERE document IN (SELECT id FROM temp.{_WITHIN})'
-                self.connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
-            self.limited = set(self.with_documents)
-        self.connection.execute("PRAGMA query_only = ON")
+                execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+        execute("PRAGMA query_only = ON")
 
 
 _databases: OrderedDict[str, _Database] = OrderedDict()
@@ -92,7 +97,7 @@ _databases: OrderedDict[str, _Database] = OrderedDict()
 def load_database(key: str, image: NDArray[np.uint8]) -> None:
     """Keep a database for queries; those that were used last are kept as well."""
     _limit_heap()
-    while _databases and sum(database.size for database in _databases.values()) + image.size > _MAX_IMAGES_BYTES:
+    while sum(database.size for database in _databases.values()) + image.size > _MAX_IMAGES_BYTES:
         _, oldest = _databases.popitem(last=False)
         oldest.connection.close()
     _databases[key] = _Database(image.tobytes())
@@ -118,69 +123,77 @@ def run_query(
     if database is None:
         return {"is_missing": True}
     _databases.move_to_end(key)
-    if document_ids is not None or database.limited:
-        database.limit_to(document_ids)
+    database.limit_to(document_ids)
     end = time.monotonic() + seconds
     result: dict[str, Any] = {}
     for number, statement in enumerate(statements):
         result = _run(database, statement, max_rows, end)
         if "error" not in result:
             return result | {"statement": number}
-        if time.monotonic() > end:
-            break
     return result
+
+
+@dataclass
+class _Rows:
+    """The rows of a result: all are counted, and the first are kept."""
+
+    columns: list[str] = field(default_factory=list)
+    kept: list[list[Any]] = field(default_factory=list)
+    total: int = 0
+
+    def read(self, cursor: sqlite3.Cursor, max_rows: int) -> None:
+        """Read a result to its end."""
+        if cursor.description is None:
+            raise sqlite3.ProgrammingError("not a query")
+        self.columns = [name for name, *_ in cursor.description]
+        characters = 0
+        for row in cursor:
+            self.total += 1
+            if self.total > max_rows or characters >= _MAX_ROW_CHARACTERS:
+                continue
+            values = [_plain(value) for value in row]
+            self.kept.append(values)
+            characters += len(str(values))
 
 
 def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict[str, Any]:
     connection = database.connection
-    tables: set[str] = set()
-    rows: list[list[Any]] = []
-    total = 0
-    characters = 0
-    columns: list[str] | None = None
+    read_tables: set[str] = set()
+    rows = _Rows()
     error = ""
-    connection.set_authorizer(_authorizer(database.tables, tables))
+    connection.set_authorizer(_authorizer(database.readable, read_tables))
     connection.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_BETWEEN_CHECKS)
     try:
-        cursor = connection.execute(statement)
-        if cursor.description is None:
-            return {"error": "not a query"}
-        columns = [name for name, *_ in cursor.description]
-        for row in cursor:
-            total += 1
-            if len(rows) < max_rows and characters < _MAX_ROW_CHARACTERS:
-                values = [_plain(value) for value in row]
-                characters += sum(len(value) for value in values if isinstance(value, str))
-                rows.append(values)
+        rows.read(connection.execute(statement), max_rows)
     except (sqlite3.Error, sqlite3.Warning) as caught:  # Python 3.11 warns of a second statement
         error = str(caught)
     except MemoryError:
         error = "out of memory"
     finally:
         connection.set_progress_handler(None, 0)
-    was_interrupted = error == "interrupted"
-    if error and not (was_interrupted and rows):
+    is_cut = error == "interrupted" and rows.total > 0
+    if error and not is_cut:
         return {"error": error}
     return {
-        "columns": columns,
-        "rows": rows,
-        "total": total,
-        "is_complete": not was_interrupted,
-        "tables": sorted(tables & database.tables),
+        "columns": rows.columns,
+        "rows": rows.kept,
+        "total": rows.total,
+        "is_complete": not is_cut,
+        "tables": sorted(read_tables & database.with_documents),
     }
 
 
-def _authorizer(known: set[str], read: set[str]) -> Callable[..., int]:
-    """Return the function that allows SQLite to read known tables, and nothing else; it notes which are read."""
+def _authorizer(readable: Collection[str], read_tables: set[str]) -> Callable[..., int]:
+    """Return the function that allows SQLite to read tables, and nothing else; it notes which are read."""
 
     def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action == sqlite3.SQLITE_READ and first is not None:
-            read.add(first)
-            is_known = first in known or first in _VIRTUAL_TABLES or first == _WITHIN
+            read_tables.add(first)
             # A statement may count the rows of a table that it defines itself: then no column is read.
-            is_allowed = is_known or (not second and not _SYSTEM_TABLE.match(first))
+            is_own = not second and not _SYSTEM_TABLE.match(first)
+            is_allowed = is_own or first in readable
         elif action == sqlite3.SQLITE_FUNCTION:
-            is_allowed = second is not None and second.lower() in _FUNCTIONS
+            is_allowed = str(second).lower() in _FUNCTIONS
         else:
             is_allowed = action in _ALLOWED
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
@@ -201,7 +214,7 @@ def _plain(value: Any) -> Any:
     """Return a value that JSON has."""
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    if isinstance(value, float) and value in {float("inf"), float("-inf")}:
+    if value in _INFINITE:
         return str(value)
     return value
 

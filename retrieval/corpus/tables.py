@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
+from itertools import islice
 from pathlib import PurePosixPath
 from secrets import token_hex
 from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
-from arag.retrieval.corpus.values import ColumnFormat, DecimalMark, Kind, Value, find_format
+from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk
@@ -31,15 +32,15 @@ CATALOGUE = "tables"  # the table of all tables
 MAX_DATABASE_BYTES = 256_000_000  # about two million rows; the process that queries it needs as much again
 
 _MAX_COLUMNS = 500  # of a table, further ones are left out: SQLite's own limit is 2,000
-_MAX_KEPT = 16  # databases
 _MAX_NAME = 40  # characters of the name of a table or a column
 _MAX_SAMPLES = 2  # rows
 _DOCUMENTS_PER_QUERY = 50
 _PAGE_BYTES = 4_096
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_NOT_A_NAME = re.compile(r"\d|sqlite_")  # in SQL
 _TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
-_SHEET_NAME = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*", re.IGNORECASE)
+_SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,26 @@ class CorpusTable:
 
 @dataclass(slots=True)
 class _Part:
-    """The rows of a table that are from one document."""
+    """What one document has of a table."""
 
     rows: int = 0
     totals: int = 0
     samples: list[tuple[Value, ...]] = field(default_factory=list)
+
+    def add(self, cells: Sequence[Value]) -> None:
+        """Add a row."""
+        self.rows += 1
+        self.totals += _is_total(cells)
+        if self.rows <= _MAX_SAMPLES:
+            self.samples.append(tuple(cells))
+
+
+def _is_total(cells: Sequence[Value]) -> bool:
+    """Return whether the first cell with something in it says that the row is a total of others."""
+    for cell in cells:
+        if cell is not None:
+            return _TOTAL.match(str(cell)) is not None
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +113,17 @@ class TableDatabase:
     parts: dict[str, dict[str, _Part]] = field(repr=False)
     image: bytes = field(repr=False)
 
-    def list_tables(self, document_ids: frozenset[str] | None) -> tuple[CorpusTable, ...]:
+    def list_tables(self, document_ids: Collection[str] | None) -> tuple[CorpusTable, ...]:
         """Return the tables with the rows of some documents, or of all."""
         if document_ids is None:
             return tuple(self.tables.values())
+        wanted = frozenset(document_ids)
         tables: list[CorpusTable] = []
         for table in self.tables.values():
-            parts = {name: part for name, part in self.parts[table.name].items() if name in document_ids}
+            parts: dict[str, _Part] = {}
+            for document_id, part in self.parts[table.name].items():
+                if document_id in wanted:
+                    parts[document_id] = part
             if parts:
                 tables.append(_describe(table.name, table.columns, parts))
         return tuple(tables)
@@ -128,18 +148,13 @@ def _describe(name: str, columns: tuple[TableColumn, ...], parts: dict[str, _Par
 
 @dataclass
 class _Group:
-    """Tables with the same columns, and where their rows wait until all have been read."""
+    """Tables with the same columns, whose rows wait in a table of texts until all have been read."""
 
-    number: int
+    waiting: str
     labels: list[str]
     is_named: bool
     documents: dict[str, None] = field(default_factory=dict)
     headings: dict[str, None] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> dict[str, int]:
-        """The place of each column by its name, ignoring case."""
-        return {label.casefold(): place for place, label in enumerate(self.labels)}
 
 
 def build_database(view: View) -> TableDatabase:
@@ -148,13 +163,14 @@ def build_database(view: View) -> TableDatabase:
     Raises:
         InputError: The tables are too large.
     """
-    with closing(sqlite3.connect("")) as staged, closing(sqlite3.connect(":memory:")) as database:
-        staged.execute("PRAGMA journal_mode = OFF")
-        groups = _stage_rows(view, staged)
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         database.execute(f"PRAGMA max_page_count = {MAX_DATABASE_BYTES // _PAGE_BYTES}")
+        database.execute("ATTACH '' AS waiting")  # which may be on disk
+        database.execute("PRAGMA waiting.journal_mode = OFF")
+        groups = _read_documents(view, database)
         try:
-            tables, parts = _fill(database, staged, groups)
+            tables, parts = _write_tables(database, groups)
         except sqlite3.OperationalError as error:
             if "full" not in str(error):
                 raise
@@ -164,8 +180,8 @@ def build_database(view: View) -> TableDatabase:
         return TableDatabase(key=token_hex(16), tables=tables, parts=parts, image=database.serialize())
 
 
-def _stage_rows(view: View, staged: sqlite3.Connection) -> list[_Group]:
-    """Write the rows of all tables into the database of rows that wait, which may be on disk."""
+def _read_documents(view: View, database: sqlite3.Connection) -> list[_Group]:
+    """Read the rows of all tables."""
     groups: dict[frozenset[str], _Group] = {}
     for ids in batches(_documents_with_bars(view), _DOCUMENTS_PER_QUERY):
         chunks_by_document: dict[str, list[Chunk]] = {}
@@ -173,7 +189,7 @@ def _stage_rows(view: View, staged: sqlite3.Connection) -> list[_Group]:
             chunks_by_document.setdefault(chunk.document_id, []).append(chunk)
         for document_id, chunks in chunks_by_document.items():
             for table in find_tables(chunks):
-                _stage_table(table, document_id, groups, staged)
+                _add_table(table, document_id, groups, database)
     return list(groups.values())
 
 
@@ -187,34 +203,44 @@ def _documents_with_bars(view: View) -> list[str]:
     return sorted(document_id for (document_id,) in rows)
 
 
-def _stage_table(
-    table: SourceTable, document_id: str, groups: dict[frozenset[str], _Group], staged: sqlite3.Connection
+def _add_table(
+    table: SourceTable, document_id: str, groups: dict[frozenset[str], _Group], database: sqlite3.Connection
 ) -> None:
-    labels = table.columns[:_MAX_COLUMNS]
-    key = frozenset(label.casefold() for label in labels)
+    labels: dict[str, str] = {}
+    for label in islice(table.columns, _MAX_COLUMNS):
+        labels.setdefault(label.casefold(), label)
+    key = frozenset(labels)
     group = groups.get(key)
     if group is None:
-        group = _Group(len(groups), labels, table.is_named)
+        group = _Group(f"waiting.rows_{len(groups)}", list(labels.values()), table.is_named)
         groups[key] = group
-        columns = ", ".join(f"c{place}" for place in range(len(labels)))
-        staged.execute(f"CREATE TABLE g{group.number} ({', '.join(ORIGINS)}, {columns})")
-    keys = group.keys
-    places = {label: keys[label.casefold()] for label in labels}
+        columns = ", ".join([*ORIGINS, *_numbered_columns(group)])
+        database.execute(f"CREATE TABLE {group.waiting} ({columns})")
+    group.documents[document_id] = None
+    places = {label.casefold(): place for place, label in enumerate(group.labels)}
     rows: list[list[str | None]] = []
     for row in table.rows:
-        cells: list[str | None] = [None] * len(group.labels)
+        cells: list[str | None] = [None] * len(places)
         for label, cell in row.cells.items():
-            if label in places:
-                cells[places[label]] = cell
+            place = places.get(label.casefold())
+            if place is not None:
+                cells[place] = cell
         rows.append([row.chunk_id, document_id, row.heading or None, *cells])
-        group.headings.setdefault(row.heading)
-    marks = ", ".join("?" * (len(ORIGINS) + len(group.labels)))
-    staged.executemany(f"INSERT INTO g{group.number} VALUES ({marks})", rows)
-    group.documents.setdefault(document_id)
+        group.headings[row.heading] = None
+    database.executemany(f"INSERT INTO {group.waiting} VALUES ({_marks(group)})", rows)
 
 
-def _fill(
-    database: sqlite3.Connection, staged: sqlite3.Connection, groups: list[_Group]
+def _numbered_columns(group: _Group) -> list[str]:
+    return [f"c{place}" for place in range(len(group.labels))]
+
+
+def _marks(group: _Group) -> str:
+    """Return the question marks of an INSERT statement."""
+    return ", ".join("?" * (len(ORIGINS) + len(group.labels)))
+
+
+def _write_tables(
+    database: sqlite3.Connection, groups: list[_Group]
 ) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]]]:
     """Write the tables, and the table of all tables."""
     tables: dict[str, CorpusTable] = {}
@@ -222,7 +248,7 @@ def _fill(
     database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
     for group in groups:
         name = _free_name(_name_group(group), {*tables, CATALOGUE})
-        columns, parts[name] = _write_table(database, staged, name, group)
+        columns, parts[name] = _write_table(database, name, group)
         table = _describe(name, columns, parts[name])
         tables[name] = table
         column_names = ", ".join(column.name for column in columns)
@@ -233,56 +259,45 @@ def _fill(
 
 
 def _write_table(
-    database: sqlite3.Connection, staged: sqlite3.Connection, name: str, group: _Group
+    database: sqlite3.Connection, name: str, group: _Group
 ) -> tuple[tuple[TableColumn, ...], dict[str, _Part]]:
     """Write the rows of a group as a table; return its columns, and what each document has of it."""
     formats: list[ColumnFormat] = []
-    for place in range(len(group.labels)):
-        cells = staged.execute(f"SELECT {DOCUMENT}, c{place}, count(*) FROM g{group.number} GROUP BY 1, 2")
+    for waiting in _numbered_columns(group):
+        cells = database.execute(f"SELECT {DOCUMENT}, {waiting}, count(*) FROM {group.waiting} GROUP BY 1, 2")
         formats.append(find_format(cells))
+    columns = _name_columns(group.labels, formats)
+    definitions = [f"{CHUNK_ID} TEXT"]
+    for column in columns:
+        affinity = "NUMERIC" if column.kind == "number" else "TEXT"
+        definitions.append(f'"{column.name}" {affinity}')
+    definitions += [f"{DOCUMENT} TEXT", f"{SHEET} TEXT"]
+    database.execute(f'CREATE TABLE "{name}" ({", ".join(definitions)})')
+    parts: defaultdict[str, _Part] = defaultdict(_Part)
+    rows = _read_rows(database, group, formats, parts)
+    database.executemany(f'INSERT INTO "{name}" VALUES ({_marks(group)})', rows)
+    return columns, parts
+
+
+def _name_columns(labels: Sequence[str], formats: Sequence[ColumnFormat]) -> tuple[TableColumn, ...]:
     columns: list[TableColumn] = []
     taken = set(ORIGINS)
-    for label, column_format in zip(group.labels, formats, strict=True):
-        column_name = _free_name(sql_name(label), taken)
-        taken.add(column_name)
-        columns.append(TableColumn(column_name, label, column_format.kind, column_format.unit))
-    types = [f'"{column.name}" {"NUMERIC" if column.kind == "number" else "TEXT"}' for column in columns]
-    definition = ", ".join([f"{CHUNK_ID} TEXT", *types, f"{DOCUMENT} TEXT", f"{SHEET} TEXT"])
-    database.execute(f'CREATE TABLE "{name}" ({definition})')
-    marks = ", ".join("?" * (len(columns) + len(ORIGINS)))
-    parts: dict[str, _Part] = {}
-    database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', _read_rows(staged, group, formats, parts))
-    return tuple(columns), parts
+    for label, column_format in zip(labels, formats, strict=True):
+        name = _free_name(sql_name(label), taken)
+        taken.add(name)
+        columns.append(TableColumn(name, label, column_format.kind, column_format.unit))
+    return tuple(columns)
 
 
 def _read_rows(
-    staged: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: dict[str, _Part]
+    database: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: defaultdict[str, _Part]
 ) -> Iterator[list[Value]]:
     """Yield the rows of a table, with the values of their cells; note what each document has of it."""
-    converted = [place for place, column_format in enumerate(formats) if column_format.kind != "text"]
-    last_document = None
-    part = _Part()
-    marks: list[DecimalMark] = []
-    for chunk_id, document_id, sheet, *cells in staged.execute(f"SELECT * FROM g{group.number}"):
-        if document_id != last_document:
-            marks = [column_format.decimal_mark_of(document_id) for column_format in formats]
-            part = parts.setdefault(document_id, _Part())
-            last_document = document_id
-        for place in converted:
-            cells[place] = formats[place].read(cells[place], marks[place])
-        part.rows += 1
-        part.totals += _is_total(cells)
-        if part.rows <= _MAX_SAMPLES:
-            part.samples.append(tuple(cells))
+    for chunk_id, document_id, sheet, *cells in database.execute(f"SELECT * FROM {group.waiting}"):
+        for place, column_format in enumerate(formats):
+            cells[place] = column_format.read(cells[place], document_id)
+        parts[document_id].add(cells)
         yield [chunk_id, *cells, document_id, sheet]
-
-
-def _is_total(cells: Sequence[Value]) -> bool:
-    """Return whether the first cell with something in it says that the row is a total of others."""
-    for cell in cells:
-        if cell is not None:
-            return isinstance(cell, str) and _TOTAL.match(cell) is not None
-    return False
 
 
 # --- names ---
@@ -293,7 +308,7 @@ def sql_name(label: str) -> str:
     name = "_".join(_WORD.findall(label.lower()))[:_MAX_NAME].rstrip("_")
     if not name:
         return "column_1"
-    if name[0].isdigit() or name.startswith("sqlite_"):
+    if _NOT_A_NAME.match(name):
         name = f"_{name}"
     return f"{name}_" if _is_reserved(name) else name
 
@@ -309,98 +324,64 @@ def _is_reserved(name: str) -> bool:
     return rows != [(7,)]
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     """Return a name that is not taken, with a number if need be."""
-    others = set(taken)
-    if name not in others:
-        return name
-    return next(numbered for number in count(2) if (numbered := f"{name}_{number}") not in others)
+    free = name
+    number = 1
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 def _name_group(group: _Group) -> str:
     """Return a name for a table, of the words that all of its documents or headings have in their names."""
     if not group.is_named:
         return f"rows_of_{len(group.labels)}"
-    documents = [_stem(document_id) for document_id in group.documents]
+    files: list[PurePosixPath] = []
+    for document_id in group.documents:
+        files.append(PurePosixPath(document_id.partition("#")[0]))
     headings: list[str] = []
     for heading in group.headings:
         last = heading.rpartition(HEADING_BOUNDARY)[2]
-        if last and not _SHEET_NAME.fullmatch(last):
+        if not _SHEET_NAME.fullmatch(last):
             headings.append(last)
-    words = _shared_words(documents)
+    words = _shared_words([file.stem for file in files])
     if len(headings) == 1 or not words:
-        words += [word for word in _shared_words(headings) if word not in words]
+        words += _shared_words(headings)
     if not words:
-        words = _shared_words([PurePosixPath(document_id).parent.name for document_id in group.documents])
-    return sql_name(" ".join(words or ["table"]))
+        words = _shared_words([file.parent.name for file in files])
+    return sql_name(" ".join(dict.fromkeys(words)) or "table")
 
 
 def _shared_words(names: Sequence[str]) -> list[str]:
     """Return the words of the first name that all have; of several names, words with two letters or more."""
     if not names:
         return []
-    pattern = _WORD if len(names) == 1 else _LETTERS
-    shared = [word.lower() for word in pattern.findall(names[0])]
+    if len(names) == 1:
+        return _WORD.findall(names[0].lower())
+    shared = set(_LETTERS.findall(names[0].lower()))
     for name in names[1:]:
-        others = {word.lower() for word in pattern.findall(name)}
-        shared = [word for word in shared if word in others and len(word) > 1]
-    return list(dict.fromkeys(shared))
-
-
-def _stem(document_id: str) -> str:
-    """Return the name of a document's file without its extension."""
-    name = document_id.partition("#")[0]
-    return PurePosixPath(name).stem
+        shared.intersection_update(_LETTERS.findall(name.lower()))
+    return [word for word in _LETTERS.findall(names[0].lower()) if word in shared]
 
 
 # --- the databases that are kept ---
 
-
-@dataclass
-class _Slot:
-    """A place for a database, and the lock of the thread that builds it."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    database: TableDatabase | None = None
-
-
-class _Databases:
-    """The databases that were asked for last; each ends with its view."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._slots: WeakKeyDictionary[View, _Slot] = WeakKeyDictionary()
-
-    def get(self, view: View) -> TableDatabase:
-        """Return the database of a view; build it if need be."""
-        with self._lock:
-            slot = self._slots.pop(view, None) or _Slot()
-            self._slots[view] = slot  # at the end
-        with slot.lock:
-            if slot.database is None:
-                slot.database = build_database(view)
-            database = slot.database
-        with self._lock:
-            self._drop_oldest()
-        return database
-
-    def _drop_oldest(self) -> None:
-        slots = list(self._slots.items())
-        size = 0
-        for number, (view, slot) in enumerate(reversed(slots)):
-            if slot.database is not None:
-                size += len(slot.database.image)
-            if number and (number >= _MAX_KEPT or size > MAX_DATABASE_BYTES):
-                self._slots.pop(view, None)
-
-
-_databases = _Databases()
+_lock = threading.Lock()
+_databases: WeakKeyDictionary[View, TableDatabase] = WeakKeyDictionary()  # the one that was used last is at the end
 
 
 def open_database(view: View) -> TableDatabase:
-    """Return the tables of a view's documents. They are kept for later calls.
+    """Return the tables of a view's documents. They are kept for later calls, until there are too many.
 
     Raises:
         InputError: The tables are too large.
     """
-    return _databases.get(view)
+    with _lock:
+        database = _databases.pop(view, None) or build_database(view)
+        _databases[view] = database
+        while sum(len(kept.image) for kept in _databases.values()) > MAX_DATABASE_BYTES:
+            oldest, _ = next(iter(_databases.items()))
+            del _databases[oldest]
+        return database

@@ -8,7 +8,7 @@ their column text, since they are codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -22,32 +22,48 @@ _DateOrder: TypeAlias = Literal["ymd", "dmy", "mdy"]
 _DATE_ORDERS: tuple[_DateOrder, ...] = ("ymd", "dmy", "mdy")
 _NUMBER_SHARE = 0.5  # of a column's cells: with fewer numbers, a search for the best text would fail
 _MAX_DIGITS = 18  # longer integers do not fit into SQLite's
-_PHONE_DIGITS = 7  # from so many digits on, a number with a plus sign is a telephone's
 _CACHED_CELLS = 65_536  # each cell is read twice: to decide on its column, and to convert it
 
 _NO_VALUE = frozenset(["-", "–", "—", "--", "n/a", "na", "#n/a", "…", "...", ""])  # in columns of numbers and dates
 _CURRENCY = r"(?:[A-Z]{1,3})?[$€£¥₹₽₩₪฿₺₴]|(?:USD|EUR|GBP|CHF|JPY|CNY|RMB|AUD|CAD|NZD|HKD|INR|SEK|NOK|DKK|PLN|CZK)\b"
+_UNIT = rf"%|‰|{_CURRENCY}|[^\W\d_]{{1,12}}\.?|°[CF]?|[a-zµ]{{1,3}}[²³]|[a-z]{{1,3}}/[a-z]{{1,3}}"
 _NUMBER = re.compile(
-    rf"(?P<open>\()?(?P<sign>[-−–+])?\s?(?P<before>{_CURRENCY})?\s?(?P<later_sign>[-−–])?"
-    rf"(?P<digits>\d[\d.,'’ ]*(?<=\d)|\.\d+)(?P<exponent>[eE][-+]\d{{1,3}})?"
-    rf"\s?(?P<after>%|‰|{_CURRENCY}|[^\W\d_]{{1,12}}\.?|°[CF]?|[a-zµ]{{1,3}}[²³]|[a-z]{{1,3}}/[a-z]{{1,3}})?(?P<close>\))?"
+    rf"(?P<bracket>\()?(?P<sign>[-−–+])?\s?(?P<before>{_CURRENCY})?\s?(?P<later_sign>[-−–])?"
+    r"(?P<digits>(?!0[0-9])[0-9][0-9.,'’ ]*(?<=[0-9])|\.[0-9]+)(?P<exponent>[eE][-+][0-9]{1,3})?"
+    rf"\s?(?(before)|(?P<after>{_UNIT})?)(?(bracket)\))"
 )
-_CODE = re.compile(r"0\d")
-_SPACED_GROUPS = re.compile(r"(\d{1,3}(?:[ '’]\d{3})+)([.,]\d+)?")
-_COMMA_GROUPS = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}")
-_DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+")
+_CODE = re.compile(
+    r"[+(]?0[\s()/+-]*\d[\d\s()/+-]*"  # such as 007, or (030) 123 456
+    r"|\+[\s(]*\d(?:[\s()/-]*\d){6,}"  # a telephone's
+    rf"|\(?\d(?:[\s()/-]*\d){{{_MAX_DIGITS},}}"
+)
+_MINUS = re.compile(r"[-−–(]")
+_SPACED_GROUPS = re.compile(r"\d{1,3}(?:[ '’]\d{3})+(?:[.,]\d+)?")
+_WRITTEN_NUMBERS: list[tuple[re.Pattern[str], DecimalMark]] = [  # the first that fits shows the decimal mark
+    (re.compile(r"\d+"), ""),
+    (re.compile(r"[1-9]\d{0,2}[.,]\d{3}"), ""),  # it may be a decimal mark, or set groups apart
+    (re.compile(r"\d*\.\d+"), "."),
+    (re.compile(r"\d+,\d+"), ","),
+    (re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?"), "."),  # groups of two are India's
+    (re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?"), ","),
+]
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_SHORT_MONTHS = [month[:3] for month in _MONTHS]
-_MONTH_NAMES = frozenset([*_MONTHS, *_SHORT_MONTHS, "sept"])
-_MONTH_NAME = r"(?P<name>[A-Za-z]{3,9})\.?"
-_DATES = [
-    re.compile(r"(?P<year>\d{4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,2})"),
-    re.compile(r"(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})"),
-    re.compile(rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ -]{_MONTH_NAME},?[ -](?P<year>\d{{4}})"),
-    re.compile(rf"{_MONTH_NAME} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})"),
-    re.compile(r"(?P<year>\d{4})年(?P<second>\d{1,2})月(?P<third>\d{1,2})日"),
-    re.compile(rf"{_MONTH_NAME} (?P<year>\d{{4}})"),
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_MONTH_NAME = re.compile(_MONTH, re.IGNORECASE)
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>\d{4})"
+_DATES: list[tuple[re.Pattern[str], Sequence[_DateOrder]]] = [
+    (re.compile(rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})"), _DATE_ORDERS),
+    (re.compile(rf"{_YEAR}年(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日"), _DATE_ORDERS),
+    (re.compile(rf"(?P<day>\d{{1,2}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark){_YEAR}"), ["dmy"]),
+    (re.compile(rf"(?P<month>\d{{1,2}})(?P<mark>[-/])(?P<day>\d{{1,2}})(?P=mark){_YEAR}"), ["mdy"]),
+    (re.compile(rf"{_DAY}[ -]{_MONTH},?[ -]{_YEAR}", re.IGNORECASE), _DATE_ORDERS),
+    (re.compile(rf"{_MONTH} {_DAY},? {_YEAR}", re.IGNORECASE), _DATE_ORDERS),
+    (re.compile(rf"{_MONTH} {_YEAR}", re.IGNORECASE), _DATE_ORDERS),
 ]
 
 
@@ -56,31 +72,29 @@ class NumberCell:
     """A cell that holds a number.
 
     Attributes:
-        digits: Its digits with their separators; groups that are set apart by spaces are joined.
-        is_negative: Whether it has a minus sign, or is in brackets as accountants write negative amounts.
+        digits: Its digits with their separators; groups that are set apart by spaces are joined. They begin with `-` if
+            it has a minus sign, or is in brackets as accountants write negative amounts.
         exponent: A power of ten, such as `e+20`, or an empty string.
         unit: A currency, `%` or another unit, or an empty string.
         decimal_mark: The mark that it shows to be the decimal one; `1,234` shows none.
     """
 
     digits: str
-    is_negative: bool
     exponent: str
     unit: str
     decimal_mark: DecimalMark
 
     def value(self, decimal_mark: DecimalMark) -> int | float | None:
         """Return the number, or None if it cannot be written with this decimal mark."""
-        if self.decimal_mark and self.decimal_mark != decimal_mark:
+        if self.decimal_mark not in {"", decimal_mark}:
             return None
-        grouping_mark = "." if decimal_mark == "," else ","
-        digits = self.digits.replace(grouping_mark, "").replace(decimal_mark or ".", ".")
-        number: int | float
-        if "." in digits or self.exponent:
-            number = float(digits + self.exponent)
+        if decimal_mark == ",":
+            digits = self.digits.replace(".", "").replace(",", ".")
         else:
-            number = int(digits)
-        return -number if self.is_negative else number
+            digits = self.digits.replace(",", "")
+        if "." in digits or self.exponent or len(digits) > _MAX_DIGITS:
+            return float(digits + self.exponent)
+        return int(digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +104,19 @@ class ColumnFormat:
     Attributes:
         kind: Its kind of values.
         unit: The unit of its numbers, or an empty string.
-        decimal_marks: The decimal mark of each document that shows one.
+        decimal_marks: The decimal mark of each document that shows one, by the document's id.
         decimal_mark: The mark of all other documents.
         date_order: The order of day and month in its dates.
     """
 
     kind: Kind
     unit: str = ""
-    decimal_marks: tuple[tuple[str, DecimalMark], ...] = ()
+    decimal_marks: dict[str, DecimalMark] = field(default_factory=dict)
     decimal_mark: DecimalMark = "."
     date_order: _DateOrder = "ymd"
 
-    def read(self, cell: str | None, decimal_mark: DecimalMark) -> Value:
-        """Return the value of a cell in a document with this decimal mark."""
+    def read(self, cell: str | None, document_id: str) -> Value:
+        """Return the value of a cell of a document."""
         if cell is None or self.kind == "text":
             return cell
         if cell.lower() in _NO_VALUE:
@@ -112,12 +126,9 @@ class ColumnFormat:
         number = read_number(cell)
         if number is None:
             return cell
+        decimal_mark = self.decimal_marks.get(document_id, self.decimal_mark)
         value = number.value(decimal_mark)
         return cell if value is None else value
-
-    def decimal_mark_of(self, document_id: str) -> DecimalMark:
-        """Return the decimal mark of a document's numbers."""
-        return dict(self.decimal_marks).get(document_id, self.decimal_mark)
 
 
 @dataclass
@@ -147,7 +158,8 @@ class _Evidence:
 
     def are_dates(self) -> bool:
         """Return whether all cells are dates, and in one order of day and month only."""
-        return bool(self.numbers + self.texts) and ("ymd" in self.date_orders or len(self.date_orders) == 1)
+        has_cells = self.numbers + self.texts > 0
+        return has_cells and ("ymd" in self.date_orders or len(self.date_orders) == 1)
 
     def are_numbers(self) -> bool:
         """Return whether the column is one of numbers: most cells are, none is a code, and all have the same unit."""
@@ -167,7 +179,7 @@ def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
         if cell is not None and cell.lower() not in _NO_VALUE:
             evidence.add(document_id, cell, times)
     if evidence.are_dates():
-        order = next(order for order in _DATE_ORDERS if order in evidence.date_orders)
+        order = max(evidence.date_orders)  # with several, all of them read the cells in the same way
         return ColumnFormat(kind="date", date_order=order)
     if not evidence.are_numbers():
         return ColumnFormat(kind="text")
@@ -177,7 +189,7 @@ def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
     return ColumnFormat(
         kind="number",
         unit=max(evidence.units),
-        decimal_marks=tuple(decimal_marks.items()),
+        decimal_marks=decimal_marks,
         decimal_mark=_choose_mark(set(decimal_marks.values())),
     )
 
@@ -190,107 +202,64 @@ def _choose_mark(marks: set[DecimalMark]) -> DecimalMark:
 def read_number(cell: str) -> NumberCell | None:
     """Read a cell that holds a number, or return None. Codes such as `007` and telephone numbers are none."""
     match = _NUMBER.fullmatch(cell)
-    if match is None or bool(match["open"]) != bool(match["close"]):
+    if match is None or is_code(cell):
         return None
-    before = match["before"] or ""
-    after = match["after"] or ""
-    if (before and after) or _is_month(after):
-        return None
-    unit = before or after
-    digits = _join_groups(match["digits"])
+    parts = match.groupdict("")
+    digits = parts["digits"]
+    if _SPACED_GROUPS.fullmatch(digits):
+        digits = re.sub("[ '’]", "", digits)
     mark = _shown_mark(digits)
-    length = sum(map(str.isdigit, digits))
-    is_phone = match["sign"] == "+" and length >= _PHONE_DIGITS and not unit
-    if mark is None or is_phone or length > _MAX_DIGITS or _CODE.match(digits) or not digits.isascii():
+    unit = parts["before"] or parts["after"]
+    if mark is None or _MONTH_NAME.fullmatch(unit):
         return None
-    has_minus = match["sign"] in {"-", "−", "–"} or match["later_sign"] is not None
+    signs = parts["sign"] + parts["later_sign"] + parts["bracket"]
+    if _MINUS.search(signs):
+        digits = f"-{digits}"
     return NumberCell(
         digits=digits,
-        is_negative=has_minus or match["open"] is not None,
-        exponent=match["exponent"] or "",
+        exponent=parts["exponent"],
         unit=unit,
         decimal_mark=mark,
     )
 
 
-def _join_groups(digits: str) -> str:
-    """Return digits without the spaces or apostrophes between groups of three."""
-    spaced = _SPACED_GROUPS.fullmatch(digits)
-    if spaced is None:
-        return digits
-    fraction = spaced[2] or ""
-    return re.sub("[ '’]", "", spaced[1]) + fraction
-
-
 def is_code(cell: str) -> bool:
     """Return whether a cell has digits that do not make a number: those of a code such as `007`, or of a telephone."""
-    if cell[0] not in "0123456789+(":
-        return False
-    digits = re.sub(r"[\s()/+-]", "", cell)
-    if not digits.isdecimal():
-        return False
-    return digits.startswith("0") or cell.startswith("+") or len(digits) > _MAX_DIGITS
+    return _CODE.fullmatch(cell) is not None
 
 
 def _shown_mark(digits: str) -> DecimalMark | None:
     """Return the decimal mark that a number shows; None if it is not a number."""
-    commas = digits.count(",")
-    dots = digits.count(".")
-    if not commas + dots:
-        return "" if digits.isdecimal() else None
-    last = "," if digits.rfind(",") > digits.rfind(".") else "."
-    if commas and dots:
-        whole, _, _ = digits.rpartition(last)
-        groups = _DOT_GROUPS if last == "," else _COMMA_GROUPS
-        return last if groups.fullmatch(whole) else None  # type: ignore[return-value]
-    groups = _COMMA_GROUPS if commas else _DOT_GROUPS
-    if commas + dots > 1:
-        if not groups.fullmatch(digits):
-            return None
-        return "." if commas else ","
-    may_be_groups = groups.fullmatch(digits) and not digits.startswith("0")
-    if may_be_groups:
-        return ""
-    return last  # type: ignore[return-value]
+    for pattern, mark in _WRITTEN_NUMBERS:
+        if pattern.fullmatch(digits):
+            return mark
+    return None
 
 
 @lru_cache(_CACHED_CELLS)
 def read_date(cell: str) -> dict[_DateOrder, str]:
     """Return the dates in the form of ISO 8601 that a cell may mean, by the order of its parts."""
-    for pattern in _DATES:
+    dates: dict[_DateOrder, str] = {}
+    for pattern, orders in _DATES:
         match = pattern.fullmatch(cell)
-        if match is not None:
-            return _read_parts(match.groupdict())
-    return {}
+        if match is None:
+            continue
+        parts = match.groupdict()
+        written = _write_date(parts["year"], parts["month"], parts.get("day"))
+        if written:
+            dates.update(dict.fromkeys(orders, written))
+    return dates
 
 
-def _read_parts(parts: dict[str, str]) -> dict[_DateOrder, str]:
-    year = int(parts["year"])
-    if "name" in parts:
-        if not _is_month(parts["name"]):
-            return {}
-        month = 1 + _SHORT_MONTHS.index(parts["name"][:3].lower())
-        if "day" not in parts:
-            return dict.fromkeys(_DATE_ORDERS, f"{year}-{month:02}")
-        written = _write_date(year, month, int(parts["day"]))
-        return dict.fromkeys(_DATE_ORDERS, written) if written else {}
-    second = int(parts["second"])
-    if "third" in parts:
-        written = _write_date(year, second, int(parts["third"]))
-        return dict.fromkeys(_DATE_ORDERS, written) if written else {}
-    first = int(parts["first"])
-    by_order: dict[_DateOrder, str] = {"dmy": _write_date(year, second, first)}
-    if parts["mark"] != ".":
-        by_order["mdy"] = _write_date(year, first, second)
-    return {order: written for order, written in by_order.items() if written}
-
-
-def _is_month(name: str) -> bool:
-    return name.lower().rstrip(".") in _MONTH_NAMES
-
-
-def _write_date(year: int, month: int, day: int) -> str:
+def _write_date(year: str, month: str, day: str | None) -> str:
+    if month.isalpha():
+        month_number = 1 + _MONTHS.index(month[:3].lower())
+    else:
+        month_number = int(month)
     try:
-        return date(year, month, day).isoformat()
+        first = date(int(year), month_number, int(day or 1))
     except ValueError:
         return ""
+    if day is None:
+        return f"{first:%Y-%m}"
+    return first.isoformat()

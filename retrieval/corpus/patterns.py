@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import re2
+from numpy.typing import NDArray
 
 from arag.errors import InputError
 from arag.retrieval import MAX_CHARACTERS
@@ -79,7 +81,8 @@ class Pattern:
         self.text = text
         self.whole_words = whole_words
         self._expression = _compile(_write(tokens), text, ignore_case=ignore_case)
-        self._in_block = _compile(_write(tokens, of_block=True), text, ignore_case=ignore_case, never_newline=True)
+        rest_of_line = f"(?:{_write(tokens, of_block=True)}).*"  # one match in each line
+        self._in_block = _compile(rest_of_line, text, ignore_case=ignore_case, never_newline=True)
         self._loose = None if _DOTTED_I in source else _try_to_compile(_loosen(tokens))
         self.groups: int = self._expression.groups
         if self.groups > _MAX_GROUPS:
@@ -105,15 +108,16 @@ class Pattern:
             return next(self._find(line), None) is not None
         return self._expression.search(line.encode()) is not None
 
-    def find_lines(self, block: bytes) -> Iterator[int]:
-        """Yield where each matching line of a block starts; the block has lines in UTF-8, each ended by a newline."""
+    def find_lines(self, block: bytes) -> NDArray[np.int64]:
+        """Return the numbers of a block's lines that match; it has lines in UTF-8, each ended by a newline."""
         end = len(block) - 1  # without the last newline, behind which an empty line would begin
-        position = 0
-        while position < end and (found := self._in_block.search(block, position, end)):
-            start = block.rfind(b"\n", 0, found.start()) + 1
-            position = block.index(b"\n", start) + 1
-            if not self.whole_words or self.matches(block[start : position - 1].decode()):
-                yield start
+        found = [match.end() for match in self._in_block.finditer(block, 0, end)]
+        newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        numbers = np.unique(np.searchsorted(newlines, found))
+        if self.whole_words:
+            lines = block.decode().split("\n")
+            numbers = np.array([number for number in numbers if self.matches(lines[number])], np.int64)
+        return numbers
 
     def find(self, line: str) -> list[Match]:
         """Return the matches in a line, at most 100. Empty ones are left out where there are others."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace, is_title
@@ -67,10 +69,10 @@ class LineBlock:
             text = _replace_spaces(chunk.text)
             lines += [text[start:end].strip() for start, end in zip(chunk.starts, chunk.ends, strict=True)]
         first_lines.append(len(lines))
-        block = "\n".join(lines) + "\n"
-        while "  " in block:
-            block = block.replace("  ", " ")
-        return cls(block.encode(), first_lines)
+        block = ("\n".join(lines) + "\n").encode()
+        while _has_double_space(block):
+            block = block.replace(b"  ", b" ")
+        return cls(block, first_lines)
 
 
 def _replace_spaces(text: str) -> str:
@@ -79,3 +81,9 @@ def _replace_spaces(text: str) -> str:
     for space in spaces:  # faster than `translate`, or than a pattern
         text = text.replace(space, " ")
     return text
+
+
+def _has_double_space(text: bytes) -> bool:
+    """Return whether a text has two spaces side by side; several times as fast as `in`."""
+    is_space = np.frombuffer(text, np.uint8) == ord(" ")
+    return bool(np.any(is_space[1:] & is_space[:-1]))

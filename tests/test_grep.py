@@ -18,7 +18,8 @@ from arag.errors import ARAGError, InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import list_lines
-from arag.retrieval.corpus.patterns import AMBIGUOUS, RARE_FORMS, compile_pattern
+from arag.retrieval.corpus.literals import AMBIGUOUS, RARE_FORMS
+from arag.retrieval.corpus.patterns import compile_pattern
 from arag.text.normalise import collapse_whitespace
 from fakes import HashEmbeddings, write_corpus
 from selection import EVERYWHERE

@@ -86,18 +86,16 @@ def _search(chunks: Sequence[ChunkText], pattern: Pattern) -> Iterator[MatchingC
     numbers = pattern.find_lines(block.text)
     bounds = np.searchsorted(numbers, block.first_lines).tolist()
     for place, chunk in enumerate(chunks):
-        own = numbers[bounds[place] : bounds[place + 1]]
-        if len(own):
-            positions = (own - block.first_lines[place]).tolist()
-            positions = _without_title(chunk, positions)
-            if positions:
-                yield MatchingChunk(chunk, positions)
+        first_line = block.first_lines[place]
+        positions = [number - first_line for number in numbers[bounds[place] : bounds[place + 1]]]
+        if positions[:1] == [0] and _begins_with_title(chunk):
+            del positions[0]
+        if positions:
+            yield MatchingChunk(chunk, positions)
 
 
-def _without_title(chunk: ChunkText, positions: Sequence[int]) -> Sequence[int]:
-    if chunk.ordinal == 0 and positions[0] == 0 and is_title(chunk.sentence_text(0), chunk.title):
-        return positions[1:]
-    return positions
+def _begins_with_title(chunk: ChunkText) -> bool:
+    return chunk.ordinal == 0 and is_title(chunk.sentence_text(0), chunk.title)
 
 
 def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]:
@@ -114,7 +112,7 @@ def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]
 
 def _find_by_literals(view: View, pattern: Pattern) -> list[int]:
     """Return the row ids of the chunks that hold the literals of each match; of all chunks if there are none."""
-    if pattern.literals is None:
+    if not pattern.literals:
         return view.ordered_row_ids()
     row_ids: set[int] = set()
     row_ids.update(*view.row_ids_holding(pattern.literals, view.settings.chunks))

@@ -22,6 +22,7 @@ _PART = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_WIDE = {r"\w": f"[{_WORD_CLASS}]", r"\W": f"[^{_WORD_CLASS}]"}
 _LINE_ENDS = {"^": "(?m:^)", r"\A": "(?m:^)", "$": "(?m:$)", r"\z": "(?m:$)"}
 _NOTHING = "(?:)"  # a pattern that matches everywhere
 _OPEN = "(?:"
@@ -61,20 +62,19 @@ def split_pattern(source: str) -> list[Part]:
     parts: list[Part] = []
     for found in _PART.finditer(source):
         kind = found.lastgroup or ""
-        text = _widen(found[0]) if kind == "any" else found[0]
+        text = found[0]
+        if kind == "any":
+            text = _widen(text)
+        elif text == r"\b" and not source.isascii():
+            text = _NOTHING  # it knows ASCII's letters only
         parts.append(Part(kind, text))
-    if any(part.kind == "letter" and not part.text.isascii() for part in parts):
-        # The end of a word is known between ASCII's letters only.
-        parts = [Part(part.kind, _NOTHING) if part.text == r"\b" else part for part in parts]
     return parts
 
 
 def _widen(text: str) -> str:
     r"""Return a class in which `\w` has the letters and digits of all scripts."""
-    if text == r"\W":
-        return f"[^{_WORD_CLASS}]"
-    if text == r"\w":
-        return f"[{_WORD_CLASS}]"
+    if text in _WIDE:
+        return _WIDE[text]
     if text.startswith("["):
         return re.sub(r"\\(.)", _widen_escape, text, flags=re.DOTALL)
     return text

@@ -30,8 +30,10 @@ class _Places:
 
 _PLACES = TypeAdapter(_Places)
 _NUMBERS = TypeAdapter(list[int])
-_FIRST_PLACE = '{"sentences":[['  # how stored places begin
+_BEFORE_SENTENCES = '{"sentences":['
+_AFTER_SENTENCES = '],"headings"'
 _PLACE_NUMBERS = 5  # of each sentence
+_UNREADABLE = "the places of its sentences cannot be read"
 _OUTSIDE = "sentences overlap, or lie outside of its text"
 
 
@@ -82,9 +84,12 @@ def parse_spans(text: str, length: int) -> tuple[list[int], list[int]]:
     Raises:
         ValueError: It is something else.
     """
-    end = text.index("]]", len(_FIRST_PLACE))
-    numbers = text[len(_FIRST_PLACE) : end].replace("],[", ",")  # five of each sentence: one list is read faster
-    values = _NUMBERS.validate_json(f"[{numbers}]", strict=True)
+    try:
+        end = text.index(_AFTER_SENTENCES)
+        numbers = text[len(_BEFORE_SENTENCES) : end][1:-1].replace("],[", ",")  # one list is read faster than many
+        values = _NUMBERS.validate_json(f"[{numbers}]", strict=True)
+    except ValueError as error:
+        raise ValueError(_UNREADABLE) from error
     starts = values[::_PLACE_NUMBERS]
     ends = values[1::_PLACE_NUMBERS]
     boundaries = [0, *chain.from_iterable(zip(starts, ends, strict=True)), length]
@@ -97,7 +102,7 @@ def _read_places(text: str, length: int) -> _Places:
     try:
         stored = _PLACES.validate_json(text, strict=True)
     except ValidationError as error:
-        raise ValueError("the places of its sentences cannot be read") from error
+        raise ValueError(_UNREADABLE) from error
     end_before = 0
     for start, end, _, _, _ in stored.sentences:
         if not end_before <= start <= end <= length:

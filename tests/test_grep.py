@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import resource
+import sqlite3
 import time
 import unicodedata
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,13 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.errors import ARAGError, InputError
+from arag.errors import ARAGError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import list_lines
-from arag.retrieval.corpus.patterns import AMBIGUOUS, RARE_FORMS, compile_pattern
+from arag.retrieval.corpus.literals import AMBIGUOUS, RARE_FORMS
+from arag.retrieval.corpus.patterns import compile_pattern
+from arag.retrieval.index import open_index
 from arag.text.normalise import collapse_whitespace
 from fakes import HashEmbeddings, write_corpus
 from selection import EVERYWHERE
@@ -185,6 +189,41 @@ def test_options_of_a_pattern():
         assert compiled.may_match(line.lower().encode()) or not found
 
 
+@pytest.mark.parametrize("whole_text", ["It was lit early.", "It was lit early. It burnt all night."])
+def test_an_index_without_titles_has_none_that_match(make_index, whole_text):
+    results = make_index([{"id": "a", "text": whole_text}]).grep("x*")
+    assert results.total == whole_text.count(".")
+    assert results.titles == {}
+
+
+def test_a_phrase_is_found_in_lines_that_follow_one_another_and_in_others(make_index):
+    lines = ["The reef", "the marsh", "A light", "Of the yard", "Lit", "Lit", "The yard"]
+    index = make_index([{"id": "a", "text": "\n\n".join(lines)}, {"id": "b", "text": "The yard.\n\nLit."}])
+    assert [line.text for line in index.grep("the").lines] == [
+        *["The reef", "the marsh", "Of the yard", "The yard"],
+        "The yard.",
+    ]
+    assert index.grep("the", ignore_case=False).total == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[[0,", "[[x,", "the places of its sentences cannot be read"),
+        ("[[0,", "[[0.5,", "the places of its sentences cannot be read"),
+        ("sentences", "sentence", "the places of its sentences cannot be read"),
+        ("[[0,", "[[-1,", "sentences overlap, or lie outside of its text"),
+        (",20,", ",9999,", "sentences overlap, or lie outside of its text"),
+    ],
+)
+def test_damaged_places_of_sentences_are_named(make_index, old, new, message):
+    index = make_index([{"id": "a", "text": "Rye grew. Oats grew.\n\nBarley."}])
+    with closing(sqlite3.connect(Path(index.path) / "index.sqlite3")) as connection, connection:
+        connection.execute("UPDATE contents SET places = replace(places, ?, ?)", (old, new))
+    with open_index(index.path, embedder=HashEmbeddings()) as damaged, pytest.raises(IndexFormatError, match=message):
+        damaged.grep("rye|oats")
+
+
 # --- fewer texts are read, and nothing is missed ---
 
 PIECES = [
@@ -247,8 +286,7 @@ def test_lines_of_a_block_match_as_lines_alone(lines, pattern, ignore_case, whol
         return
     collapsed = [line for line in map(collapse_whitespace, lines) if line]
     block = "".join(f"{line}\n" for line in collapsed).encode()
-    starts = list(compiled.find_lines(block)) if block else []
-    found = [block[start : block.index(b"\n", start)].decode() for start in starts]
+    found = [collapsed[number] for number in compiled.find_lines(block)] if block else []
     assert found == [line for line in collapsed if compiled.matches(line)]
     assert all(compiled.find(line) for line in found)
 

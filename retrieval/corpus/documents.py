@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from arag.errors import InputError
 from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
@@ -24,6 +24,7 @@ _COLUMNS = ("id", "title", "date", "author", "kind", "chunks")
 # Libraries that make files write their own name, or that of their template's author, and a date of the past.
 _TEMPLATE_AUTHORS = {"python-docx", "openpyxl", "python-pptx", "steve canny", "xlsxwriter", "apache poi", "anonymous"}
 _TEMPLATE_DATES = {"2013-12-23": "docx", "2013-01-27": "pptx", "2000-01-01": "pdf"}
+_DATE_LENGTH = len("2013-12-23")
 _MADE_BY_LIBRARIES = {"docx", "xlsx", "pptx", "pdf"}
 _MAX_VALUES = 20  # of a field, that are counted one by one
 _MAX_VALUE = 60  # characters of a value: longer ones are texts
@@ -45,20 +46,16 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
         listed.append(document)
         for name, value in document.metadata.items():
             fields.setdefault(name, _Field(name)).add(value)
-    _sort(listed, sort)
-    described = [each.describe() for each in fields.values() if each.documents]
-    described.sort(key=lambda each: (-each.documents, each.name))
+    ordered = _sort(listed, sort, fields)
     return DocumentList(
-        documents=tuple(listed[start : start + limit]),
-        total=len(listed),
-        fields=tuple(described),
+        documents=tuple(ordered[start : start + limit]),
+        total=len(ordered),
+        fields=tuple(_describe_fields(fields.values())),
     )
 
 
 def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocument:
-    source = record.source or metadata.get("source")
-    if not isinstance(source, str):
-        source = ""
+    source = record.source or _first_value(metadata, ["source"])
     kind = _find_extension(record.id) or _find_extension(source)
     known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
     return ListedDocument(
@@ -75,11 +72,12 @@ def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocu
 
 def _is_of_template(name: str, value: object, kind: str) -> bool:
     """Return whether a value only tells which library has made the file."""
-    if not isinstance(value, str) or kind not in _MADE_BY_LIBRARIES:
+    if kind not in _MADE_BY_LIBRARIES:
         return False
+    text = str(value).strip().lower()
     if name in _DATES:
-        return _TEMPLATE_DATES.get(value[:10]) == kind
-    return name in _AUTHORS and value.strip().lower() in _TEMPLATE_AUTHORS
+        return _TEMPLATE_DATES.get(text[:_DATE_LENGTH]) == kind
+    return name in _AUTHORS and text in _TEMPLATE_AUTHORS
 
 
 def _find_extension(name: str) -> str:
@@ -88,16 +86,24 @@ def _find_extension(name: str) -> str:
 
 
 def _first_value(metadata: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return the value of the first of some fields that has one; the items of a list with commas."""
     for name in names:
-        texts = [collapse_whitespace(str(value)) for value in _values(metadata.get(name))]
-        if any(texts):
-            return ", ".join(filter(None, texts))
+        text = ", ".join(_texts(metadata.get(name)))
+        if text:
+            return text
     return ""
+
+
+def _texts(value: object) -> list[str]:
+    """Return a plain value, or the plain items of a list, as texts that are not empty."""
+    texts = [collapse_whitespace(str(item)) for item in _values(value)]
+    return [text for text in texts if text]
 
 
 def _values(value: object) -> Iterator[_Value]:
     """Yield a plain value, or the plain items of a list."""
-    for item in value if isinstance(value, list) else [value]:
+    items = value if isinstance(value, list) else [value]
+    for item in items:
         if isinstance(item, str | int | float):
             yield item
 
@@ -105,22 +111,26 @@ def _values(value: object) -> Iterator[_Value]:
 # --- order ---
 
 
-def _sort(documents: list[ListedDocument], sort: str) -> None:
-    """Sort documents by a column or a field; those without a value come last."""
-    name = sort.strip().removeprefix("-")
-    is_descending = sort.strip().startswith("-")
-    if name in {"", "id"} and not is_descending:
-        return
+def _sort(documents: Sequence[ListedDocument], sort: str, fields: Collection[str]) -> Sequence[ListedDocument]:
+    """Return documents sorted by a column or a field; those without a value come last."""
+    order = sort.strip()
+    name = order.removeprefix("-")
+    if order in {"", "id"}:
+        return documents
+    if documents and name not in {*_COLUMNS, *fields}:
+        shown = shorten(repr(sort), _MAX_SHOWN)
+        raise InputError(f"documents cannot be sorted by {shown}: valid are {', '.join(_COLUMNS)} and their fields")
     with_value: list[ListedDocument] = []
     without: list[ListedDocument] = []
     for document in documents:
-        value = _sort_value(document, name)
-        (without if value is None or value == "" else with_value).append(document)
-    if not with_value and documents and name not in _COLUMNS:
-        shown = shorten(repr(sort), _MAX_SHOWN)
-        raise InputError(f"documents cannot be sorted by {shown}: valid are {', '.join(_COLUMNS)} and their fields")
-    with_value.sort(key=lambda document: _sort_key(_sort_value(document, name)), reverse=is_descending)
-    documents[:] = with_value + without
+        has_value = _sort_value(document, name) not in {"", None}
+        target = with_value if has_value else without
+        target.append(document)
+    with_value.sort(
+        key=lambda document: _sort_key(_sort_value(document, name)),
+        reverse=order.startswith("-"),
+    )
+    return with_value + without
 
 
 def _sort_value(document: ListedDocument, name: str) -> object:
@@ -166,15 +176,27 @@ class _Field:
 
 
 def _is_short(value: _Value) -> bool:
-    return not isinstance(value, str) or 0 < len(value.strip()) <= _MAX_VALUE
+    if isinstance(value, str):
+        return 0 < len(value.strip()) <= _MAX_VALUE
+    return True
+
+
+def _describe_fields(fields: Iterable[_Field]) -> list[MetadataField]:
+    """Return the fields that have short values, the most frequent first."""
+    described = [each.describe() for each in fields if each.documents]
+    return sorted(described, key=lambda each: (-each.documents, each.name))
 
 
 def _find_range(values: Sequence[_Value]) -> tuple[str | float | None, str | float | None]:
     """Return the lowest and the highest of values, if all are numbers or all are dates."""
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    numbers = [value for value in values if _is_number(value)]
     if len(numbers) == len(values):
         return min(numbers), max(numbers)
-    dates = [value for value in values if isinstance(value, str) and _DATE.fullmatch(value)]
+    dates = [str(value) for value in values if _DATE.fullmatch(str(value))]
     if len(dates) == len(values):
         return min(dates), max(dates)
     return None, None
+
+
+def _is_number(value: _Value) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,16 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from arag.errors import InputError
-from arag.retrieval.corpus.lines import Line, list_lines, make_block
+from arag.retrieval.corpus.lines import Line, LineBlock
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
-from arag.retrieval.types import Chunk
-from arag.text.normalise import is_title
+from arag.text.normalise import collapse_whitespace, is_title
 
 _CHUNKS_AT_ONCE = 200  # that are read: more take more memory, fewer more queries
 _TEXTS_AT_ONCE = 100  # that are searched between two looks at the clock
@@ -24,32 +25,23 @@ _MAX_SECONDS = 30.0  # for one pattern: three times what a word in all of 100,00
 
 def grep(view: View, pattern: Pattern, start: int, limit: int) -> GrepResults:
     """Find all lines that match; keep `limit` of them, beginning at `start`, and count the others."""
-    kept: list[MatchingChunk] = []
-    skipped = 0  # lines of the first chunk that is kept
-    total = chunks = documents = 0
-    last_document = None
-    for found in find_matching_chunks(view, pattern):
-        if not found.positions:
-            continue
-        if not kept:
-            skipped = start - total
-        chunks += 1
-        documents += found.document_id != last_document
-        last_document = found.document_id
+    shown: list[MatchingChunk] = []
+    total = chunks = 0
+    documents: set[str] = set()
+    for found in find_matching_lines(view, pattern):
+        first = total
         total += len(found.positions)
-        if start < total and total - len(found.positions) < start + limit:
-            kept.append(found)
-    lines: list[GrepLine] = []
-    for some in batches(kept, _CHUNKS_AT_ONCE):
-        for each in _read_lines(view, some):
-            lines += [_describe(line, pattern) for line in each.lines]
-    first = max(0, skipped)
+        chunks += 1
+        documents.add(found.chunk.document_id)
+        in_page = found.positions[max(0, start - first) : max(0, start + limit - first)]
+        if in_page:
+            shown.append(MatchingChunk(found.chunk, in_page))
     return GrepResults(
         pattern=pattern.text,
-        lines=tuple(lines[first : first + limit]),
+        lines=tuple(_describe_lines(view, pattern, shown)),
         total=total,
         chunks=chunks,
-        documents=documents,
+        documents=len(documents),
         searched=view.settings.documents,
         titles=dict(find_titles(view, pattern)),
     )
@@ -59,21 +51,21 @@ def grep(view: View, pattern: Pattern, start: int, limit: int) -> GrepResults:
 class MatchingChunk:
     """A chunk with lines that match."""
 
-    row_id: int
-    document_id: str
+    chunk: ChunkText
     positions: Sequence[int]
     """Of the sentences that match, without the document's title."""
 
+    @property
+    def lines(self) -> list[Line]:
+        """The lines that match."""
+        lines: list[Line] = []
+        for position in self.positions:
+            text = collapse_whitespace(self.chunk.sentence_text(position))
+            lines.append(Line(self.chunk, position, text))
+        return lines
 
-@dataclass(frozen=True, slots=True)
-class ChunkLines:
-    """A chunk, and its lines that match."""
 
-    chunk: Chunk
-    lines: Sequence[Line]
-
-
-def find_matching_lines(view: View, pattern: Pattern) -> Iterator[ChunkLines]:
+def find_matching_lines(view: View, pattern: Pattern) -> Iterator[MatchingChunk]:
     """Yield the chunks that have matching lines, in the order of documents' ids and of the text.
 
     A document's title is not among the lines: `find_titles` finds it.
@@ -81,36 +73,29 @@ def find_matching_lines(view: View, pattern: Pattern) -> Iterator[ChunkLines]:
     Raises:
         InputError: It takes too long.
     """
-    for some in batches(find_matching_chunks(view, pattern), _CHUNKS_AT_ONCE):
-        yield from _read_lines(view, [each for each in some if each.positions])
-
-
-def find_matching_chunks(view: View, pattern: Pattern) -> Iterator[MatchingChunk]:
-    """Yield what `find_matching_lines` does, without the texts: to count lines, it is faster."""
     deadline = time.thread_time() + _MAX_SECONDS
     candidates = _find_candidates(view, pattern, deadline)
-    for batch in batches(view.in_text_order(candidates), _CHUNKS_AT_ONCE):
-        for chunk in view.texts_by_row_id(batch):
-            _check(deadline)
-            positions = _find_positions(chunk, pattern)
-            if positions:
-                yield MatchingChunk(chunk.row_id, chunk.document_id, positions)
+    for row_ids in batches(view.in_text_order(candidates), _CHUNKS_AT_ONCE):
+        _check(deadline)
+        yield from _search(view.texts_by_row_id(row_ids), pattern)
 
 
-def _find_positions(chunk: ChunkText, pattern: Pattern) -> list[int]:
-    """Return the positions of the sentences that match, without the document's title."""
-    block = make_block(chunk)
-    positions: list[int] = []
-    position = counted = 0
-    for start in pattern.find_lines(block):
-        position += block.count(b"\n", counted, start)
-        counted = start
-        positions.append(position)
-    if positions[:1] == [0] and chunk.ordinal == 0:
-        first_start, first_end = chunk.spans[0]
-        if is_title(chunk.text[first_start:first_end], chunk.title):
+def _search(chunks: Sequence[ChunkText], pattern: Pattern) -> Iterator[MatchingChunk]:
+    """Yield those of some chunks that have matching lines; all are searched at once."""
+    block = LineBlock.of(chunks)
+    numbers = pattern.find_lines(block.text)
+    bounds = np.searchsorted(numbers, block.first_lines).tolist()
+    for place, chunk in enumerate(chunks):
+        first_line = block.first_lines[place]
+        positions = [number - first_line for number in numbers[bounds[place] : bounds[place + 1]]]
+        if positions[:1] == [0] and _begins_with_title(chunk):
             del positions[0]
-    return positions
+        if positions:
+            yield MatchingChunk(chunk, positions)
+
+
+def _begins_with_title(chunk: ChunkText) -> bool:
+    return chunk.ordinal == 0 and is_title(chunk.sentence_text(0), chunk.title)
 
 
 def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]:
@@ -126,22 +111,14 @@ def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]
 
 
 def _find_by_literals(view: View, pattern: Pattern) -> list[int]:
-    """Return the row ids of the chunks that hold what each match holds; of all chunks if that is not known."""
-    if pattern.literals is None:
+    """Return the row ids of the chunks that hold the literals of each match; of all chunks if there are none."""
+    if not pattern.literals:
         return view.ordered_row_ids()
     row_ids: set[int] = set()
     row_ids.update(*view.row_ids_holding(pattern.literals, view.settings.chunks))
     for letter in pattern.rare_letters:
         row_ids.update(view.row_ids_with_letter(letter))
     return list(row_ids)
-
-
-def _read_lines(view: View, found: Sequence[MatchingChunk]) -> Iterator[ChunkLines]:
-    chunks = view.chunks_by_row_id([each.row_id for each in found])
-    for each in found:
-        positions = set(each.positions)
-        chunk = chunks[each.row_id]
-        yield ChunkLines(chunk, [line for line in list_lines(chunk) if line.position in positions])
 
 
 def _check(deadline: float) -> None:
@@ -152,12 +129,16 @@ def _check(deadline: float) -> None:
         )
 
 
-def _describe(line: Line, pattern: Pattern) -> GrepLine:
-    matches = pattern.find(line.text)
-    return GrepLine(
-        chunk=line.chunk,
-        position=line.position or 0,
-        text=line.text,
-        spans=tuple((match.start, match.end) for match in matches),
-        groups=tuple(match.groups for match in matches),
-    )
+def _describe_lines(view: View, pattern: Pattern, found: Sequence[MatchingChunk]) -> Iterator[GrepLine]:
+    """Yield lines with their chunks, and what matches in them."""
+    chunks = view.chunks_by_row_id([each.chunk.row_id for each in found])
+    for each in found:
+        for line in each.lines:
+            matches = pattern.find(line.text)
+            yield GrepLine(
+                chunk=chunks[each.chunk.row_id],
+                position=line.position or 0,
+                text=line.text,
+                spans=tuple((match.start, match.end) for match in matches),
+                groups=tuple(match.groups for match in matches),
+            )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
@@ -17,7 +20,7 @@ _OTHER_SPACES = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\
 class Line:
     """A line of a document, with each run of white space as one space."""
 
-    chunk: Chunk
+    chunk: Chunk | ChunkText
     position: int | None
     """Of its sentence in the chunk; None for a title that is not in the text."""
     text: str
@@ -45,17 +48,42 @@ def list_lines(chunk: Chunk) -> list[Line]:
     return lines
 
 
-def make_block(chunk: ChunkText) -> bytes:
-    """Return the text of each sentence of a chunk as a line, collapsed, in UTF-8, each ended by a newline.
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """The sentences of some chunks as lines in UTF-8, each collapsed and ended by a newline.
 
-    It is what `list_lines` has, apart from a title that is not in the text, and several times as fast.
+    It has the lines of `list_lines`, apart from titles that are not in the text, and is made several times as fast.
     """
-    text = chunk.text
+
+    text: bytes
+    first_lines: list[int]
+    """The number of each chunk's first line, and in the end how many lines there are."""
+
+    @classmethod
+    def of(cls, chunks: Iterable[ChunkText]) -> LineBlock:
+        """Make the block of some chunks."""
+        first_lines: list[int] = []
+        lines: list[str] = []
+        for chunk in chunks:
+            first_lines.append(len(lines))
+            text = _replace_spaces(chunk.text)
+            lines += [text[start:end].strip() for start, end in zip(chunk.starts, chunk.ends, strict=True)]
+        first_lines.append(len(lines))
+        block = ("\n".join(lines) + "\n").encode()
+        while _has_double_space(block):
+            block = block.replace(b"  ", b" ")
+        return cls(block, first_lines)
+
+
+def _replace_spaces(text: str) -> str:
+    """Return a text in which each character of white space is a plain space."""
     spaces = _ASCII_SPACES if text.isascii() else _ASCII_SPACES + _OTHER_SPACES
     for space in spaces:  # faster than `translate`, or than a pattern
         text = text.replace(space, " ")
-    lines = [text[start:end] for start, end in chunk.spans]
-    block = "\n".join(lines) + "\n"
-    while "  " in block:
-        block = block.replace("  ", " ")
-    return block.replace(" \n", "\n").replace("\n ", "\n").lstrip(" ").encode()
+    return text
+
+
+def _has_double_space(text: bytes) -> bool:
+    """Return whether a text has two spaces side by side; several times as fast as `in`."""
+    is_space = np.frombuffer(text, np.uint8) == ord(" ")
+    return bool(np.any(is_space[1:] & is_space[:-1]))

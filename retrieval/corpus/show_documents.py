@@ -15,6 +15,7 @@ from arag.text.tokens import count_tokens
 
 MAX_TOKENS = 1_500  # of a result
 
+_COLUMNS = ("id", "title", "date", "author", "kind", "chunks")
 _DOCUMENTS_READ = 500  # of a list: more do not fit into its tokens
 _MAX_FIELD_TOKENS = 300  # of what is said of metadata
 _MAX_VALUES = 8  # of a field, that are all named
@@ -41,26 +42,21 @@ def show_documents(
         start: How many documents to leave out at the start.
     """
     listed = index.list_documents(within=within, where=where, sort=sort, start=start, limit=_DOCUMENTS_READ)
-    columns = _choose_columns(listed.documents, titles_only=titles_only)
+    cells = [_write_cells(document) for document in listed.documents]
+    columns = ["id", "title"] if titles_only else list(_COLUMNS)
+    columns = [name for name in columns if _says_something(name, cells)]
     lines = [_write_head(listed, start)]
     if not titles_only and not start:
         lines += _write_fields(listed.fields)
-    if listed.documents:
+    if cells:
         lines.append(CELL_BOUNDARY.join(columns))
-    tokens = MAX_TOKENS - count_tokens("\n".join(lines))
-    shown = 0
-    for document in listed.documents:
-        line = CELL_BOUNDARY.join(_write_cell(document, column) for column in columns)
-        line = without_marks(line.rstrip("| "))
-        tokens -= count_tokens(line) + 1
-        if tokens < 0 and shown:
-            break
-        lines.append(line)
-        shown += 1
-    following = start + shown
-    if following < listed.total and shown:
+    rows = [_write_row(each, columns) for each in cells]
+    shown = _take_fitting(rows, MAX_TOKENS - count_tokens("\n".join(lines)))
+    lines += shown
+    following = start + len(shown)
+    if shown and following < listed.total:
         lines.append(f"{listed.total - following:,} more: start={following}")
-    described = describe_documents(replace(listed, documents=listed.documents[:shown]))
+    described = describe_documents(replace(listed, documents=listed.documents[: len(shown)]))
     return Retrieved(text="\n".join(lines), results=described)
 
 
@@ -84,33 +80,46 @@ def _write_head(listed: DocumentList, start: int) -> str:
     return f"{head} ({', '.join(notes)})" if notes else head
 
 
-def _choose_columns(documents: Sequence[ListedDocument], *, titles_only: bool) -> list[str]:
-    """Return the columns that say something about these documents."""
-    columns = ["id"]
-    for name in ("title", "date", "author", "kind", "chunks"):
-        is_wanted = name == "title" or not titles_only
-        values = {_write_cell(document, name) for document in documents} - {""}
-        is_same = name == "author" and len(values) == 1 and len(documents) > 1  # the line of its field names it
-        if is_wanted and values and not is_same:
-            columns.append(name)
-    return columns
+def _write_cells(document: ListedDocument) -> dict[str, str]:
+    """Return what each column says of a document; nothing if the id says it, or if it is the rule."""
+    is_in_id = document.id.lower().endswith(f".{document.kind}")
+    cells = {
+        "id": document.id,
+        "title": _title_to_show(document),
+        "date": document.date,
+        "author": document.author,
+        "kind": "" if is_in_id else document.kind,
+        "chunks": "" if document.chunks == 1 else str(document.chunks),
+    }
+    return {name: collapse_whitespace(text).replace(CELL_BOUNDARY, ", ") for name, text in cells.items()}
 
 
-def _write_cell(document: ListedDocument, column: str) -> str:
-    """Return what a column says of a document; empty if the id says it, or if it is the rule."""
-    if column == "title":
-        return _title_to_show(document)
-    if column == "kind" and document.id.lower().endswith(f".{document.kind}"):
-        return ""
-    if column == "chunks" and document.chunks == 1:
-        return ""
-    return collapse_whitespace(str(getattr(document, column))).replace(CELL_BOUNDARY, ", ")
+def _says_something(column: str, cells: Sequence[Mapping[str, str]]) -> bool:
+    """Return whether a column is worth its tokens: if all have the same author, the line of the field names it."""
+    texts = {each[column] for each in cells} - {""}
+    if column == "author" and len(cells) > 1:
+        return len(texts) > 1
+    return column == "id" or bool(texts)
+
+
+def _write_row(cells: Mapping[str, str], columns: Sequence[str]) -> str:
+    row = CELL_BOUNDARY.join(cells[name] for name in columns)
+    return without_marks(row.rstrip("| "))
+
+
+def _take_fitting(rows: Sequence[str], tokens: int) -> Sequence[str]:
+    """Return the first rows that fit into a number of tokens, and at least one."""
+    for place, row in enumerate(rows):
+        tokens -= count_tokens(row) + 1
+        if tokens < 0:
+            return rows[: max(1, place)]
+    return rows
 
 
 def _title_to_show(document: ListedDocument) -> str:
     """Return a document's title, unless the id has its words."""
     is_said = set(name_words(document.title)) <= set(name_words(document.id))
-    return "" if is_said else document.title.replace(CELL_BOUNDARY, ", ")
+    return "" if is_said else document.title
 
 
 def _write_fields(fields: Sequence[MetadataField]) -> list[str]:

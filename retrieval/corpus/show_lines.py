@@ -43,21 +43,16 @@ def show_matching_lines(
     for line in results.lines:
         if not page.add(line):
             break
-    shown = results.lines[: page.lines]
-    blocks = [head, *page.rows()]
-    following = start + len(shown)
+    rows = [head, *page.rows()]
+    following = start + page.lines
     if following < results.total:
-        blocks.append(f"{results.total - following:,} more: start={following}")
-    sentences: dict[str, set[int]] = {}
-    for line in shown:
-        whole = sentences.setdefault(line.chunk_id, set())
-        if not only_match and len(line.text) <= _MAX_LINE:
-            whole.add(line.position)
+        rows.append(f"{results.total - following:,} more: start={following}")
+    shown = replace(results, lines=results.lines[: page.lines], titles=_first_titles(results))
     return Retrieved(
-        text="\n".join(blocks),
-        chunk_ids=list(sentences),
-        results=describe_lines(replace(results, lines=shown, titles=_first_titles(results))),
-        sentences=sentences,
+        text="\n".join(rows),
+        chunk_ids=list(page.sentences),
+        results=describe_lines(shown),
+        sentences=page.sentences,
         evidence=["\n".join(entry.text for entry in page.entries)],
     )
 
@@ -97,20 +92,28 @@ def write_matches(line: GrepLine) -> str:
 
 def _write_head(results: GrepResults, start: int) -> str:
     """Say how much matches in all, titles included."""
-    if results.total:
-        verb = "matches" if results.total == 1 else "match"
-        head = f"{count(results.total, 'line')} in {count(results.documents, 'document')} {verb}"
-        if start:
-            head += f", from {start} on"
-    else:
-        head = f"No line of {count(results.searched, 'document')} matches"
-    if not results.titles or start:
-        return f"{head}:" if results.total else f"{head}."
+    head = _write_total(results)
+    if start and results.total:
+        head += f", from {start} on"
+    if results.titles and not start:
+        return f"{head}. {_write_titles(results)}"
+    return f"{head}:" if results.total else f"{head}."
+
+
+def _write_total(results: GrepResults) -> str:
+    if not results.total:
+        return f"No line of {count(results.searched, 'document')} matches"
+    verb = "matches" if results.total == 1 else "match"
+    return f"{count(results.total, 'line')} in {count(results.documents, 'document')} {verb}"
+
+
+def _write_titles(results: GrepResults) -> str:
+    """Say how many titles match, and name the first ones."""
     named = [_write_title(*title) for title in _first_titles(results).items()]
     further = len(results.titles) - len(named)
     if further:
         named.append(f"{further:,} more")
-    return f"{head}. {count(len(results.titles), 'title')}: {'; '.join(named)}"
+    return f"{count(len(results.titles), 'title')}: {'; '.join(named)}"
 
 
 def _first_titles(results: GrepResults) -> dict[str, str]:
@@ -165,42 +168,54 @@ class _Page:
     tokens: int  # that are left
     lines: int = 0  # that are shown
     entries: list[_Entry] = field(default_factory=list)
+    sentences: dict[str, set[int]] = field(default_factory=dict)  # that are shown whole, by chunk id
     _by_text: dict[str, _Entry] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)  # documents whose title is shown
-    _last: GrepLine | None = None
+    _last: tuple[str, str] = ("", "")  # the chunk id and the label of the last line
 
     def add(self, line: GrepLine) -> bool:
         """Add a line, and return whether it fits. The first one always does."""
-        text = _cut_to_match(line)
-        key = line.text
-        if self.only_match:
-            text = key = _shorten(write_matches(line), 0)
-        key = key.lower().strip(_AROUND)
+        text = _shorten(write_matches(line), 0) if self.only_match else line.text
+        key = text.lower().strip(_AROUND)
         same = self._by_text.get(key)
-        if same is not None:
-            return self._add_copy(line, same)
-        label = self._new_label(line)
-        entry = _Entry(head=self._new_head(line), label=label, text=text, chunk_id=line.chunk_id)
-        if not self._spend(count_tokens("\n".join(entry.write())) + 1):
-            return False
-        self.entries.append(entry)
-        self._by_text[key] = entry
-        self._named.add(line.document_id)
-        self._last = line
-        return True
+        fits = self._add_copy(line, same) if same else self._add_new(line, key)
+        if fits:
+            self.lines += 1
+            positions = self.sentences.setdefault(line.chunk_id, set())
+            if not self.only_match and len(line.text) <= _MAX_LINE:
+                positions.add(line.position)
+        return fits
 
     def rows(self) -> list[str]:
         """Return all lines as rows."""
         return [row for entry in self.entries for row in entry.write()]
 
+    def _add_new(self, line: GrepLine, key: str) -> bool:
+        label = "" if self.only_match else _label(line)
+        place = (line.chunk_id, label)
+        entry = _Entry(
+            head=self._new_head(line),
+            label="" if place == self._last else label,
+            text=_shorten(write_matches(line), 0) if self.only_match else _cut_to_match(line),
+            chunk_id=line.chunk_id,
+        )
+        if not self._spend(count_tokens("\n".join(entry.write())) + 1):
+            return False
+        self.entries.append(entry)
+        self._by_text[key] = entry
+        self._named.add(line.document_id)
+        self._last = place
+        return True
+
     def _add_copy(self, line: GrepLine, same: _Entry) -> bool:
         """Count a line that is shown already, and name its chunk there."""
-        is_named = line.chunk_id in {same.chunk_id, *same.copies}
-        if not self._spend(0 if is_named else count_tokens(mark(line.chunk_id))):
+        new = [line.chunk_id]
+        if line.chunk_id in {same.chunk_id, *same.copies}:
+            new = []
+        if not self._spend(count_tokens(list_marks(new))):
             return False
         same.times += 1
-        if not is_named:
-            same.copies.append(line.chunk_id)
+        same.copies += new
         return True
 
     def _spend(self, tokens: int) -> bool:
@@ -208,26 +223,17 @@ class _Page:
         if tokens > self.tokens and self.lines:
             return False
         self.tokens -= tokens
-        self.lines += 1
         return True
 
     def _new_head(self, line: GrepLine) -> str:
         """Return the mark of a line's chunk, with the title where no id or mark has said it; empty within a chunk."""
-        if self._last is not None and self._last.chunk_id == line.chunk_id:
+        last_chunk_id, _ = self._last
+        if line.chunk_id == last_chunk_id:
             return ""
         title = collapse_whitespace(line.chunk.title)
         if not title or line.document_id in self._named or _says(line.chunk_id, title):
             return mark(line.chunk_id)
         return f"{mark(line.chunk_id)} {without_marks(title)}:"
-
-    def _new_label(self, line: GrepLine) -> str:
-        """Return the label of a line, unless the line before in its chunk has the same."""
-        if self.only_match:
-            return ""
-        label = _label(line)
-        last = self._last
-        is_said = last is not None and last.chunk_id == line.chunk_id and _label(last) == label
-        return "" if is_said else label
 
 
 def _label(line: GrepLine) -> str:
@@ -238,9 +244,7 @@ def _label(line: GrepLine) -> str:
     sentence = line.chunk.sentences[line.position]
     columns = sentence.header if is_row and not _is_data(sentence.header) else ""
     heading = collapse_whitespace(sentence.heading)
-    if heading and columns:
-        return f"{heading}: {columns}"
-    return f"{heading}:" if heading else columns
+    return f"{heading}: {columns}".rstrip() if heading else columns
 
 
 def _is_data(header: str) -> bool:

@@ -97,11 +97,17 @@ class ChunkText:
     """A chunk's text and where its sentences are: what a search of many chunks needs of each."""
 
     row_id: int
+    id: str
     document_id: str
     ordinal: int
     title: str
     text: str
-    spans: Sequence[tuple[int, int]]  # start and end of each sentence
+    starts: Sequence[int]  # of its sentences
+    ends: Sequence[int]
+
+    def sentence_text(self, position: int) -> str:
+        """Return the text of the sentence at a position."""
+        return self.text[self.starts[position] : self.ends[position]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +29,12 @@ class _Places:
 
 
 _PLACES = TypeAdapter(_Places)
+_NUMBERS = TypeAdapter(list[int])
+_BEFORE_SENTENCES = '{"sentences":['
+_AFTER_SENTENCES = '],"headings"'
+_PLACE_NUMBERS = 5  # of each sentence
+_UNREADABLE = "the places of its sentences cannot be read"
+_OUTSIDE = "sentences overlap, or lie outside of its text"
 
 
 def chunk_row(chunk: Chunk) -> tuple[str | int | None, ...]:
@@ -71,19 +78,34 @@ def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
     return tuple(sentences)
 
 
-def parse_spans(text: str, length: int) -> list[tuple[int, int]]:
-    """Read where each sentence starts and ends, as `parse_places` does."""
-    return [(start, end) for start, end, *_ in _read_places(text, length).sentences]
+def parse_spans(text: str, length: int) -> tuple[list[int], list[int]]:
+    """Read where each sentence starts and where it ends: less than `parse_places` reads, and faster.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    try:
+        end = text.index(_AFTER_SENTENCES)
+        numbers = text[len(_BEFORE_SENTENCES) : end][1:-1].replace("],[", ",")  # one list is read faster than many
+        values = _NUMBERS.validate_json(f"[{numbers}]", strict=True)
+    except ValueError as error:
+        raise ValueError(_UNREADABLE) from error
+    starts = values[::_PLACE_NUMBERS]
+    ends = values[1::_PLACE_NUMBERS]
+    boundaries = [0, *chain.from_iterable(zip(starts, ends, strict=True)), length]
+    if boundaries != sorted(boundaries):
+        raise ValueError(_OUTSIDE)
+    return starts, ends
 
 
 def _read_places(text: str, length: int) -> _Places:
     try:
         stored = _PLACES.validate_json(text, strict=True)
     except ValidationError as error:
-        raise ValueError("the places of its sentences cannot be read") from error
+        raise ValueError(_UNREADABLE) from error
     end_before = 0
     for start, end, _, _, _ in stored.sentences:
         if not end_before <= start <= end <= length:
-            raise ValueError("sentences overlap, or lie outside of its text")
+            raise ValueError(_OUTSIDE)
         end_before = end
     return stored

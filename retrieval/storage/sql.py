@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from pydantic_core import to_json
@@ -25,6 +25,8 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import count, shorten
 from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
+_T = TypeVar("_T")
+
 DOCUMENT_NAME = "id || ' ' || title"  # SQL for the name that a document is found by
 FILE_NAME = "replace(source, rtrim(source, replace(source, '/', '')), '')"  # SQL for `source` after its last slash
 _UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # characters that no table holds; a model may send half a surrogate pair
@@ -32,6 +34,9 @@ _UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # characters that no table holds;
 _CHUNK = (
     "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
     "chunks.sentences, documents.title, documents.chunks, contents.text, contents.places"
+)
+_CHUNK_TEXT = (
+    "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, documents.title, contents.text, contents.places"
 )
 # Larger batches take more memory, and smaller ones more queries.
 _DOCUMENTS_PER_QUERY = 2_000
@@ -115,34 +120,13 @@ class TableReader(ABC):
 
     def chunks_by_row_id(self, row_ids: Collection[int]) -> dict[int, Chunk]:
         """Return the chunks with these row ids, which exist, in this order."""
-        chunks = self._chunks_among("chunks.number", row_ids)
-        for row_id in row_ids:
-            if row_id not in chunks:
-                raise self.damage(f"chunk {row_id} has no text or no document")
-        return {row_id: chunks[row_id] for row_id in row_ids}
+        return self._take_all(self._chunks_among("chunks.number", row_ids), row_ids)
 
     def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
         """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
-        columns = "chunks.number, chunks.document_id, chunks.ordinal, documents.title, contents.text, contents.places"
-        found: dict[int, ChunkText] = {}
-        for row in self.query_among(self._select(columns), "chunks.number", row_ids):
-            row_id, document_id, ordinal, title, text, places = row
-            try:
-                spans = parse_spans(places, len(text))
-            except ValueError as error:
-                raise self.damage(f"the chunk {row_id}: {error}") from error
-            found[row_id] = ChunkText(
-                row_id=row_id,
-                document_id=document_id,
-                ordinal=ordinal,
-                title=title,
-                text=text,
-                spans=spans,
-            )
-        for row_id in row_ids:
-            if row_id not in found:
-                raise self.damage(f"chunk {row_id} has no text or no document")
-        return [found[row_id] for row_id in row_ids]
+        rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
+        texts = {row[0]: self._make_chunk_text(row) for row in rows}
+        return list(self._take_all(texts, row_ids).values())
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -337,6 +321,30 @@ class TableReader(ABC):
             parts=chunks,
             pages=None if first is None else (first, last),
         )
+
+    def _make_chunk_text(self, row: Sequence[Any]) -> ChunkText:
+        row_id, chunk_id, document_id, ordinal, title, text, places = row
+        try:
+            starts, ends = parse_spans(places, len(text))
+        except ValueError as error:
+            raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
+        return ChunkText(
+            row_id=row_id,
+            id=chunk_id,
+            document_id=document_id,
+            ordinal=ordinal,
+            title=title,
+            text=text,
+            starts=starts,
+            ends=ends,
+        )
+
+    def _take_all(self, found: Mapping[int, _T], row_ids: Iterable[int]) -> dict[int, _T]:
+        """Return what was found for each row id, in this order."""
+        for row_id in row_ids:
+            if row_id not in found:
+                raise self.damage(f"chunk {row_id} has no text or no document")
+        return {row_id: found[row_id] for row_id in row_ids}
 
     def _make_record(self, row: Sequence[Any]) -> DocumentRecord:
         record = DocumentRecord(*row)

@@ -23,6 +23,7 @@ from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace
 
@@ -105,7 +106,7 @@ class Corpus:
             self.written.add(printed)
         return f"{printed}\n"
 
-    def prefix(self, chunk: Chunk) -> str:
+    def prefix(self, chunk: Chunk | ChunkText) -> str:
         """Return what begins each line of a chunk."""
         return f"{self.documents.path(chunk.document_id)}:{chunk.ordinal}"
 

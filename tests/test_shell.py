@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -460,6 +461,44 @@ def test_hostile_commands_end_and_the_next_one_is_answered(index, command, monke
     assert shown.strip()
     assert count_tokens(shown) < 3_000
     assert run_shell(index, "rg -l lit").text == "a.md"
+
+
+def _repeat(text, number):
+    """Return a command that sets x to a text, many times over."""
+    return f"x=$(seq {number} | sed 's/.*/{text}/' | tr -d '\\n'); "
+
+
+# What would keep our own process busy, which no limit of the interpreter ends.
+BUSY = [
+    "echo a | " + "( " * 40 + "x; rg b",
+    "x=$(printf '%10000s'); x=$x$x$x$x; x=$x$x$x$x; echo \"$x$x$x$x\"",
+    _repeat("[a", 50_000) + 'ls "$x"',
+    _repeat("[^", 100_000) + 'grep "$x"',
+    _repeat("[^", 100_000) + 'echo "$x" > f; grep -f f',
+    _repeat("abcdefghij", 100_000) + 'echo "$x" | rg --replace "$(seq 9000 | sed s/.*/\\$0/ | tr -d \'\\n\')" ".*"',
+    _repeat("abcdefghij", 50_000) + 'echo "$x" | rg -c --count-matches .',
+    "rg x $(seq -f places/%g 30000) | wc -l",
+    "seq 50000 | rg -C 100000 . | wc -l",
+]
+
+
+@pytest.mark.parametrize("command", BUSY, ids=lambda command: repr(command[:30]))
+def test_no_command_keeps_our_process_busy(index, command):
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    run_shell(index, command)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_utime - before.ru_utime < 5
+    assert after.ru_maxrss - before.ru_maxrss < 500_000  # KiB, or bytes on macOS
+
+
+def test_all_matches_of_a_long_line_are_printed(sh):
+    assert sh("seq 500 | tr '\\n' ' ' | rg -o '\\d+' | wc -l") == "500"
+    assert sh("seq 500 | tr '\\n' ' ' | rg --count-matches '\\d+'") == "500"
+    assert sh("seq 500 | tr '\\n' ' ' | rg --replace x '\\d+' | tr -d ' ' | wc -c") == "501"
+
+
+def test_lines_of_windows_are_commands_too(sh):
+    assert sh("echo a\r\nrg -l lit\r\n") == "a\na.md"
 
 
 def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):

@@ -98,9 +98,9 @@ class Pattern:
         lines = block.split(b"\n")
         return [number for number in numbers if self.matches(lines[number].decode())]
 
-    def find(self, line: str) -> list[Match]:
-        """Return the matches in a line, at most 100. Empty ones are left out where there are others."""
-        found = list(islice(self._find(line), _MAX_SPANS))
+    def find(self, line: str, limit: int = _MAX_SPANS) -> list[Match]:
+        """Return the first matches in a line. Empty ones are left out where there are others."""
+        found = list(islice(self._find(line), limit))
         return [match for match in found if match.end > match.start] or found[:1]
 
     def _find(self, line: str) -> Iterator[Match]:

@@ -62,6 +62,7 @@ def _split_operands(operands: list[str], call: Call, corpus: Corpus) -> tuple[st
     first, *others = operands
     paths: list[str] = []
     for name in others:
+        corpus.check_time()
         found = corpus.documents.resolve(name, call.folder)
         if found is None:
             return " ".join(operands), None

@@ -28,6 +28,7 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import collapse_whitespace
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
+_MAX_EXPLAINED = 20  # wrong names for which others are looked up: fewer are shown
 _FEW_DOCUMENTS = 20  # to read so many is faster than to make a limited view for them
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
@@ -83,11 +84,21 @@ class Corpus:
         self.unmatched: list[Unmatched] = []
         self.matchers: list[Matcher] = []
         self.rows: dict[str, TableRow] = {}
+        self._missing = 0  # names that no document has
 
     @cached_property
     def documents(self) -> Documents:
         """The documents' paths."""
         return self.index._search(_find_documents)  # noqa: SLF001
+
+    def check_time(self) -> None:
+        """Check that there is time left.
+
+        Raises:
+            InputError: There is none.
+        """
+        if monotonic() > self.deadline:
+            raise InputError("that takes too long: search in fewer documents, or for a pattern without -v")
 
     def print_line(self, line: Line, text: str | None = None) -> str:
         """Return a line as commands print it: `path:number:text`.
@@ -121,6 +132,9 @@ class Corpus:
 
     def say_missing(self, name: str) -> str:
         """Return the error for a name that no document has, with names that are like it."""
+        self._missing += 1
+        if self._missing > _MAX_EXPLAINED:
+            return "No such file or directory"
         words = posixpath.basename(name.rstrip("/")).rsplit(".", 1)[0].strip("*?")
         similar = self.index.find_documents(words, _MAX_SIMILAR) if words else []
         text = "No such file or directory"
@@ -129,12 +143,9 @@ class Corpus:
             text += f" (like it: {', '.join(paths)})"
         return text
 
-    def read_part(self, path: str, ordinal: int) -> Chunk | None:
-        """Return a chunk of a document, or None."""
-        for chunk in self._read_chunks([self.documents.ids[path]]):
-            if chunk.ordinal == ordinal:
-                return chunk
-        return None
+    def read_parts(self, path: str) -> dict[int, Chunk]:
+        """Return a document's chunks by their number."""
+        return {chunk.ordinal: chunk for chunk in self._read_chunks([self.documents.ids[path]])}
 
     def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
         """Return what is known of documents, by path."""
@@ -166,8 +177,7 @@ class Corpus:
     def lines_by_document(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Line]]]:
         """Yield each document's path and its lines."""
         for some in batches(paths, _DOCUMENTS_AT_ONCE):
-            if monotonic() > self.deadline:
-                raise InputError("that takes too long: search in fewer documents, or for a pattern without -v")
+            self.check_time()
             ids = {self.documents.ids[path]: path for path in some}
             lines: dict[str, list[Line]] = {path: [] for path in some}
             for chunk in self._read_chunks(list(ids)):

@@ -52,6 +52,7 @@ def find_names(call: Call, corpus: Corpus) -> Answer:
     pieces: list[str] = []
     errors = ""
     for start in starts or ["."]:
+        corpus.check_time()
         paths = corpus.documents.resolve(start, call.folder)
         if paths is None:
             errors += f"find: {start}: {corpus.say_missing(start)}\n"

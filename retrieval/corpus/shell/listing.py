@@ -63,6 +63,7 @@ class _Named:
 
 
 def _add_named(name: str, call: Call, corpus: Corpus, parsed: Parsed, named: _Named) -> None:
+    corpus.check_time()
     documents = corpus.documents
     place = posixpath.normpath(posixpath.join(call.folder, name))
     folder = place.removeprefix(ROOT).strip("/")

@@ -30,9 +30,9 @@ _MANY = 3  # equal lines side by side: fewer are shown
 _MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 _NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
 _APOSTROPHE = re.compile("['’]")
-_RULE = re.compile(r"[|:\s-]*-[|:\s-]*")
+_RULE = re.compile(r"(?=[^-]*-)[|:\s-]*+")
 _HEADER = re.compile(r"==> .+ <==")
-_PREFIX = re.compile(r"(\s*(?:\d+(?:[:\t]| +))?)([^:]+):\d+:")
+_PREFIX = re.compile(r"(\s*+(?:\d++(?:[:\t]| ++))?)([^:]++):\d+:")  # possessive: lines may have millions of spaces
 _PLAIN = re.compile(r"[\w .,'’-]*\w[\w .,'’-]*")
 _SHELL_LINE = re.compile(r"^bash: line \d+: ", re.MULTILINE)
 
@@ -372,9 +372,9 @@ def _shorten(lines: Iterable[_Line], corpus: Corpus) -> bool:
 def _cut(text: str, corpus: Corpus) -> str:
     start = 0
     for matcher in corpus.matchers:
-        matches = matcher.find(text)
-        if matches:
-            start = max(0, matches[0].start - _BEFORE_MATCH)
+        match = matcher.find_first(text)
+        if match is not None:
+            start = max(0, match.start - _BEFORE_MATCH)
             break
     end = start + _MAX_LINE
     before = CUT if start else ""

@@ -14,7 +14,8 @@ SEARCHERS = ("rg", "grep", "egrep", "fgrep")
 
 _SEARCHER = re.compile(r"(?:rg|grep|egrep|fgrep)(?![\w.:/=-])")
 # What may stand between a pipe and the command: an open group, assignments, and commands that run commands.
-_BETWEEN = re.compile(r"(?:\s|[({]\s|\(|\w+=[^\s'\"]*\s|(?:command|builtin|time|env|nice|timeout\s+\S+)\s)*")
+# Each text can be read in one way only: else the time would double with each bracket.
+_BETWEEN = re.compile(r"(?:\s|\(|\{(?=\s)|\w+=[^\s'\"]*\s|(?:command|builtin|time|env|nice|timeout\s+\S+)\s)*+")
 _REDIRECTED = re.compile(r"<(?![(])")
 
 

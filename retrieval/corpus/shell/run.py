@@ -36,6 +36,8 @@ _MAX_FILES = 2_000  # that are there if a command may read any: it needs 0.1 s, 
 _MAX_IDLE = 4  # interpreters that wait for the next command
 _MAX_RUNNING = 8
 _MEMORY_BYTES = 1 << 30  # of an interpreter
+_MAX_ARGUMENTS = 10_000  # of one of our commands
+_MAX_ARGUMENT = 20_000  # characters
 _MAX_PARTS = 100  # chunks that a command may name
 _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
 _FILE_IS_MISSING = "No such file or directory"
@@ -73,7 +75,7 @@ def run_shell(index: Index, command: str) -> ShellResult:
     Raises:
         InputError: The command is blank or too long.
     """
-    command = _without_prompt(command)
+    command = _without_prompt(command.replace("\r\n", "\n"))
     if not command.strip():
         raise InputError("the command is blank: give one, such as `rg -i harbour`")
     if len(command) > _MAX_SCRIPT:
@@ -129,11 +131,15 @@ def _find_named(script: str, corpus: Corpus) -> list[str]:
 def _find_parts(script: str, corpus: Corpus) -> dict[str, Chunk]:
     """Return the chunks whose ids are in a command: it may read them as files, too."""
     parts: dict[str, Chunk] = {}
+    chunks: dict[str, dict[int, Chunk]] = {}  # by path
     for name in dict.fromkeys([*_NAME.findall(script), *_QUOTED_NAME.findall(script)]):
         match = _CHUNK_NAME.fullmatch(name)
         paths = corpus.documents.resolve(match[1], ROOT) if match else None
         if match and paths and len(paths) == 1 and len(parts) < _MAX_PARTS:
-            chunk = corpus.read_part(paths[0], int(match[2]))
+            (path,) = paths
+            if path not in chunks:
+                chunks[path] = corpus.read_parts(path)
+            chunk = chunks[path].get(int(match[2]))
             if chunk is not None:
                 parts[posixpath.normpath(name).lstrip("/")] = chunk
     return parts
@@ -170,9 +176,12 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
 def _answer(request: Mapping[str, Any], corpus: Corpus, reader: _Reader) -> dict[str, Any]:
     if request["kind"] == "read":
         return {"texts": reader.read(request["path"])}
+    arguments = request["arguments"]
+    if len(arguments) > _MAX_ARGUMENTS or max(map(len, arguments), default=0) > _MAX_ARGUMENT:
+        return {"stdout": "", "stderr": f"{request['name']}: Argument list too long\n", "exit_code": 126}
     call = Call(
         name=request["name"],
-        arguments=request["arguments"],
+        arguments=arguments,
         stdin=request["stdin"],
         folder=request["folder"],
         files=request["files"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from arag.errors import InputError
+from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus, Unmatched
 from arag.retrieval.corpus.shell.options import Parsed
@@ -55,6 +56,9 @@ def _take_patterns(call: Call, corpus: Corpus, parsed: Parsed) -> list[str]:
             note = "; -r is --replace, every folder is searched anyway" if parsed.has("replace") else ""
             raise InputError(f"no pattern: {call.name} [options] PATTERN [path...]{note}")
         patterns = parsed.operands.pop(0).split("\n")
+    longest = max(map(len, patterns), default=0)
+    if longest > MAX_CHARACTERS:
+        raise InputError(f"the pattern has {longest:,} characters: give at most {MAX_CHARACTERS:,}")
     if len(patterns) > _MAX_PATTERNS:
         raise InputError(f"there are {len(patterns):,} patterns: give at most {_MAX_PATTERNS:,}")
     return list(dict.fromkeys(patterns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from arag.errors import InputError
 from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.patterns import Match
 from arag.retrieval.corpus.shell.corpus import Corpus
@@ -13,6 +14,7 @@ from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.shell.search_sources import AnyLine, PlainLine, Source, Sources
 
 MAX_OUTPUT = 16 << 20  # characters of one command
+_TOO_LONG = "the replacements are too long: replace less, or shorter lines"
 _REFERENCE = re.compile(r"\$(?:\$|(\d+)|\{(\d+)\})")
 
 
@@ -40,6 +42,7 @@ class Output:
         self._template: str | None = None  # in which `$1` and `${1}` stand for groups
         if parsed.has("replace"):
             self._template = parsed.values("replace")[-1]
+        self._references = len(_REFERENCE.findall(self._template or ""))
         self._pieces: list[str] = []
         self._size = 0
 
@@ -126,12 +129,14 @@ class Output:
 
     def _with_context(self, matched: Sequence[int], end: int) -> list[int]:
         """Return the places of lines with those before and after them."""
-        shown: set[int] = set()
+        shown: list[int] = []
         for place in matched:
             first = max(0, place - self._before)
+            if shown:
+                first = max(first, shown[-1] + 1)
             last = min(end - 1, place + self._after)
-            shown.update(range(first, last + 1))
-        return sorted(shown)
+            shown += range(first, last + 1)
+        return shown
 
     def _add_match(self, source: Source, place: int, matcher: Matcher) -> None:
         text = source.lines[place].text
@@ -139,6 +144,8 @@ class Output:
             for match in matcher.find(text):
                 if match.end > match.start:
                     self._add_line(source, place, self._fill(text, match, matcher.group))
+                if self.is_full:
+                    return
         elif self._template is not None:
             self._add_line(source, place, self._replace_all(text, matcher))
         else:
@@ -149,6 +156,9 @@ class Output:
         groups = (text[match.start : match.end], *match.groups)
         if self._template is None:
             return groups[group]
+        self._corpus.check_time()
+        if self._references * max(map(len, groups)) > MAX_OUTPUT:
+            raise InputError(_TOO_LONG)
 
         def fill(reference: re.Match[str]) -> str:
             if reference[0] == "$$":
@@ -160,9 +170,14 @@ class Output:
 
     def _replace_all(self, text: str, matcher: Matcher) -> str:
         pieces: list[str] = []
+        size = 0
         end = 0
         for match in matcher.find(text):
-            pieces += [text[end : match.start], self._fill(text, match)]
+            filled = self._fill(text, match)
+            size += len(filled)
+            if size > MAX_OUTPUT:
+                raise InputError(_TOO_LONG)
+            pieces += [text[end : match.start], filled]
             end = match.end
         return "".join([*pieces, text[end:]])
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import re2
 
+from arag.errors import InputError
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.patterns import Case, Match, Pattern, compile_pattern
 from arag.retrieval.corpus.shell.options import Parsed
 from arag.retrieval.corpus.shell.surroundings import rewrite
 
+_MAX_MATCHES = 100_000  # in one line: each takes 200 bytes or more
 _BASIC_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|[|(){}+?]", re.DOTALL)
 _SPECIAL = frozenset("|(){}+?")
 _BAR = re.compile(r"(?<!\\)\|")
@@ -46,12 +48,18 @@ class Matcher:
         return any(pattern.matches(text) for pattern in self.patterns) != self.invert
 
     def find(self, text: str) -> list[Match]:
-        """Return the matches in a text, in order, none over another."""
+        """Return the matches in a text, in order, none over another.
+
+        Raises:
+            InputError: There are too many.
+        """
         if self.invert:
             return []
         found: list[Match] = []
         for pattern in self.patterns:
-            found += pattern.find(text)
+            found += pattern.find(text, _MAX_MATCHES + 1)
+            if len(found) > _MAX_MATCHES:
+                raise InputError(f"a line has more than {_MAX_MATCHES:,} matches: give shorter lines")
         found.sort(key=lambda match: (match.start, -match.end))
         apart: list[Match] = []
         end = 0
@@ -60,6 +68,15 @@ class Matcher:
                 apart.append(match)
                 end = match.end
         return apart
+
+    def find_first(self, text: str) -> Match | None:
+        """Return the first match in a text."""
+        if self.invert:
+            return None
+        found: list[Match] = []
+        for pattern in self.patterns:
+            found += pattern.find(text)
+        return min(found, key=lambda match: match.start, default=None)
 
 
 def list_readings(command: str, parsed: Parsed, patterns: list[str]) -> list[Reading]:

@@ -67,8 +67,10 @@ def find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> Sources:
     sources = Sources()
     inside = corpus.documents.resolve(".", call.folder) or []
     if parsed.operands:
-        for name in parsed.operands:
-            _add_named(name, call, corpus, sources)
+        paths: dict[str, None] = {}
+        for name in dict.fromkeys(parsed.operands):
+            paths.update(dict.fromkeys(_find_named(name, call, corpus, sources)))
+        sources.paths = list(paths)
     elif call.stdin is not None:
         sources.texts.append(_make_text("<stdin>", call.stdin))
     else:
@@ -81,18 +83,20 @@ def find_sources(call: Call, corpus: Corpus, parsed: Parsed) -> Sources:
     return sources
 
 
-def _add_named(name: str, call: Call, corpus: Corpus, sources: Sources) -> None:
+def _find_named(name: str, call: Call, corpus: Corpus, sources: Sources) -> Sequence[str]:
+    """Return the paths that a name stands for; if it stands for another text or nothing, add that to the sources."""
+    corpus.check_time()
     if name == "-":
         sources.texts.append(_make_text("<stdin>", call.stdin or ""))
-        return
+        return ()
     if name in call.files:
         sources.texts.append(_make_text(name, call.files[name]))
-        return
+        return ()
     paths = corpus.documents.resolve(name, call.folder)
     if paths is None:
         sources.missing.append(name)
-    else:
-        sources.paths = list(dict.fromkeys([*sources.paths, *paths]))
+        return ()
+    return paths
 
 
 def _make_text(name: str, text: str) -> Source:

@@ -456,3 +456,9 @@ def test_lines_with_their_chunks_come_in_order(index):
     assert [(each.chunk.id, line.position) for each in lines for line in each.lines] == [
         (line.chunk_id, line.position) for line in index.grep("gale").lines
     ]
+
+
+def test_word_boundaries_count_except_beside_letters_that_re2_does_not_know(make_index):
+    index = make_index({"a.md": "The bac is out.\n\nThornback rays swim.\n\nLe câble a rompu."})
+    assert [line.text for line in index.grep(r"\bbac\b|câble").lines] == ["The bac is out.", "Le câble a rompu."]
+    assert index.grep(r"\bé|â\b").total == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _WORD_CLASS = r"\p{L}\p{M}\p{Nd}_"  # RE2's own `\w` knows ASCII only
@@ -65,10 +65,20 @@ def split_pattern(source: str) -> list[Part]:
         text = found[0]
         if kind == "any":
             text = _widen(text)
-        elif text == r"\b" and not source.isascii():
-            text = _NOTHING  # it knows ASCII's letters only
         parts.append(Part(kind, text))
-    return parts
+    return [_without_boundary(parts, place) for place in range(len(parts))]
+
+
+def _without_boundary(parts: Sequence[Part], place: int) -> Part:
+    r"""Return a part, or one that matches everywhere for a `\b` beside a letter that is not ASCII's.
+
+    RE2's `\b` knows ASCII's letters only.
+    """
+    part = parts[place]
+    beside = parts[max(0, place - 1) : place + 2]
+    if part.text != r"\b" or all(each.text.isascii() for each in beside):
+        return part
+    return Part(part.kind, _NOTHING)
 
 
 def _widen(text: str) -> str:

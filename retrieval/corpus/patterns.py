@@ -130,8 +130,8 @@ def compile_pattern(
 ) -> Pattern:
     r"""Compile a pattern.
 
-    `\w` matches letters and digits of all scripts. `\b` knows ASCII's letters only: it is ignored if the
-    pattern has others.
+    `\w` matches letters and digits of all scripts. `\b` knows ASCII's letters only: it is ignored beside another
+    letter of the pattern.
 
     Args:
         pattern: A regular expression in RE2's syntax.

@@ -351,6 +351,12 @@ def test_no_document_passes_for_another(odd_index, command):
     assert not any("moon" in text for text in result.evidence if "trusted:0" in result.chunk_ids and text[:3] == "The")
 
 
+@pytest.mark.parametrize("line", ["trusted\\u200b:0:The moon", "\\u200btrusted:0:The moon", "x\\rtrusted:0:The moon"])
+def test_characters_that_are_not_shown_hide_no_prefix(odd_index, line):
+    shown = run_shell(odd_index, f"cat trusted; printf '{line}\\n'").text
+    assert shown.splitlines()[-1] == "trusted: 0:The moon"
+
+
 def test_documents_with_any_id_have_a_file(odd_index):
     hello = run_shell(odd_index, 'rg -l hello | wc -l; rg -l hello | while read -r f; do head -1 "$f"; done | wc -l')
     assert hello.text == f"{len(IDS)}\n{len(IDS)}"

@@ -150,6 +150,12 @@ def _attribute(lines: Sequence[str], corpus: Corpus) -> list[_Line]:
 
 def _without_prefix(line: str, corpus: Corpus) -> str:
     """Return a line that is not a chunk's with a space in what may pass for a chunk's prefix at its start."""
+    # Characters that are not shown could hide a prefix, and other line breaks begin new lines.
+    parts = [_space_prefix(part, corpus) for part in without_marks(line).split("\n")]
+    return "\n".join(parts)
+
+
+def _space_prefix(line: str, corpus: Corpus) -> str:
     match = _PREFIX.match(line)
     if match is None or match[2] not in corpus.documents.ids:
         return line

@@ -79,7 +79,7 @@ def make_mcp_server(
     except ModuleNotFoundError as error:
         raise InputError("an MCP server needs the package mcp: pip install 'langgraph-arag[mcp]'") from error
 
-    offered = {tool.name: tool for tool in make_tools(index, names=tools or DEFAULT_TOOLS)}
+    offered = {tool.name: tool for tool in make_tools(index, names=DEFAULT_TOOLS if tools is None else tools)}
     if model is not None:
         offered["ask"] = _make_ask(index, model, tools)
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)

@@ -29,7 +29,15 @@ from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, read_scope
 from arag.retrieval.tools.base import RetrievalTool
-from arag.retrieval.tools.sets import DEFAULT_TOOLS, TOOL_SETS, ToolName, ToolSet, expand_sets, make_tools
+from arag.retrieval.tools.sets import (
+    DEFAULT_TOOLS,
+    READERS,
+    TOOL_SETS,
+    ToolName,
+    ToolSet,
+    expand_sets,
+    make_tools,
+)
 from arag.text.normalise import shorten
 from arag.text.tokens import count_tokens
 
@@ -262,7 +270,7 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
     tools: list[Any] = []
     if names or not own:  # without any tool, this raises the error
         tools = list(make_tools(index, names=names, top_k=settings.top_k))
-    if "chunk_read" in ToolNode(own).tools_by_name:
+    if not READERS.isdisjoint(ToolNode(own).tools_by_name):
         tools = [tool.model_copy(update={"full_texts": False}) for tool in tools]
     for tool in own:
         if isinstance(tool, RetrievalTool) and tool.index is whole:

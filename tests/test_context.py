@@ -223,3 +223,14 @@ def test_a_chunk_read_of_ones_own_spares_the_model_full_texts(small_index):
         state = create_arag_agent(model, small_index, tools=tools).invoke(asked())
         assert model.calls[0].tool_names == ["keyword_search", "chunk_read"]
         assert "Full texts" not in state["messages"][2].text
+    shell = make_tools(small_index, names="shell")
+    model = ScriptedModel(call("keyword_search", keywords=["storm"]), ANSWER)
+    state = create_arag_agent(model, small_index, tools=["keyword_search", *shell]).invoke(asked())
+    assert "Full texts" not in state["messages"][2].text
+
+
+@pytest.mark.parametrize("tools", ["search", 5])
+def test_tools_that_are_neither_a_set_nor_a_list_are_an_input_error(small_index, tools):
+    for make in (lambda: create_arag_agent("extractive", small_index, tools=tools), lambda: Context(tools=tools)):
+        with pytest.raises(InputError, match="give paper, all, shell, or a list"):
+            make()

@@ -77,6 +77,8 @@ def test_tools_are_offered_as_models_see_them(index):
     seen = [convert_to_openai_tool(tool)["function"] for tool in make_tools(index, names="paper")]
     assert [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in offered] == seen
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
+    with pytest.raises(InputError, match="give one or more of keyword_search"):
+        make_mcp_server(index, tools=[])
 
 
 @pytest.mark.parametrize(

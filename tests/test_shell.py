@@ -626,8 +626,93 @@ def test_the_command_line_runs_a_command_or_each_line(arag, index, monkeypatch):
     code, out, _ = arag("shell", "--index", index.path, "--documents", "a*")
     assert (code, out.splitlines()[0], out.count("unexpected EOF")) == (1, "a.md", 1)
     assert "(no output)" in out  # the reef is out of scope
+    lines += ["rg -l lit", "x" * 20_001]  # too long
+    assert arag("shell", "--index", index.path)[0] == 1
     code, out, _ = arag("shell", " ", "--index", index.path)
     assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("rg -l light -0 | xargs -0 cat | head -1", "[a.md:0] # Harbour"),
+        ("grep -rlZ lit . | xargs -0 grep -c light", "a.md:1"),
+        ("rg --files --null places | xargs -0 grep -c reef", "places/b.md:1\nplaces/c.md:0"),
+        ("find places -name 'b*' -print0 | xargs -0 head -1", "[places/b.md:0] # Reef"),
+        ("rg -l0 light", "a.md\nplaces/b.md"),  # nothing reads the zeros
+    ],
+)
+@pytest.mark.parametrize("few", [0, 200])
+def test_names_may_end_with_zeros_for_xargs(sh, monkeypatch, command, shown, few):
+    monkeypatch.setattr(run, "_FEW_FILES", few)
+    monkeypatch.setattr(run, "_MAX_FILES", 3)
+    assert sh(command) == shown
+
+
+@pytest.mark.parametrize("pattern", [r"lit[^\]]", r"[\]l]it", r"\[?[\[\]l]it in"])
+def test_a_pattern_of_a_search_need_not_be_one_of_names(sh, monkeypatch, pattern):
+    monkeypatch.setattr(run, "_FEW_FILES", 0)
+    monkeypatch.setattr(run, "_MAX_FILES", 1)
+    assert sh(f"rg -l '{pattern}'") == "a.md"
+    assert sh(f'rg -l "{pattern}" a.md') == "a.md"
+    assert sh("ls [z-a]*") == "ls: [z-a]*: No such file or directory"
+
+
+class _Busy(HashEmbeddings):
+    """Embeds a query after something else has happened."""
+
+    before = staticmethod(lambda: None)
+
+    def embed_query(self, text):
+        self.before()
+        return super().embed_query(text)
+
+
+def test_documents_that_a_writer_adds_during_a_command_are_shown(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    embedder = _Busy()
+    with ingest(corpus, tmp_path / "index", embedder=embedder) as index:
+
+        def add():
+            write_corpus(corpus, {"new.md": "The beacon was new."})
+            ingest(corpus, tmp_path / "index", embedder=_Busy()).close()
+
+        embedder.before = add
+        assert "[new.md:0] The beacon was new." in run_shell(index, "meaning 'the beacon was new' -n 1").text
+
+
+# --- commands as models write them ---
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("rg -l “lit in”", "a.md"),
+        ("rg -l ‘lit in’", "a.md"),
+        ("rg -l don’t", "b.md"),  # an apostrophe
+        ("$ rg -l lit\n$ rg -l don’t", "a.md\nb.md"),
+        ("printf '%s\n' 'x\n> y'", "x\n> y"),  # no prompt
+        ("rg -l 'lit", "a.md"),
+        ('rg -l "lit', "a.md"),
+        (
+            "cut -d: -f3- b.md | tail -1",
+            "parse error at line 1, column 4: unexpected EOF while looking for matching `|'",
+        ),
+    ],
+)
+def test_what_models_put_around_commands_is_dropped(make_index, command, shown):
+    text = "We don’t know.\n\nparse error at line 1, column 4: unexpected EOF while looking for matching `|'"
+    (tool,) = make_tools(make_index({"a.md": "It was lit in 1881.", "b.md": text}), names="shell")
+    assert tool.invoke({"command": command}).removeprefix("[b.md:0] ") == shown
+
+
+def test_chunks_that_were_read_before_are_not_new(index):
+    (tool,) = make_tools(index, names="shell")
+    call = {"type": "tool_call", "id": "1", "name": "shell", "args": {"command": "cat a.md"}}
+    first = tool.invoke(call)
+    again = tool.invoke(call | {"args": {"command": "cat a.md notes", "messages": [first]}})
+    assert first.artifact["new_chunks"] == ["a.md:0", "a.md:1"][: len(first.artifact["new_chunks"])] != []
+    assert (again.artifact["new_chunks"], first.artifact["new_chunks"][0] in again.text) == (["notes:0"], True)
 
 
 @pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)

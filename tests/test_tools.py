@@ -87,6 +87,9 @@ def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
     for names in (["search"], [], ["chunk_read", "chunk_read"]):
         with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
             make_tools(index, names=names)
+    for names in ("search", 5):
+        with pytest.raises(InputError, match="give paper, all, shell, or a list"):
+            make_tools(index, names=names)
     with pytest.raises(InputError, match="1 to 20"):
         make_tools(index, names="paper", top_k=21)
 

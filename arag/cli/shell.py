@@ -11,7 +11,7 @@ import typer
 
 from arag.errors import InputError
 from arag.options import DocumentsOption, IndexOption, WhereOption, open_scoped
-from arag.terminal import out, show_error
+from arag.terminal import FAILED, out, show_error
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
@@ -40,6 +40,7 @@ def shell(
                 code = _run(opened, line)
             except InputError as error:
                 show_error(error)
+                code = FAILED
     raise typer.Exit(code)
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _PROMPT = re.compile(r"^\s*[$>] ", re.MULTILINE)
-_UNCLOSED = re.compile(r"unexpected EOF while looking for matching `(.)'")
-_STRAIGHT = str.maketrans("“”„‘’", '"""\'\'')
+# All that the interpreter prints then: a document may have such a text, too.
+_UNCLOSED = re.compile(r"(?:bash: )?parse error[^:\n]*: unexpected EOF while looking for matching `(['\"])'")
+_DOUBLE = re.compile(r"[“„]([^“”„]*)[“”]")
+_SINGLE = re.compile(r"(?<!\w)[‘‚]([^‘’‚]*)[‘’](?!\w)")
 
 
 def find_command(arguments: Any) -> Any:
@@ -28,7 +30,7 @@ def tidy_command(value: Any) -> Any:
     """Return a command without what models put around it.
 
     This is a Markdown fence, a prompt (`$ rg a`), JSON (`{"command": "rg a"}`), or the words of a program's call
-    (`["bash", "-lc", "rg a"]`). Typographic quotes become straight ones in a command that has no others.
+    (`["bash", "-lc", "rg a"]`). Typographic quotes in pairs become straight ones in a command that has no others.
     """
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         with suppress(ValueError, RecursionError):
@@ -43,15 +45,16 @@ def tidy_command(value: Any) -> Any:
     fenced = _FENCE.fullmatch(value)
     if fenced:
         value = fenced[1]
-    value = _PROMPT.sub("", value)
-    if '"' not in value and "'" not in value:
-        value = value.translate(_STRAIGHT)
+    if _PROMPT.match(value):
+        value = _PROMPT.sub("", value)
+    if '"' not in value and "'" not in value:  # an apostrophe stays as it is
+        value = _SINGLE.sub(r"'\1'", _DOUBLE.sub(r'"\1"', value))
     return value
 
 
 def close_quote(command: str, output: str) -> str | None:
     """Return a command with the quote at its end that it lacks, as its output says; None if it lacks none."""
-    unclosed = _UNCLOSED.search(output)
+    unclosed = _UNCLOSED.fullmatch(output.strip())
     if unclosed is None:
         return None
     return command + unclosed[1]

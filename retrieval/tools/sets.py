@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from langchain_core.tools import BaseTool
@@ -35,18 +35,21 @@ TOOL_SETS: Mapping[str, tuple[ToolName, ...]] = {
     "shell": ("shell",),
 }
 DEFAULT_TOOLS: ToolSet = "shell"
+READERS = frozenset({"chunk_read", "shell"})  # with these, a model can read a chunk that a search shows in part
 
 
 def expand_sets(tools: ToolSet | Sequence[Any]) -> list[Any]:
     """Return a list of tools with the names of a set's tools in place of the set's name.
 
     Raises:
-        InputError: It is a text, and not the name of a set.
+        InputError: It is a text that is not the name of a set, or no list.
     """
     if isinstance(tools, str):
         if tools not in TOOL_SETS:
             raise InputError(f"tools is the string {tools!r}: give {', '.join(TOOL_SETS)}, or a list")
         tools = [tools]
+    if not isinstance(tools, Iterable):
+        raise InputError(f"tools is {tools!r}: give {', '.join(TOOL_SETS)}, or a list")
     expanded: list[Any] = []
     for tool in tools:
         if isinstance(tool, str) and tool in TOOL_SETS:
@@ -108,13 +111,12 @@ def make_tools(
     settings = {
         "index": index,
         "top_k": top_k,
-        "full_texts": tool_names.isdisjoint(_READERS),
+        "full_texts": tool_names.isdisjoint(READERS),
         "has_grep": "grep" in tool_names,
     }
     return [kind.model_validate(settings) for kind in classes]
 
 
-_READERS = {"chunk_read", "shell"}  # with these, a model can read a chunk that a search shows in part
 _TOOLS: dict[str, type[RetrievalTool]] = {
     "keyword_search": KeywordSearch,
     "semantic_search": SemanticSearch,

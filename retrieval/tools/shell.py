@@ -42,21 +42,21 @@ class Shell(RetrievalTool):
 
     def retrieve(self, command: str, seen: SeenChunks) -> Retrieved:
         """Run the command."""
-        _ = seen
         result = run_shell(self.index, command)
         closed = close_quote(command, result.text)
         if closed is not None:
             result = run_shell(self.index, closed)
-        return describe(result, self.index)
+        return _describe(result, self.index, seen)
 
 
-def describe(result: ShellResult, index: Index) -> Retrieved:
+def _describe(result: ShellResult, index: Index, seen: SeenChunks) -> Retrieved:
     """Return a command's output as a tool's result."""
+    whole = _list_whole(result, index.mget(list(result.sentences)))
     return Retrieved(
         text=result.text,
         chunk_ids=result.chunk_ids,
         results={"exit_code": result.exit_code},
-        new_chunks=_list_whole(result, index.mget(list(result.sentences))),
+        new_chunks=[chunk for chunk in whole if chunk.id not in seen.whole],
         sentences=result.sentences,
         evidence=result.evidence,
     )

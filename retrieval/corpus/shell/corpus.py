@@ -126,9 +126,9 @@ class Corpus:
         self.printed_paths.add(path)
         return path
 
-    def print_paths(self, paths: Iterable[str]) -> str:
-        """Return paths, one a line."""
-        return "".join(f"{self.print_path(path)}\n" for path in paths)
+    def print_paths(self, paths: Iterable[str], *, end: str) -> str:
+        """Return paths, each with an end."""
+        return "".join(f"{self.print_path(path)}{end}" for path in paths)
 
     def say_missing(self, name: str) -> str:
         """Return the error for a name that no document has, with names that are like it."""

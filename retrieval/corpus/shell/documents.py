@@ -21,7 +21,7 @@ _MAX_DEPTH = 30  # folders above a file: the interpreter has 100
 _MAX_SHOWN = 100  # characters of a pattern in a message
 # Most ids; to look at each of their characters would take longer.
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_][\w .,+=@()-]{0,40}/){0,9}[A-Za-z0-9_][\w .,+=@()-]{0,40}")
-_GLOB = re.compile(r"[*?\[]")
+GLOB = re.compile(r"[*?\[]")
 _GLOB_PART = re.compile(r"\*\*/|\*\*|\[[!^]?\]?[^\]/]*\]|\\.|.", re.DOTALL)
 _WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _AMBIGUOUS_PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2}|$)")
@@ -58,8 +58,8 @@ class Documents:
         self.folders = folders
 
     def path(self, document_id: str) -> str:
-        """Return a document's path."""
-        return self._path_by_id[document_id]
+        """Return a document's path; a writer may have added the document since."""
+        return self._path_by_id.get(document_id) or _make_path(document_id)
 
     def place(self, path: str) -> int:
         """Return a path's place among all paths."""
@@ -97,7 +97,7 @@ class Documents:
             return [path]
         if path in self.folders:
             return self.below(path)
-        if _GLOB.search(path):
+        if GLOB.search(path):
             return self.matching(path) or None
         return None
 
@@ -112,7 +112,10 @@ class Documents:
 
     def matching(self, pattern: str) -> list[str]:
         """Return the paths that a pattern matches, and all below the folders that it matches."""
-        regex = compile_glob(pattern)
+        try:
+            regex = compile_glob(pattern)
+        except InputError:  # as in a shell, it matches nothing
+            return []
         found: dict[str, None] = {}
         for path in self.paths:
             if regex.fullmatch(path):

@@ -11,7 +11,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT, compile_glob
 
-_VALID = "-name, -iname, -path, -ipath, -type f, -maxdepth, -not, -o; pipe to xargs in place of -exec"
+_VALID = "-name, -iname, -path, -ipath, -type f, -maxdepth, -not, -o, -print0; pipe to xargs in place of -exec"
 _WITH_VALUE = {"-name", "-iname", "-path", "-ipath", "-type", "-maxdepth"}
 _IGNORED = {"-print", "(", ")", "-a", "-and"}
 
@@ -48,6 +48,10 @@ def find_names(call: Call, corpus: Corpus) -> Answer:
     starts: list[str] = []
     while arguments and not arguments[0].startswith(("-", "!", "(")):
         starts.append(arguments.pop(0))
+    end = "\n"
+    if "-print0" in arguments:
+        arguments.remove("-print0")
+        end = "\0"
     conditions = _read_conditions(arguments)
     pieces: list[str] = []
     errors = ""
@@ -63,7 +67,7 @@ def find_names(call: Call, corpus: Corpus) -> Answer:
             if conditions.hold(path, inside):
                 corpus.print_path(path)
                 name = start if path == folder else f"{start.rstrip('/')}/{inside}"
-                pieces.append(f"{name}\n")
+                pieces.append(f"{name}{end}")
     return Answer("".join(pieces), errors, 1 if errors else 0)
 
 

@@ -82,13 +82,18 @@ def _parse(rest: list[str], known: Mapping[str, Option], number: str) -> Parsed:
             break
         if argument.startswith("--"):
             _parse_long(argument, rest, known, parsed)
-        elif number and argument[1:].isascii() and argument[1:].isdigit() and argument.startswith("-"):
+        elif number and argument not in known and _is_number(argument):
             parsed.add(number, argument[1:])
         elif argument.startswith("-") and len(argument) > 1:
             _parse_short(argument[1:], rest, known, parsed)
         else:
             parsed.operands.append(argument)
     return parsed
+
+
+def _is_number(argument: str) -> bool:
+    digits = argument.removeprefix("-")
+    return digits != argument and digits.isascii() and digits.isdigit()
 
 
 def _parse_long(argument: str, rest: list[str], known: Mapping[str, Option], parsed: Parsed) -> None:

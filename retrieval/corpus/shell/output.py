@@ -73,7 +73,8 @@ class _Line:
 
 def compose(ended: Ended, corpus: Corpus) -> ShellResult:
     """Write a command's output for a model."""
-    lines = ended.stdout.rstrip("\n").split("\n") if ended.stdout.strip("\n") else []
+    printed = ended.stdout.replace("\0", "\n")  # as `-print0` ends names
+    lines = printed.rstrip("\n").split("\n") if printed.strip("\n") else []
     shown = _attribute(lines[:_MAX_LINES], corpus)
     pieces = _write(shown)
     tokens = _count_each(pieces)

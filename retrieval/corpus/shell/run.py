@@ -16,7 +16,7 @@ from arag.retrieval.corpus.lines import list_lines
 from arag.retrieval.corpus.shell.asking import find_meaning, query_tables
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
-from arag.retrieval.corpus.shell.documents import ROOT
+from arag.retrieval.corpus.shell.documents import GLOB, ROOT
 from arag.retrieval.corpus.shell.finding import find_names
 from arag.retrieval.corpus.shell.listing import list_names
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
@@ -29,7 +29,7 @@ from arag.text.surrogates import replace_surrogates
 
 SECONDS = 10.0  # for one command: enough for loops over thousands of lines
 
-_SHELL_SECONDS = 9.0  # after which the interpreter ends it and keeps its output; it may hang, which SECONDS is for
+_SHELL_SECONDS = 9.0  # after which the interpreter ends it; it may hang, which SECONDS is for
 _MAX_SCRIPT = 20_000  # characters
 _FEW_FILES = 200  # documents that are always there as files: the interpreter needs 3 ms for so many
 _MAX_FILES = 2_000  # that are there if a command may read any: it needs 0.1 s, and much more for more
@@ -42,6 +42,7 @@ _MAX_PARTS = 100  # chunks that a command may name
 _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
 _FILE_IS_MISSING = "No such file or directory"
 _NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
+_RUNS_TEXTS = re.compile(r"\b(?:sh|bash|eval)\b")
 _VARIABLE = re.compile(r"\$[\w({@*]")
 _USES_MEANING = re.compile(r"\bmeaning\b")
 _USES_SQL = re.compile(r"\bsql\b")
@@ -119,7 +120,12 @@ def _may_read_any(script: str) -> bool:
 def _find_named(script: str, corpus: Corpus) -> list[str]:
     """Return the paths of documents whose names, or patterns of them, are in a command."""
     found: dict[str, None] = {}
+    # A shell does not expand what is quoted, and to compare it with all paths takes long.
+    expanded = script if _RUNS_TEXTS.search(script) else blank_quoted(script)
+    patterns = set(_NAME.findall(expanded))
     for name in dict.fromkeys(_NAME.findall(script)):
+        if GLOB.search(name) and name not in patterns:
+            continue
         paths = corpus.documents.resolve(name.removesuffix("/"), ROOT) if name.strip("./*") else None
         found.update(dict.fromkeys(paths or ()))
     for path in corpus.documents.paths:  # names with spaces

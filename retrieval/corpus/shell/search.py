@@ -7,7 +7,7 @@ from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus, Unmatched
 from arag.retrieval.corpus.shell.options import Parsed
-from arag.retrieval.corpus.shell.search_options import HELP, parse_search
+from arag.retrieval.corpus.shell.search_options import HELP, name_end, parse_search
 from arag.retrieval.corpus.shell.search_output import MAX_OUTPUT, Output
 from arag.retrieval.corpus.shell.search_patterns import list_readings, make_matcher
 from arag.retrieval.corpus.shell.search_sources import Sources, find_sources, read_text
@@ -68,7 +68,8 @@ def _list_files(call: Call, corpus: Corpus, parsed: Parsed) -> Answer:
     without_pipe = Call(call.name, (), folder=call.folder)
     sources = find_sources(without_pipe, corpus, parsed)
     exit_code = 0 if sources.paths else 1
-    return Answer(corpus.print_paths(sources.paths), _name_missing(call, corpus, sources), exit_code)
+    names = corpus.print_paths(sources.paths, end=name_end(parsed))
+    return Answer(names, _name_missing(call, corpus, sources), exit_code)
 
 
 def _name_missing(call: Call, corpus: Corpus, sources: Sources) -> str:

@@ -28,10 +28,11 @@ _FLAGS = {
     "files": "--files",
     "stats": "--stats",
     "number": "-n --line-number",
+    "null": "-0 --null",
     "help": "--help",
     # What makes no difference here.
-    "": "-N -H -a -u -z -U -0 -p --no-line-number --with-filename --text --no-heading --heading --hidden --no-ignore "
-    "--multiline --multiline-dotall --search-zip --null --column --trim --no-messages --line-buffered --unrestricted "
+    "": "-N -H -a -u -z -U -p --no-line-number --with-filename --text --no-heading --heading --hidden --no-ignore "
+    "--multiline --multiline-dotall --search-zip --column --trim --no-messages --line-buffered --unrestricted "
     "--pretty --crlf --mmap --no-config --unicode --no-unicode --follow --null-data --include-zero",
 }
 _VALUES = {
@@ -69,6 +70,7 @@ def _list_options(*, replaces: bool) -> dict[str, Option]:
         known["-r"] = Option("replace", takes_value=True)
     else:
         known |= dict.fromkeys(("-r", "-R", "--recursive"), Option(""))
+        known["-Z"] = Option("null")
     return known
 
 
@@ -106,3 +108,8 @@ def _without_recursive(arguments: Sequence[str]) -> list[str]:
         is_recursive = _RECURSIVE_FLAGS.fullmatch(argument) is not None and not is_replacement
         kept.append(argument.replace("r", "", 1) if is_recursive else argument)
     return kept
+
+
+def name_end(parsed: Parsed) -> str:
+    """Return what ends the names of files in a list: `xargs -0` wants zeros."""
+    return "\0" if parsed.has("null") else "\n"

@@ -10,6 +10,7 @@ from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.patterns import Match
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.options import Parsed
+from arag.retrieval.corpus.shell.search_options import name_end
 from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.shell.search_sources import AnyLine, PlainLine, Source, Sources
 
@@ -43,6 +44,7 @@ class Output:
         if parsed.has("replace"):
             self._template = parsed.values("replace")[-1]
         self._references = len(_REFERENCE.findall(self._template or ""))
+        self._name_end = name_end(parsed)
         self._pieces: list[str] = []
         self._size = 0
 
@@ -81,7 +83,7 @@ class Output:
         self.found = self.found or bool(matched)
         if self._parsed.has("with_matches"):
             if matched:
-                self._add(f"{self._name(source)}\n")
+                self._add(f"{self._name(source)}{self._name_end}")
         elif self._parsed.has("count", "count_matches"):
             self._add_count(source, matched, matcher)
         else:
@@ -100,7 +102,7 @@ class Output:
     def _search_without(self, source: Source, matched: Sequence[int]) -> None:
         if not matched:
             self.found = True
-            self._add(f"{self._name(source)}\n")
+            self._add(f"{self._name(source)}{self._name_end}")
 
     def _name(self, source: Source) -> str:
         return self._corpus.print_path(source.name) if source.is_document else source.name

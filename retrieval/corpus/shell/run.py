@@ -38,6 +38,8 @@ _MAX_RUNNING = 8
 _MEMORY_BYTES = 1 << 30  # of an interpreter
 _MAX_PARTS = 100  # chunks that a command may name
 _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
+_TIMED_OUT = "resource limit exceeded: execution timeout"  # the interpreter's words; it then drops its output
+_TOO_LONG = f"the command took longer than {SECONDS:.0f} seconds, and its output is lost; make it do less\n"
 _FILE_IS_MISSING = "No such file or directory"
 _NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
 _RUNS_TEXTS = re.compile(r"\b(?:sh|bash|eval)\b")
@@ -162,7 +164,7 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
         except (WorkerError, RaisedInWorkerError) as error:
             worker.close()
             if "timed out" in str(error):
-                return Ended(stderr=f"the command took longer than {SECONDS:.0f} seconds; make it do less\n")
+                return Ended(stderr=_TOO_LONG)
             return Ended(stderr="the shell crashed on this command; write it another way\n")
         except BaseException:
             worker.close()
@@ -170,6 +172,8 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
         if request["kind"] == "failed":
             worker.close()
             return Ended(stderr="the shell failed on this command; write it another way\n")
+    if _TIMED_OUT in request["stderr"]:
+        return Ended(stderr=_TOO_LONG)
     return Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
 
 

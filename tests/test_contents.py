@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from docx import Document as WordDocument
 from reportlab.pdfgen.canvas import Canvas
@@ -84,6 +86,13 @@ def test_contents_are_found_where_nothing_else_is(make_index):
     assert [hit.chunk_id for hit in index.keyword_search(["Winter stores"], ranking="bm25").hits] == ["a.md:0"]
     both = index.keyword_search(["Winter stores", "lantern oil"], ranking="bm25").hits
     assert [hit.chunk_id for hit in both] == ["a.md:0", "b.md:0"]
+
+
+def test_a_line_to_fill_in_does_not_stop_a_search(make_index):
+    index = make_index({"a.md": f"Lantern oil, signed: {'_' * 1_500} (name)", "b.md": TEXT})
+    began = time.perf_counter()
+    assert len(index.keyword_search(["lantern oil"], ranking="bm25").hits) == 2
+    assert time.perf_counter() - began < 5
 
 
 def test_contents_of_pdf_html_and_word_files(tmp_path):

@@ -141,6 +141,8 @@ def test_it_says_what_a_count_counted(small_index):
     assert '2 lines in 2 documents match "Boso".\n' in state["answer"]
     two = agent.invoke(asked("How many letters did Lothair II send to Teutberga?"))
     assert 'match "Lothair II" or "Teutberga".\n' in two["answer"]
+    about = agent.invoke(asked("How many documents mention a bridge?"))
+    assert [call["arguments"]["pattern"] for call in about["trace"] if call["tool"] == "grep"] == ["bridg"]
     none = agent.invoke(asked("How many ambassadors had the king?"))
     assert 'No line of 4 documents matches "ambassador".\n' in none["answer"]
     later = agent.invoke({"messages": [*state["messages"], HumanMessage("Whom did Lothair II marry?")]})

@@ -510,7 +510,7 @@ def test_lines_of_windows_are_commands_too(sh):
 def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):
     monkeypatch.setattr(run, "SECONDS", 2.0)
     monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)
-    assert "execution timeout" in run_shell(index, "sleep 60").text
+    assert "took longer than 2 seconds" in run_shell(index, "rg lit; sleep 60").text
     monkeypatch.setattr(run, "_SHELL_SECONDS", 60.0)  # the interpreter hangs
     assert "took longer than 2 seconds" in run_shell(index, "sleep 60").text
     monkeypatch.undo()
@@ -725,6 +725,22 @@ def test_every_kind_of_index_answers(make_index):
     assert all(result.exit_code == 0 for result in shown)
     limited = index.limited_to(["notes"])
     assert run_shell(limited, "rg -l .; cat *").text == "notes\n[notes:0] Plain notes about the tide."
+
+
+# --- what a prompt and a line without a mark may look like ---
+
+
+def test_the_overview_names_documents_or_counts_them_in_folders(make_index):
+    few = make_index({"a.md": "One.", "places/b.md": "Two.", "places/c.txt": "Three.", "[a.md:0] x.md": "Four."})
+    assert few.overview() == "4 documents: [a.md: 0] x.md, a.md, places/{b.md, c.txt}"
+    assert few.limited_to(["a.md"]).overview() == "1 document: a.md"
+    many = make_index({f"logs/{n}.md": f"Entry {n}." for n in range(61)} | {"b.txt": "Two."})
+    assert many.overview() == "62 documents: logs/ 61 md, ./ 1 txt"
+
+
+def test_a_line_that_is_no_chunks_never_looks_like_the_next_one_of_a_chunk(sh):
+    shown = sh("head -1 a.md; tail -2 places/b.md | cut -d: -f3- | tr a-z A-Z | sed 's/^/  /'")
+    assert shown == "[a.md:0] # Harbour\nTHE REEF HAS NO LIGHT.\nIT WAS CHARTED IN 1790 BY GRößE."
 
 
 # --- folders and headings ---

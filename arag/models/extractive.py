@@ -37,6 +37,8 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 # The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
 _COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
+# Words about the texts themselves, in a question that asks how many.
+_ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 # A similarity, and the passage's place in its document, may follow the mark of a chunk.
 _NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
@@ -259,7 +261,8 @@ def _find_counted(question: str) -> str:
     """Return a pattern of the names in a question that asks how many, or else of its longest word; else ""."""
     if not _HOW_MANY.search(question):
         return ""
-    words = sorted(list_words(question), key=len)
+    words = [word for word in list_words(question) if stem(word) not in _ASKING]
+    words.sort(key=len)
     names = find_names(question) or [stem(word) for word in words[-1:]]
     return "|".join(map(re.escape, names))
 

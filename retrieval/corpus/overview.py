@@ -7,6 +7,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from arag.retrieval.storage.contract import View
+from arag.text.marks import without_marks
 from arag.text.normalise import collapse_whitespace, count, shorten
 from arag.text.tokens import count_tokens
 
@@ -94,4 +95,4 @@ def _count_kinds(names: list[str]) -> str:
 
 def _show(name: str) -> str:
     printable = "".join(character if character.isprintable() else " " for character in name)
-    return shorten(collapse_whitespace(printable), _MAX_NAME)
+    return without_marks(shorten(collapse_whitespace(printable), _MAX_NAME)).strip()

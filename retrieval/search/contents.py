@@ -36,8 +36,9 @@ _HEADING = re.compile(
 )
 _LIST_MARK = re.compile(r"^(?:[-*+•] |\d+[.)] (?=\[))")
 _PAGE = r"(?:(?P<page>\d{1,3}|1[0-3]\d\d)|[ivxl]{1,6})"  # from 1400 on, numbers are years
-_DOTS = r"(?:(?:\.\s?){3,}|…+\s*|_{3,}\s*|·{3,}\s*)"
-_NAME_DOTS_PAGE = re.compile(rf".*\w.*?\s*{_DOTS}{_PAGE}")
+# Each begins where its dots begin: to try every dot of a long line would take minutes.
+_DOTS = r"(?:(?<!\.)(?<!\.\s)(?:\.\s?){3,}|(?<!…)…+\s?|(?<!_)_{3,}\s?|(?<!·)·{3,}\s?)"
+_NAME_DOTS_PAGE = re.compile(rf"\W*\w.*?\s?{_DOTS}{_PAGE}")
 _NAME_PAGE = re.compile(rf"(?=.*[^\W\d]).{{2,}}?(?: \| ?| ){_PAGE}(?: \|)?")
 _CHAPTER = r"(?:\d+\.\d+|chapter|part|section|appendix|kapitel|第.{1,3}[章节節])\b"
 _CHAPTER_PAGE = re.compile(rf"{_CHAPTER}.*? {_PAGE}", re.IGNORECASE)

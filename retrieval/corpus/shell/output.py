@@ -248,6 +248,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._last = ""  # marks of the line before
+        self._has_marks = False  # of any line
         self._names = ""  # of the columns of the row before
         self._titled: set[str] = set()  # documents whose titles were shown
         self._headings: dict[str, str] = {}  # the last one that was shown of each document
@@ -302,7 +303,7 @@ class _Writer:
         if text == _GAP:
             return text
         text = without_marks(text)
-        if self._last or _NUMBER.match(text):
+        if self._has_marks or _NUMBER.match(text):
             text = text.lstrip()
         self._last = ""
         self._names = ""
@@ -314,6 +315,7 @@ class _Writer:
         self._last = marks
         if not marks:
             return ""
+        self._has_marks = True
         return " " if is_same else f"{marks} "
 
 

@@ -40,6 +40,8 @@ _MAX_ARGUMENTS = 10_000  # of one of our commands
 _MAX_ARGUMENT = 20_000  # characters
 _MAX_PARTS = 100  # chunks that a command may name
 _MAX_READ_AHEAD = 64  # documents that are sent before they are asked for
+_TIMED_OUT = "resource limit exceeded: execution timeout"  # the interpreter's words; it then drops its output
+_TOO_LONG = "the command took longer than {:.0f} seconds, and its output is lost; make it do less\n"
 _FILE_IS_MISSING = "No such file or directory"
 _NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
 _RUNS_TEXTS = re.compile(r"\b(?:sh|bash|eval)\b")
@@ -168,7 +170,7 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
         except (WorkerError, RaisedInWorkerError) as error:
             worker.close()
             if "timed out" in str(error):
-                return Ended(stderr=f"the command took longer than {SECONDS:.0f} seconds; make it do less\n")
+                return Ended(stderr=_TOO_LONG.format(SECONDS))
             return Ended(stderr="the shell crashed on this command; write it another way\n")
         except BaseException:
             worker.close()
@@ -176,6 +178,8 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
         if request["kind"] == "failed":
             worker.close()
             return Ended(stderr="the shell failed on this command; write it another way\n")
+    if _TIMED_OUT in request["stderr"]:
+        return Ended(stderr=_TOO_LONG.format(SECONDS))
     return Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
 
 

@@ -39,8 +39,8 @@ _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 _SHUTDOWN_SECONDS = 2  # for open requests after Ctrl-C: enough for a search, and short for whoever waits
 _SHOWN_NAME = 100  # characters of an unknown tool's name that an error repeats; clients may send any text
 _INSTRUCTIONS = (
-    "Search and read a collection of documents. Search for all that you look for, read chunks where what a search "
-    "shows is not enough, and cite chunk ids in square brackets."
+    "Search and read a collection of documents. Look for all that you need in one call, and cite chunk ids in square "
+    "brackets."
 )
 
 

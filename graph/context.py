@@ -18,6 +18,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.config import JsonDict
+from pydantic.json_schema import SkipJsonSchema
 
 from arag.errors import InputError, ModelError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
@@ -33,6 +34,7 @@ from arag.retrieval.tools.sets import (
     DEFAULT_TOOLS,
     READERS,
     TOOL_SETS,
+    ToolChoice,
     ToolName,
     ToolSet,
     expand_sets,
@@ -75,7 +77,7 @@ class Context(BaseModel):
     which is not a language model. Never an address: that is for whoever starts the agent."""
     scope: Scope | None = Field(default=None, json_schema_extra=_TOOLS)
     """Which documents the run may see; the model is not told. It never widens the agent's own scope."""
-    tools: tuple[ToolName, ...] | None = Field(default=None, json_schema_extra=_BOTH)
+    tools: tuple[ToolChoice, ...] | SkipJsonSchema[None] = Field(default=None, json_schema_extra=_BOTH)
     """Which retrieval tools the model gets: a list, or one of the sets paper, all and shell. Without chunk_read and
     shell, searches return full chunks."""
     top_k: int = Field(default=DEFAULT_TOP_K, ge=1, le=MAX_RESULTS, json_schema_extra=_BOTH)

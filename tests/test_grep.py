@@ -404,7 +404,7 @@ def test_hostile_patterns_are_answered_or_refused_soon_and_in_little_memory(make
     assert len(HOSTILE) > 100
     lines = ["a" * 4_000, "aaa " * 800, "x" * 3_000 + "y", "灯塔在北。" * 300, "The \0 reef\ufffd."]
     index = make_index(
-        [{"id": f"d{n}", "title": line[:20], "text": f"{line}\n\nReef {n}."} for n, line in enumerate(lines * 10)]
+        [{"id": f"d{n}", "title": line[:20], "text": f"{line}\n\nReef {n}."} for n, line in enumerate(lines * 3)]
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for pattern in HOSTILE:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import re2
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arag.errors import ARAGError, IndexFormatError, InputError
@@ -310,6 +310,7 @@ def odd_index(request, tmp_path_factory, places):
 
 
 @given(patterns, st.booleans())
+@example("aa(?i)*", False)
 def test_few_texts_are_read_and_all_matches_are_found(odd_index, pattern, ignore_case):
     index, chunks = odd_index
     compiled = try_to_compile(pattern, case="ignore" if ignore_case else "match")

@@ -65,7 +65,11 @@ def split_pattern(source: str) -> list[Part]:
         text = found[0]
         if kind == "any":
             text = _widen(text)
-        parts.append(Part(kind, text))
+        place = len(parts)
+        # RE2 repeats what is in front of flags: `a(?i)*` is `a*(?i)`.
+        while kind == "repeat" and place > 0 and parts[place - 1].kind == "flags":
+            place -= 1
+        parts.insert(place, Part(kind, text))
     return [_without_boundary(parts, place) for place in range(len(parts))]
 
 

@@ -30,7 +30,7 @@ from arag.retrieval.corpus.values import find_format
 from arag.retrieval.tools.tables import QueryTables
 from arag.text.tokens import count_tokens
 from fakes import HashEmbeddings
-from selection import EVERYWHERE
+from selection import EVERYWHERE, slow_except
 
 MONTHS = ("January", "February", "March", "April")
 HARVEST = random.Random(5)
@@ -589,7 +589,10 @@ GREEDY = [
 ]
 
 
-@pytest.mark.parametrize("sql", [*(sql for sql in REFUSED if sql)], ids=lambda sql: repr(sql[:40]))
+HOSTILE = [sql for sql in REFUSED if sql]
+
+
+@pytest.mark.parametrize("sql", slow_except(*HOSTILE[::3], among=HOSTILE), ids=lambda sql: repr(sql[:40]))
 def test_hostile_statements_are_refused_at_once(reports, sql):
     start = time.monotonic()
     with pytest.raises(InputError) as caught:

@@ -21,6 +21,7 @@ from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.shell.output import MAX_TOKENS
 from arag.retrieval.corpus.shell.pipes import mark_piped
 from arag.retrieval.corpus.shell.run import run_shell
+from arag.system.worker_pool import WorkerPool
 from arag.text.marks import read_results
 from arag.text.tokens import count_tokens
 from fakes import HashEmbeddings, write_corpus
@@ -518,8 +519,8 @@ def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):
 
 
 def test_a_shell_that_crashes_says_so_and_the_next_command_runs(index, monkeypatch):
-    monkeypatch.setattr(run, "_MEMORY_BYTES", 1)
-    monkeypatch.setattr(run, "_POOL", run._Pool())
+    module = "arag.retrieval.corpus.shell.worker"
+    monkeypatch.setattr(run, "_POOL", WorkerPool(module, memory_bytes=1, running=1, idle=1))
     assert "the shell crashed on this command" in run_shell(index, "rg lit").text
     monkeypatch.undo()
     assert run_shell(index, "rg -l lit").text == "a.md"

@@ -87,3 +87,12 @@ def _has_double_space(text: bytes) -> bool:
     """Return whether a text has two spaces side by side; several times as fast as `in`."""
     is_space = np.frombuffer(text, np.uint8) == ord(" ")
     return bool(np.any(is_space[1:] & is_space[:-1]))
+
+
+def places_by_text(chunk: Chunk) -> dict[str, list[int]]:
+    """Return the positions of a chunk's sentences by their lines' texts."""
+    places: dict[str, list[int]] = {}
+    for line in list_lines(chunk):
+        if line.position is not None:
+            places.setdefault(line.text, []).append(line.position)
+    return places

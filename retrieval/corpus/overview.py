@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from threading import Lock
-from weakref import WeakKeyDictionary
 
+from arag.retrieval.corpus.per_view import PerView
 from arag.retrieval.storage.contract import View
 from arag.text.marks import without_marks
 from arag.text.normalise import collapse_whitespace, count, shorten
 from arag.text.tokens import count_tokens
 
 _MAX_NAMES = 60
+_MAX_KEPT = 256  # views: an overview is short
 _MAX_TOKENS = 105  # a model pays for them in every round
 _MAX_KINDS = 4
 _MAX_NAME = 60  # characters
 _NO_FOLDER = "."
 
-_overviews: WeakKeyDictionary[View, str] = WeakKeyDictionary()
-_lock = Lock()
 
-
-def find_overview(view: View) -> str:
-    """Return the names of all documents of a small index, or the folders of a large one with how many they hold.
-
-    It is made once for each view.
-    """
-    with _lock:
-        known = _overviews.get(view)
-    if known is None:
-        known = _make_overview(view.document_ids())
-        with _lock:
-            _overviews[view] = known
-    return known
-
-
-def _make_overview(document_ids: list[str]) -> str:
+def _make_overview(view: View) -> str:
+    """Return the names of all documents of a small index, or the folders of a large one with how many they hold."""
+    document_ids = view.document_ids()
     total = count(len(document_ids), "document")
     folders = _group_by_folder(document_ids)
     if len(document_ids) <= _MAX_NAMES:
@@ -96,3 +81,6 @@ def _count_kinds(names: list[str]) -> str:
 def _show(name: str) -> str:
     printable = "".join(character if character.isprintable() else " " for character in name)
     return without_marks(shorten(collapse_whitespace(printable), _MAX_NAME)).strip()
+
+
+find_overview = PerView(_make_overview, most=_MAX_KEPT)

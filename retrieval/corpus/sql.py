@@ -17,7 +17,8 @@ from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTab
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_documents
 from arag.retrieval.storage.contract import View
-from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.system.worker_pool import WorkerPool
+from arag.system.worker_process import RaisedInWorkerError, WorkerError
 from arag.text.normalise import shorten
 from arag.text.surrogates import replace_surrogates
 
@@ -27,7 +28,8 @@ MAX_SQL_CHARACTERS = 10_000
 _SECONDS = 5.0  # of one query
 _SECONDS_TO_ANSWER = 8.0  # after which the process is ended: SQLite cannot be interrupted everywhere
 _SECONDS_TO_LOAD = 60.0
-_MEMORY_BYTES = 2_000_000_000  # of the process: a database arrives in several copies
+_MEMORY_BYTES = 2_000_000_000  # of a process: a database arrives in several copies
+_MAX_RUNNING = 2  # processes: more queries at once take more memory, and fewer wait for each other
 _MAX_DOCUMENTS = 1_000  # that `within` may name
 _MAX_SHOWN = 100  # characters of what a message quotes
 _MAX_LISTED = 40  # names in a message
@@ -35,7 +37,9 @@ _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
-_worker = WorkerProcess("arag.retrieval.corpus.sql_worker", memory_bytes=_MEMORY_BYTES)
+_POOL = WorkerPool(
+    "arag.retrieval.corpus.sql_worker", memory_bytes=_MEMORY_BYTES, running=_MAX_RUNNING, idle=_MAX_RUNNING
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +106,15 @@ def _find_documents(view: View, within: str) -> list[str] | None:
 
 
 def _run(database: TableDatabase, statements: Sequence[str], document_ids: list[str] | None) -> dict[str, Any]:
-    """Run a statement in the process for queries, which may have to be sent the database."""
+    """Run a statement in a process for queries, which may have to be sent the database."""
     arguments = (database.key, list(statements), document_ids, MAX_ROWS, _SECONDS)
     try:
-        answer: dict[str, Any] = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
-        if "is_missing" in answer:
-            image = np.frombuffer(database.image, np.uint8)
-            _worker.call("load_database", database.key, image, seconds=_SECONDS_TO_LOAD)
-            answer = _worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
+        with _POOL.worker() as worker:
+            answer: dict[str, Any] = worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
+            if "is_missing" in answer:
+                image = np.frombuffer(database.image, np.uint8)
+                worker.call("load_database", database.key, image, seconds=_SECONDS_TO_LOAD)
+                answer = worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)
     except WorkerError as error:
         raise InputError(f"the query failed: {error}. Make it simpler") from error
     except RaisedInWorkerError as error:

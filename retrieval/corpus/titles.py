@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 from arag.retrieval.corpus.patterns import Pattern
+from arag.retrieval.corpus.per_view import PerView
 from arag.retrieval.storage.contract import View
 from arag.text.normalise import collapse_whitespace
 
 _MAX_KEPT = 4  # views whose titles are kept: those of a hundred thousand documents take up 20 MB
-_kept: WeakKeyDictionary[View, _Titles] = WeakKeyDictionary()
-_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +27,6 @@ def find_titles(view: View, pattern: Pattern) -> Iterator[tuple[str, str]]:
         yield titles.ids[number], titles.titles[number]
 
 
-def _titles_of(view: View) -> _Titles:
-    with _lock:
-        titles = _kept.get(view)
-    if titles is None:
-        titles = _read_titles(view)
-        with _lock:
-            _kept[view] = titles
-            for other in list(_kept)[:-_MAX_KEPT]:
-                del _kept[other]
-    return titles
-
-
 def _read_titles(view: View) -> _Titles:
     ids: list[str] = []
     titles: list[str] = []
@@ -52,3 +37,6 @@ def _read_titles(view: View) -> _Titles:
             titles.append(collapsed)
     lines = [f"{title}\n" for title in titles]
     return _Titles(ids, titles, "".join(lines).encode())
+
+
+_titles_of = PerView(_read_titles, most=_MAX_KEPT)

@@ -28,18 +28,7 @@ ToolName: TypeAlias = Literal[
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 
 ToolSet: TypeAlias = Literal["paper", "all", "shell"]
-# What a list of tools may name. It is one literal, as forms show the values of an `enum` only.
-ToolChoice: TypeAlias = Literal[
-    "shell",
-    "all",
-    "paper",
-    "keyword_search",
-    "semantic_search",
-    "chunk_read",
-    "grep",
-    "list_documents",
-    "query_tables",
-]
+ToolChoice: TypeAlias = Literal[ToolSet, ToolName]  # what a list of tools may name
 PAPER: tuple[ToolName, ...] = ("keyword_search", "semantic_search", "chunk_read")
 TOOL_SETS: Mapping[str, tuple[ToolName, ...]] = {
     "paper": PAPER,  # section 3.2

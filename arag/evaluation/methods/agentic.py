@@ -12,6 +12,7 @@ from arag.evaluation.paper_tools import PAPER_TOOLS, ChunkRead, Presentation
 from arag.graph.graph import create_arag_agent
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.sets import TOOL_SETS
 
 _SEARCHES_BY_MEANING = {"semantic_search", "shell"}
 
@@ -107,7 +108,7 @@ class ShellARAG(ARAG):
 
     name: ClassVar[str] = "arag-shell"
     title: ClassVar[str] = "A-RAG (Shell)"
-    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("shell",)
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = TOOL_SETS["shell"]
 
 
 class AllARAG(ARAG):
@@ -115,14 +116,7 @@ class AllARAG(ARAG):
 
     name: ClassVar[str] = "arag-all"
     title: ClassVar[str] = "A-RAG (All tools)"
-    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = (
-        "keyword_search",
-        "semantic_search",
-        "chunk_read",
-        "grep",
-        "list_documents",
-        "query_tables",
-    )
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = TOOL_SETS["all"]
 
 
 METHODS = (ARAG, NaiveARAG, WithoutKeyword, WithoutSemantic, WithoutRead, ShellARAG, AllARAG)

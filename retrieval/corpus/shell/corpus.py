@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from time import monotonic
-from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Pattern
+from arag.retrieval.corpus.per_view import PerView
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.titles import find_titles
@@ -31,14 +30,12 @@ _MAX_SIMILAR = 3  # names that are like a wrong one
 _MAX_EXPLAINED = 20  # wrong names for which others are looked up: fewer are shown
 _FEW_DOCUMENTS = 20  # to read so many is faster than to make a limited view for them
 _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
+_MAX_KEPT = 16  # views whose documents' paths are kept: those of a hundred thousand take up 30 MB
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
 
 # What a pattern has that may match the `# ` in front of a title.
 _MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
 _HEADINGS = ("", "# ", "## ")
-
-_documents: WeakKeyDictionary[View, Documents] = WeakKeyDictionary()
-_lock = Lock()
 
 
 @dataclass
@@ -216,15 +213,11 @@ class Corpus:
         return self.index._search(lambda view: view.chunks_of(document_ids))  # noqa: SLF001
 
 
-def _find_documents(view: View) -> Documents:
-    """Return a view's documents; they are kept as long as the view."""
-    with _lock:
-        documents = _documents.get(view)
-    if documents is None:
-        documents = Documents(view.document_ids())
-        with _lock:
-            _documents[view] = documents
-    return documents
+def _read_documents(view: View) -> Documents:
+    return Documents(view.document_ids())
+
+
+_find_documents = PerView(_read_documents, most=_MAX_KEPT)
 
 
 def _find_titled(view: View, pattern: Pattern) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -24,7 +22,8 @@ from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, ma
 from arag.retrieval.corpus.shell.search import search
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk
-from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.system.worker_pool import WorkerPool
+from arag.system.worker_process import RaisedInWorkerError, WorkerError
 from arag.text.surrogates import replace_surrogates
 
 SECONDS = 10.0  # for one command: enough for loops over thousands of lines
@@ -36,6 +35,10 @@ _MAX_FILES = 2_000  # that are there if a command may read any: it needs 0.1 s, 
 _MAX_IDLE = 4  # interpreters that wait for the next command
 _MAX_RUNNING = 8
 _MEMORY_BYTES = 1 << 30  # of an interpreter
+
+_POOL = WorkerPool(
+    "arag.retrieval.corpus.shell.worker", memory_bytes=_MEMORY_BYTES, running=_MAX_RUNNING, idle=_MAX_IDLE
+)
 _MAX_ARGUMENTS = 10_000  # of one of our commands
 _MAX_ARGUMENT = 20_000  # characters
 _MAX_PARTS = 100  # chunks that a command may name
@@ -222,35 +225,3 @@ class _Reader:
         end = start + self._ahead
         self._next = paths[end] if end < len(paths) else ""
         return self._corpus.read_files(paths[start:end])
-
-
-class _Pool:
-    """Interpreters that wait for commands."""
-
-    def __init__(self) -> None:
-        self._idle: list[WorkerProcess] = []
-        self._running = threading.BoundedSemaphore(_MAX_RUNNING)
-
-    @contextmanager
-    def worker(self) -> Iterator[WorkerProcess]:
-        """Lend an interpreter."""
-        with self._running:
-            try:
-                worker = self._idle.pop()
-            except IndexError:
-                worker = WorkerProcess("arag.retrieval.corpus.shell.worker", memory_bytes=_MEMORY_BYTES)
-            yield worker
-            if len(self._idle) < _MAX_IDLE:
-                self._idle.append(worker)
-            else:
-                worker.close()
-
-
-def _renew_pool() -> None:
-    """Give a fork a pool of its own: others may have held this one's interpreters."""
-    global _POOL  # noqa: PLW0603 - as logging's locks
-    _POOL = _Pool()
-
-
-_POOL = _Pool()
-os.register_at_fork(after_in_child=_renew_pool)

@@ -9,8 +9,9 @@ from arag.evaluation.datasets import Number
 from arag.evaluation.list_scores import find_extra_items, score_list
 from arag.evaluation.number_scores import has_number
 from arag.evaluation.refusals import is_refusal
+from arag.evaluation.report.figures import headline
 from arag.evaluation.report.frame import load_runs
-from arag.evaluation.report.tables import headline, run_tables
+from arag.evaluation.report.tables import run_tables
 
 # --- lists ---
 

@@ -14,17 +14,10 @@ from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError
 from arag.evaluation.plan import MethodFacts, Plan
+from arag.evaluation.report.figures import CONTAIN_ACC, COST, LLM_ACC, RETRIEVED, interval, paired
 from arag.evaluation.report.frame import find_dataset, load_runs, paper_results
 from arag.evaluation.report.pages import write_report
-from arag.evaluation.report.tables import (
-    CONTAIN_ACC,
-    COST,
-    LLM_ACC,
-    RETRIEVED,
-    interval,
-    paired,
-    run_tables,
-)
+from arag.evaluation.report.tables import run_tables
 
 HOSTILE = '<script>alert(1)</script> | "quoted" \x1b[31m [link](javascript:x) \ud800'
 

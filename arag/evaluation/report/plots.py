@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from arag.evaluation.report.tables import RETRIEVED, Interval, Measure, interval
+from arag.evaluation.report.figures import RETRIEVED, Interval, Measure, interval
 
 _COLORS = [  # one for each of the ten methods of the paper's Table 1
     "#0f6a70",

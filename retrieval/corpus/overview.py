@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from arag.retrieval.corpus.per_view import PerView
+from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.storage.contract import View
 from arag.text.marks import without_marks
 from arag.text.normalise import collapse_whitespace, count, shorten
@@ -83,4 +83,4 @@ def _show(name: str) -> str:
     return without_marks(shorten(collapse_whitespace(printable), _MAX_NAME)).strip()
 
 
-find_overview = PerView(_make_overview, most=_MAX_KEPT)
+find_overview = KeptByView(_make_overview, most=_MAX_KEPT)

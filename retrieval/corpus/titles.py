@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.patterns import Pattern
-from arag.retrieval.corpus.per_view import PerView
 from arag.retrieval.storage.contract import View
 from arag.text.normalise import collapse_whitespace
 
@@ -39,4 +39,4 @@ def _read_titles(view: View) -> _Titles:
     return _Titles(ids, titles, "".join(lines).encode())
 
 
-_titles_of = PerView(_read_titles, most=_MAX_KEPT)
+_titles_of = KeptByView(_read_titles, most=_MAX_KEPT)

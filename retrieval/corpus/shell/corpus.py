@@ -12,9 +12,9 @@ from time import monotonic
 
 from arag.errors import InputError
 from arag.retrieval.corpus.grep import find_matching_lines
+from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Pattern
-from arag.retrieval.corpus.per_view import PerView
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.titles import find_titles
@@ -217,7 +217,7 @@ def _read_documents(view: View) -> Documents:
     return Documents(view.document_ids())
 
 
-_find_documents = PerView(_read_documents, most=_MAX_KEPT)
+_find_documents = KeptByView(_read_documents, most=_MAX_KEPT)
 
 
 def _find_titled(view: View, pattern: Pattern) -> list[str]:

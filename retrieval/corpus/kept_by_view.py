@@ -12,7 +12,7 @@ from arag.retrieval.storage.contract import View
 T = TypeVar("T")
 
 
-class PerView(Generic[T]):
+class KeptByView(Generic[T]):
     """A function of a view whose results are kept as long as the views.
 
     Args:

@@ -7,6 +7,7 @@ import os
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, NotRequired, TypedDict, TypeGuard
 
@@ -25,7 +26,7 @@ from arag.evaluation.plan import RECORDS
 from arag.evaluation.refusals import is_refusal
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
-from arag.graph.state import Citation, ToolRecord
+from arag.graph.state import Citation, ToolRecord, union
 from arag.models.prices import cost
 from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.index import Index
@@ -320,20 +321,13 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
     list_score = score_list(text, question.items, question.text) if question.items else None
     refused = is_refusal(text)
     index = session.context.index
-    seen: list[str] = []
-    read: list[str] = []
-    for entry in session.trace:
-        seen += entry["chunk_ids"]
-        read += entry["new_chunks"]
-    seen = list(dict.fromkeys(seen))
-    read = list(dict.fromkeys(read))
-    # A tool such as bash shows texts, and does not say of which chunks.
-    shows_texts_alone = not seen and any(entry["evidence_tokens"] for entry in session.trace)
+    seen = union(None, chain.from_iterable(entry["chunk_ids"] for entry in session.trace))
+    read = union(None, chain.from_iterable(entry["new_chunks"] for entry in session.trace))
     marks = map(mark, answer.cited)
     citations = parse_citations(" ".join([text, *marks]), index, seen, read)
 
     def share_of_gold(chunk_ids: list[str]) -> float | None:
-        if error is not None or shows_texts_alone:
+        if error is not None or _shows_texts_alone(session.trace):
             return None
         gold = question.gold_pages or question.gold_documents
         return share(gold, find_sources(index, chunk_ids))
@@ -381,6 +375,12 @@ def make_record(question: Question, session: Session, answer: Answer, error: Exc
         list_f1=list_score and list_score.f1,
         refused=refused,
     )
+
+
+def _shows_texts_alone(trace: Sequence[ToolRecord]) -> bool:
+    """Return whether the tools have shown texts and no ids of chunks, as bash does."""
+    shows_chunks = any(entry["chunk_ids"] for entry in trace)
+    return not shows_chunks and any(entry["evidence_tokens"] for entry in trace)
 
 
 def _is_right(question: Question, text: str, list_score: ListScore | None, *, refused: bool) -> bool:

@@ -489,6 +489,7 @@ BUSY = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", BUSY, ids=lambda command: repr(command[:30]))
 def test_no_command_keeps_our_process_busy(index, command):
     before = resource.getrusage(resource.RUSAGE_SELF)
@@ -508,6 +509,7 @@ def test_lines_of_windows_are_commands_too(sh):
     assert sh("echo a\r\nrg -l lit\r\n") == "a\na.md"
 
 
+@pytest.mark.heavy
 def test_a_command_that_takes_too_long_is_ended(index, monkeypatch):
     monkeypatch.setattr(run, "SECONDS", 2.0)
     monkeypatch.setattr(run, "_SHELL_SECONDS", 1.0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.names import knows_only_english
 from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.grep import grep
 from arag.retrieval.corpus.overview import find_overview
@@ -422,13 +422,13 @@ class Index:
         """Return what the index holds, and the settings that it was made with."""
         settings = asdict(self._settings())
         del settings["token"], settings["version"]
-        other_scripts = 0
-        if settings["embedder"] == DEFAULT_EMBEDDER:  # which knows English only
-            other_scripts = self._search(lambda view: view.count_other_scripts())
+        other_languages = 0
+        if knows_only_english(settings["embedder"]):
+            other_languages = self._search(lambda view: view.count_other_languages())
         size = 0
         if self._parent is None:
             size = self._snapshots.store.size()
-        return IndexInfo(path=str(self.path), bytes=size, other_scripts=other_scripts, **settings)
+        return IndexInfo(path=str(self.path), bytes=size, other_languages=other_languages, **settings)
 
     def _settings(self) -> Settings:
         return self._search(lambda view: view.settings)

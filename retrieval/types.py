@@ -186,7 +186,7 @@ class IndexInfo:
     """Size that chunks are cut to, in tokens."""
     tokenizer: str
     """What counted the tokens: `o200k_base`, `estimate`, or both."""
-    other_scripts: int
-    """Documents that begin in another script than the embedder knows; 0 unless it is the default one, for English."""
+    other_languages: int
+    """Documents that are not in English; 0 unless the embedder is known to be for English only."""
     bytes: int
     """Size on disk; 0 for a limited index, whose share of the files is not known."""

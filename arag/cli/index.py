@@ -183,9 +183,9 @@ def _show_summary(summary: IngestSummary, location: str) -> None:
     if summary.absent:
         absent = count(summary.absent, "document")
         out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone.")
-    if summary.other_scripts:
-        others = count(summary.other_scripts, "document")
-        out.print(f"{others} in a script that the embedder does not know: find them by keywords.")
+    if summary.other_languages:
+        others = count(summary.other_languages, "document")
+        out.print(f"{others} not in English, the embedder's only language: find them by keywords.")
     files_by_reason: dict[str, list[str]] = {}
     for problem in summary.skipped:
         files_by_reason.setdefault(problem.reason, []).append(problem.source)

@@ -348,6 +348,7 @@ def open_writer(
             chunk_tokens=DEFAULT_CHUNK_TOKENS,
             tokenizer=tokenizer,
             spread=measure_spread(vectors),
+            weights=chosen.weights,
         )
 
     with store.draft(make_settings) as draft:
@@ -355,7 +356,7 @@ def open_writer(
             warn_of_estimates()
         chunk_tokens = chunk_tokens or draft.settings.chunk_tokens
         settings = replace(draft.settings, tokenizer=tokenizer, chunk_tokens=chunk_tokens)
-        checked = choose_embedder(chosen, settings.embedder, store.location)
+        checked = choose_embedder(chosen, settings, store.location)
         with closing(IndexWriter(draft, settings, checked, store.location, meter)) as writer:
             try:
                 yield writer

@@ -178,6 +178,8 @@ class IndexInfo:
     tokens: int
     """Tokens of all chunks."""
     embedder: str
+    weights: str
+    """The package of the embedder's weights; empty if they are its own, as the model hub has them."""
     dimension: int
     spread: float
     """How far apart the embedder's similarities lie, in proportion to those of all-MiniLM-L6-v2: scores are rescaled by

@@ -215,7 +215,7 @@ def info(
     for name, value in values.items():
         label = name.replace("_", " ")
         shown = f"{value:,}" if isinstance(value, int) else value
-        out.print_line(f"{label:<14}{shown}")
+        out.print_line(f"{label:<16}{shown}")
 
 
 def list_documents(

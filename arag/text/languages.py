@@ -1,4 +1,4 @@
-"""Whether a text is English, as far as its letters and its most common words show it."""
+"""Whether a text is English, as far as its letters and most common words show it; common words of other languages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,22 @@ _OTHERS = frozenset(
     "cu care din este fi în la mai nu o pe și sunt un "
     "ei että ja joka mutta niin oli on ovat se sen tai".split()
 )
-_FOREIGN = _OTHERS - _ENGLISH
+_QUESTION_WORDS = frozenset(
+    "mehr wann warum was welche welchem welchen welcher welches wem wen wer wessen wo wohin dürfen darf gibt über "
+    "combien comment pourquoi quand quel quelle quelles quels à "
+    "cuál cuáles cuándo cuánta cuánto cómo dónde qué quién quiénes "
+    "chi dove perché quale quali quando quanto qual quais quanto quem onde "
+    "hoe waar waarom wanneer welke wie".split()
+)
+_FOREIGN = (_OTHERS | _QUESTION_WORDS) - _ENGLISH
+_OTHER_LETTERS = frozenset(
+    "в во и из за к как какая какие какое какой когда который кто куда ли на не но о об от где для до что это по под "
+    "почему при с сколько со у чем чего чему был была было были "
+    "أين أي أو إلى أن ألا التي الذي عن على عند في كان كانت كم كيف لا لم لماذا ما ماذا متى مع من هذا هذه هل هو هي "
+    "و".split()
+)
+COMMON_WORDS = _FOREIGN | _OTHER_LETTERS
+"""Words in lower case that nearly every text of some other language than English has; a few are English words, too."""
 
 
 def is_english(text: str) -> bool:

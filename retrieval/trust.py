@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
-from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
+from arag.models.embedders import Embedder, EmbeddingModel, load_embedder, load_embeddings, make_embedder
 from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_embedder, parse_name
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.records import Settings
@@ -97,7 +97,7 @@ def _consequence(name: ModelName) -> str:
     return consequence
 
 
-def _load(settings: Settings, location: Path | str) -> Embeddings:
+def _load(settings: Settings, location: Path | str) -> EmbeddingModel:
     name = settings.embedder
     try:
         allowed = _parse_allowed(name, location)

@@ -26,7 +26,7 @@ print(*sys.modules, file=sys.stderr)
     ("commands", "unused"),
     [
         ([["info"], ["read", "places/skellavy.md:0"], ["search", "keyword", "ship"]], HEAVY | MODELS | GRAPH),
-        ([["search", "semantic", "ship"]], HEAVY | GRAPH | {"huggingface_hub"}),
+        ([["search", "semantic", "ship"]], HEAVY | GRAPH | {"huggingface_hub", "langchain_core"}),
         ([["ask", "Who founded the glassworks?", "--model", "extractive"]], HEAVY | {"huggingface_hub"}),
     ],
 )

@@ -91,6 +91,27 @@ def test_a_folder_may_have_any_name_and_has_no_base_url(tmp_path):
         load_embedder("huggingface:m@http://localhost/v1")
 
 
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("all-MiniLM-L6-v2", "huggingface:sentence-transformers/all-MiniLM-L6-v2"),
+        ("multilingual-e5-small", "huggingface:intfloat/multilingual-e5-small"),
+    ],
+)
+def test_the_embedders_without_pytorch_have_short_names(monkeypatch, short, name):
+    assert load_embedder(short).name == load_embedder(name).name == name
+    monkeypatch.setenv("ARAG_EMBEDDER", short)
+    assert load_embedder().name == name
+    with pytest.raises(InputError, match="unknown model"):
+        load_model(short)
+
+
+def test_another_embedder_of_the_hub_says_what_installs_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ModelError, match=r"bge-m3 runs on PyTorch, .*: pip install 'langgraph-arag\[torch\]'"):
+        load_embedder("huggingface:BAAI/bge-m3").embed_query("ship")
+
+
 @pytest.mark.parametrize(("query", "received"), [("ship \ud83d", "ship \ufffd"), ("\ud83d\ude00", "\U0001f600")])
 def test_an_embedder_gets_no_half_of_a_character(query, received):
     class Recorder(HashEmbeddings):

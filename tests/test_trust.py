@@ -147,7 +147,7 @@ def changed_json(file, change):
     file.write_text(json.dumps(value))
 
 
-@pytest.mark.heavy
+@pytest.mark.torch
 @pytest.mark.parametrize("how", ["module", "model", "pickle"])
 def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     import torch
@@ -172,7 +172,7 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     assert not marker.exists()
 
 
-@pytest.mark.heavy
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("name", "prompts", "query", "document"),
     [("model", {"query": "ship ship "}, "ship ship ", ""), ("multilingual-e5-small", {}, "query: ", "passage: ")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,16 @@ _MIN_LENGTH = 1e-12  # of a vector: a zero vector is not divided by zero
 Vectors = NDArray[np.float32]
 
 
+class EmbeddingModel(Protocol):
+    """LangChain's `Embeddings`, or a class with these two of its methods."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed sentences."""
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a query."""
+
+
 class Embedder:
     """Embeds sentences and queries as vectors of length one.
 
@@ -41,7 +51,7 @@ class Embedder:
 
     Args:
         name: The embedder's name for `load_embedder`; stored in the index's settings.
-        load: Creates the LangChain embeddings.
+        load: Creates the model.
         batch: Number of sentences per call.
         concurrency: Number of concurrent calls.
         weights: Which weights the model has, where there are several with the same name; stored in the index's
@@ -51,7 +61,7 @@ class Embedder:
     def __init__(
         self,
         name: str,
-        load: Callable[[], Embeddings],
+        load: Callable[[], EmbeddingModel],
         *,
         batch: int = 1_000,
         concurrency: int = 1,
@@ -62,7 +72,7 @@ class Embedder:
         self.batch = batch
         self.concurrency = concurrency
         self._load = load
-        self._loaded: Embeddings | None = None
+        self._loaded: EmbeddingModel | None = None
         self._lock = threading.Lock()
 
     @property
@@ -99,7 +109,7 @@ class Embedder:
         vector: Vectors = vectors[0]
         return vector
 
-    def _embed(self, embed: Callable[[Embeddings], Sequence[Sequence[float]]], count: int) -> Vectors:
+    def _embed(self, embed: Callable[[EmbeddingModel], Sequence[Sequence[float]]], count: int) -> Vectors:
         vectors = self._ask(lambda model: np.asarray(embed(model), dtype=np.float32))
         if vectors.ndim != 2 or len(vectors) != count or not vectors.size:
             raise ModelError(f"the embedder {self.name} returned vectors of shape {vectors.shape} for {count} texts")
@@ -108,7 +118,7 @@ class Embedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, _MIN_LENGTH), dtype=np.float32)
 
-    def _ask(self, ask: Callable[[Embeddings], Any]) -> Any:
+    def _ask(self, ask: Callable[[EmbeddingModel], Any]) -> Any:
         try:
             with self._lock:
                 if self._loaded is None:
@@ -163,14 +173,14 @@ def _name_object(embeddings: Embeddings) -> str:
     return kind
 
 
-def make_embedder(name: str, load: Callable[[], Embeddings], weights: str) -> Embedder:
+def make_embedder(name: str, load: Callable[[], EmbeddingModel], weights: str) -> Embedder:
     """Return an embedder with the given loader; services get concurrent requests."""
     if name.startswith(f"{HUGGINGFACE}:"):
         return Embedder(name, load, weights=weights)
     return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)
 
 
-def load_embeddings(name: ModelName, weights: str) -> Embeddings:
+def load_embeddings(name: ModelName, weights: str) -> EmbeddingModel:
     """Load a model by name. Each kind imports its own packages, which may take seconds.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper
 
 from arag.models.weights import Floats, Weights
 
@@ -20,6 +20,7 @@ _MOST = 63  # of a weight: with 127, sums of products overflow on processors wit
 _MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 _IR_VERSION = 8
 _OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
+_TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "int64": TensorProto.INT64}
 
 
 def make_encoder(weights: Weights, loud: Sequence[Sequence[int]]) -> bytes:
@@ -45,32 +46,38 @@ def make_encoder(weights: Weights, loud: Sequence[Sequence[int]]) -> bytes:
 
 
 class _Graph:
-    """The nodes and constants of a graph."""
+    """A graph to which nodes and constants are added.
+
+    They are made where they belong in the model: `helper.make_graph` and `helper.make_model` each copy all weights.
+    """
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._nodes: list[NodeProto] = []
-        self._constants: list[TensorProto] = []
+        self._model = ModelProto(ir_version=_IR_VERSION, opset_import=_OPSETS)
+        self._graph = self._model.graph
+        self._graph.name = "encoder"
 
     def to_bytes(self) -> bytes:
         """Return the graph as an ONNX model."""
-        given = helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, [1, "tokens", WIDTH])
-        result = helper.make_tensor_value_info(_OUTPUT, TensorProto.FLOAT, [1, WIDTH])
-        graph = helper.make_graph(self._nodes, "encoder", [given], [result], self._constants)
-        model = helper.make_model(graph, opset_imports=_OPSETS, ir_version=_IR_VERSION)
-        serialised: bytes = model.SerializeToString()
+        self._graph.input.append(helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, [1, "tokens", WIDTH]))
+        self._graph.output.append(helper.make_tensor_value_info(_OUTPUT, TensorProto.FLOAT, [1, WIDTH]))
+        serialised: bytes = self._model.SerializeToString()
         return serialised
 
     def constant(self, values: NDArray[np.generic]) -> str:
         """Add a constant; return its name."""
-        name = f"constant{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        tensor = self._graph.initializer.add()
+        name = f"constant{len(self._graph.initializer)}"
+        tensor.name = name
+        tensor.dims.extend(values.shape)
+        tensor.data_type = _TYPES[values.dtype.name]
+        tensor.raw_data = values.tobytes()
         return name
 
     def add(self, operator: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
         """Add a node with one output; return the output's name."""
-        output = output or f"node{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
+        output = output or f"node{len(self._graph.node)}"
+        self._graph.node.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
         return output
 
     def normalise(self, x: str, name: str) -> str:
@@ -90,7 +97,7 @@ class _Graph:
         together = self._dense(x, np.concatenate(matrices), np.concatenate(biases))
         parts = [f"{together}.{part}" for part in range(3)]
         sizes = self.constant(np.full(3, WIDTH))
-        self._nodes.append(helper.make_node("Split", [together, sizes], parts, axis=2))
+        self._graph.node.append(helper.make_node("Split", [together, sizes], parts, axis=2))
         seen = self.add("MultiHeadAttention", *parts, domain=_MICROSOFT, num_heads=HEADS)
         return self._dense(
             seen,

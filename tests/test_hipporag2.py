@@ -76,6 +76,12 @@ def test_a_synonym_takes_the_place_of_the_facts_in_its_direction():
     assert {*synonyms} == {("敦煌", "燉煌"), ("燉煌", "敦煌")}  # a character is two letters
 
 
+def test_synonyms_are_as_near_on_the_scale_of_the_embedder():
+    vectors = unit([[1, 0], [0.9, 0.19**0.5]])  # their cosine is 0.9
+    assert len(find_synonyms(["boat", "ship"], vectors, 1.0)) == 2
+    assert find_synonyms(["boat", "ship"], vectors, 0.3) == {}
+
+
 def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
     kept = [(("a", "r", "b"), 1.0), (("c", "r", "a"), 0.2), (("d", "r", "e"), 0.1), (("f", "r", "f"), 0.0)]
     weights = weigh_entities(kept, {"a": 2, "b": 4, "c": 1, "d": 1, "e": 1, "f": 1})

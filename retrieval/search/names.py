@@ -21,7 +21,7 @@ _MAX_PAIRS = 12  # of neighbouring roots of a query: each is looked for in all n
 _NEARLY = 0.75  # of the roots: one of four may differ
 _MIN_ROOT_CHARACTERS = 4
 _MAX_ENDING_CHARACTERS = 2  # of words in other letters than Latin ones, whose endings are not known
-_MANY_PAIRS = 4
+_MANY_PAIRS = 4  # of characters that a title shares with a query: then one may be missing
 _ELIDED = re.compile(r"^[dlmnstcj]['’]")  # an article in French or Italian
 # Articles and prepositions of German, French, Spanish, Italian, Portuguese and Dutch, which a query may leave out.
 _ARTICLES = frozenset(
@@ -70,7 +70,7 @@ def find_titled(query: str, view: View, *, but: Collection[str]) -> list[int]:
     shared_roots: dict[str, int] = {}
     for document_id, entry in view.entries(sorted(candidates.difference(but))).items():
         title = _list_roots(bare_title(entry.title))
-        shared = [root for root in title if any(_is_same(root, other) for other in asked)]
+        shared = _list_shared(title, asked)
         if len(shared) > 1 and _is_title_of(title, shared, asked):
             shared_roots[f"{document_id}:0"] = len(shared)
     best = sorted(shared_roots, key=lambda chunk_id: -shared_roots[chunk_id])
@@ -106,6 +106,15 @@ def _list_pairs(roots: Sequence[str]) -> list[tuple[str, str]]:
             if place % 2 == 0 or not is_east_asian(first):
                 pairs[first, second] = None
     return list(pairs)[:_MAX_PAIRS]
+
+
+def _list_shared(title: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Return the roots of a title that are asked for."""
+    shared: list[str] = []
+    for root in title:
+        if any(_is_same(root, other) for other in asked):
+            shared.append(root)
+    return shared
 
 
 def _is_same(root: str, other: str) -> bool:

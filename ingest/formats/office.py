@@ -43,7 +43,7 @@ _GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n\n(?=- )", re.MULTILINE)
 
 
 def read_office(path: Path, extension: str = "") -> Content:
-    """Read an office document, an e-book or an email of Outlook; its name may have another extension than the one given.
+    """Read an office document, an e-book or an email of Outlook; the extension says which, else its name.
 
     Excel's workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All
     other files are read by xberg, and so are those that these modules refuse. Headers, footers, comments and pictures

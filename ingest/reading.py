@@ -111,7 +111,7 @@ class SourceReader:
         """Read a file as one document, after the problems with parts of it."""
         content = self._readers.read(path)
         size = path.stat().st_size
-        for part in content.left_out:
+        for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
         document = Document(
             id=file_id,
@@ -121,6 +121,8 @@ class SourceReader:
             metadata=to_json(dict(content.metadata)),
             page_starts=content.page_starts,
             has_own_id=False,
+            left_out=content.left_out,
+            ocr_pages=content.ocr_pages,
         )
         yield ReadItem(document, size)
 

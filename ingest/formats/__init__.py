@@ -220,6 +220,9 @@ def _clean(content: Content | str) -> Content:
         title=collapse_whitespace(clean_text(content.title)),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
+        left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),
+        damage=tuple(content.damage),  # the child process returns lists
+        ocr_pages=tuple(content.ocr_pages),
     )
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from arag.ingest.formats.encoding import guess_encoding
+from arag.text.normalise import count
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
 MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memory at once
 MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
+_MAX_NAMES = 5  # of parts that are left out
 _GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
 _SAMPLE_BYTES = 4_096  # in which the bytes of UTF-16 and of files without text are counted
@@ -37,7 +39,10 @@ class Content:
         text: The whole text, with headings and lists as in Markdown.
         page_starts: The offset in the text at which each page starts; empty if there are no pages.
         metadata: Further fields.
-        left_out: Parts that a person sees in the file and that are missing in the text: `page 3: damaged`.
+        left_out: Parts that a person sees in the file and the text lacks, as short phrases: `2 charts`,
+            `1 attachment (plan.dwg)`. They are named in a note.
+        damage: Parts that cannot be read, and why: `page 3: damaged`. Each is a problem.
+        ocr_pages: The numbers of the pages whose text was read by OCR.
     """
 
     title: str
@@ -45,6 +50,19 @@ class Content:
     page_starts: tuple[int, ...] = ()
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    ocr_pages: tuple[int, ...] = ()
+
+
+def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return a phrase for parts that are left out, such as `2 attachments (a.dwg, b.dwg)`; none for no parts."""
+    if not names:
+        return ()
+    shown = ", ".join(names[:_MAX_NAMES])
+    others = len(names) - _MAX_NAMES
+    if others > 0:
+        shown += f" and {others:,} more"
+    return (f"{count(len(names), noun)} ({shown})",)
 
 
 def join_blocks(blocks: Iterable[str]) -> str:

@@ -151,7 +151,9 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, abo
         about = seen.question
         unread = _leave_out_first(unread, _WHOLE_TOKENS)
     excerpts = _find_passages(index, unread, about, seen)
-    return show_chunks(results, seen, excerpts)
+    shown = show_chunks(results, seen, excerpts)
+    missing = _name_missing_parts(index, unread, seen)
+    return replace(shown, text="\n\n".join([shown.text, *missing]))
 
 
 def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, Excerpt]) -> Retrieved:
@@ -191,6 +193,21 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
 
 
 # --- steps of these functions ---
+
+
+def _name_missing_parts(index: Index, chunks: Sequence[Chunk], seen: SeenChunks) -> list[str]:
+    """Return a line for each document that is read for the first time and whose text lacks parts of its file.
+
+    Without it, a model would conclude that the document does not say what stands there.
+    """
+    documents = {chunk.document_id for chunk in chunks}
+    documents -= {chunk_id.rpartition(":")[0] for chunk_id in seen.whole}
+    lines: list[str] = []
+    for document_id in sorted(documents):
+        document = index.document(document_id)
+        if document is not None and document.left_out:
+            lines.append(without_marks(f"Missing in the text of {document_id}: {', '.join(document.left_out)}"))
+    return lines
 
 
 def _select_nearest(

@@ -23,6 +23,7 @@ _OLE_STREAMS = {
     "Book": ".xls",
 }
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_MAX_TYPE_BYTES = 100
 _ZIP = b"PK\3\4"
 _ZIP_FOLDERS = {"word/": ".docx", "xl/": ".xlsx", "ppt/": ".pptx"}
 _ZIP_TYPES = {
@@ -88,7 +89,7 @@ def _is_same(kind: str, extension: str) -> bool:
 
 
 def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
-    """Return the kind of a file that is no text, or an empty string if its first bytes do not show it."""
+    """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
     for mark, description in _NO_DOCUMENTS.items():
         if head.startswith(mark):
             raise FormatError(description)
@@ -116,7 +117,10 @@ def _kind_of_zip(path: Path, extension: str) -> str:
     try:
         with ZipFile(path) as archive:
             names = archive.namelist()
-            declared = archive.read("mimetype").strip() if "mimetype" in names else b""
+            declared = b""
+            if "mimetype" in names:
+                with archive.open("mimetype") as file:
+                    declared = file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
     except (BadZipFile, KeyError, NotImplementedError, RuntimeError):
         return ""  # damaged: its reader says how
     for mime_type, kind in _ZIP_TYPES.items():

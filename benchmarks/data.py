@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.names import ENGLISH_EMBEDDER
 from arag.retrieval.storage.locations import store_at
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.types import Chunk, Sentence
@@ -70,7 +70,7 @@ def real_vectors(texts: Sequence[str], folder: Path) -> Vectors:
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     file = folder / f"vectors-{digest}.npy"
     if not file.exists():
-        np.save(file, load_embedder(None).embed_documents(texts))
+        np.save(file, load_embedder(ENGLISH_EMBEDDER).embed_documents(texts))
     return np.asarray(np.load(file), dtype=np.float32)
 
 
@@ -126,7 +126,7 @@ def make_index(location: Path | str, texts: Iterable[Sequence[str]], vectors: Ve
         vectors: The vectors of all sentences, in their order; without them, the sentences are not embedded.
     """
     dimension = 384 if vectors is None else vectors.shape[1]
-    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate")
+    settings = Settings(ENGLISH_EMBEDDER, dimension, 1_000, "estimate")
     used = 0
     numbered = zip(count(), texts)
     with store_at(location).draft(lambda: settings) as draft:

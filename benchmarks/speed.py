@@ -46,8 +46,8 @@ from rich.table import Table
 
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder, load_embedder
-from arag.models.names import DEFAULT_EMBEDDER
-from arag.models.onnx import find_packaged_model
+from arag.models.names import ENGLISH_EMBEDDER
+from arag.models.onnx_models import ONNX_MODELS
 from arag.retrieval.index import open_index
 
 PARTS = ("commands", "keywords", "grep", "semantic", "ingestion", "million")
@@ -193,7 +193,7 @@ def time_semantic(location: Path | str, queries: Any) -> tuple[list[float], list
         def embed_query(self, text: str) -> Any:
             return queries[int(text)]
 
-    with open_index(location, embedder=Embedder(DEFAULT_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
+    with open_index(location, embedder=Embedder(ENGLISH_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
         searches = [partial(index.semantic_search, str(number), 15) for number in range(len(queries))]
         chunk_ids = [[hit.chunk_id for hit in search().hits] for search in searches]
         times = [min(seconds(search) for _ in range(3)) for search in searches]
@@ -215,16 +215,25 @@ def measure_ingestion(bench: Bench) -> Iterator[Figure]:
         authors = None
         if run == "first" and "ARAG_AUTHORS" in os.environ:
             write_chunks(chunks, ((record["id"], record["text"]) for record in records))
-            model = find_packaged_model() or DEFAULT_EMBEDDER.partition(":")[2]
+            model = find_english_model()
             authors = ask_authors("ingestion", chunks, bench.work / "ingestion-authors", model)
         yield Figure(f"ingestion of {title}: {run}", "s", ours, authors)
         yield Figure(f"ingestion of {title}: {run}, memory", "MB", peak)
         yield Figure(f"ingestion of {title}: {run}, size", "MB", bytes_on_disk / 1e6)
 
 
+def find_english_model() -> str:
+    """Return the folder or the name of all-MiniLM-L6-v2 for sentence-transformers."""
+    model = ONNX_MODELS[ENGLISH_EMBEDDER]
+    folder = model.package.find()
+    if folder is None:
+        return model.name
+    return str((folder / model.package.weights).parent)
+
+
 def time_ingestion(file: Path, location: Path | str) -> tuple[float, float, int]:
     """Return the seconds of an ingestion with a loaded model, its highest memory, and the bytes of the index."""
-    embedder = load_embedder(None)
+    embedder = load_embedder(ENGLISH_EMBEDDER)
     embedder.load()
     time_taken = seconds(lambda: run_ingest(file, location, embedder=embedder))
     peak = megabytes("VmHWM")

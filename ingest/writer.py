@@ -345,14 +345,14 @@ def open_writer(
         meter.report("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
         meter.report("embedding")
-        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer)
+        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer, weights=chosen.weights)
 
     with store.draft(make_settings) as draft:
         if not draft.settings.documents or draft.settings.tokenizer != tokenizer:
             warn_of_estimates()
         chunk_tokens = chunk_tokens or draft.settings.chunk_tokens
         settings = replace(draft.settings, tokenizer=tokenizer, chunk_tokens=chunk_tokens)
-        checked = choose_embedder(chosen, settings.embedder, store.location)
+        checked = choose_embedder(chosen, settings, store.location)
         with closing(IndexWriter(draft, settings, checked, store.location, meter)) as writer:
             try:
                 yield writer

@@ -72,5 +72,5 @@ class Snapshots:
     def _open(self, embedder: str | Embeddings | Embedder | None) -> None:
         snapshot = Snapshot(self.store)
         self.settings = snapshot.view.settings
-        self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
+        self.embedder = choose_embedder(embedder, self.settings, self.store.location)
         self._newest = snapshot

@@ -15,28 +15,34 @@ from typing import TYPE_CHECKING
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
-from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_name
+from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, ModelName, is_hub_id, parse_embedder, parse_name
 from arag.retrieval.storage.contract import IndexStore
+from arag.retrieval.storage.records import Settings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-def choose_embedder(given: str | Embeddings | Embedder | None, name: str, location: Path | str) -> Embedder:
+def choose_embedder(
+    given: str | Embeddings | Embedder | None,
+    settings: Settings,
+    location: Path | str,
+) -> Embedder:
     """Return the embedder for an index.
 
     Args:
         given: The embedder that a caller gives, or None for the index's own. The index's own is refused at its first
             use if it sends texts or loads a folder, unless the user has named it.
-        name: The embedder that the index's settings name.
+        settings: The index's settings, which name its embedder and the weights of that.
         location: The index's name, for messages.
 
     Returns:
-        The given embedder, or the index's own.
+        The given embedder, or the index's own. If the given one has other weights, it is the index's own, too.
 
     Raises:
         ModelError: The given embedder is a different one.
     """
+    name = settings.embedder
     if given is not None:
         embedder = load_embedder(given)
         if embedder.name != name:
@@ -44,8 +50,9 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
                 f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
-        return embedder
-    return make_embedder(name, lambda: _load(name, location))
+        if embedder.weights == settings.weights:
+            return embedder
+    return make_embedder(name, lambda: _load(settings, location), settings.weights)
 
 
 def check_embedder(store: IndexStore) -> None:
@@ -69,7 +76,7 @@ def _parse_allowed(stored: str, location: Path | str) -> ModelName | None:
         return None
     name = parse_name(stored)
     variable = os.environ.get(EMBEDDER_VARIABLE)
-    is_named = variable and parse_name(variable) == name
+    is_named = variable and parse_embedder(variable) == name
     is_harmless = name.provider == HUGGINGFACE and is_hub_id(name.model)
     if is_named or is_harmless:
         return name
@@ -90,11 +97,12 @@ def _consequence(name: ModelName) -> str:
     return consequence
 
 
-def _load(name: str, location: Path | str) -> Embeddings:
+def _load(settings: Settings, location: Path | str) -> Embeddings:
+    name = settings.embedder
     try:
         allowed = _parse_allowed(name, location)
     except InputError as error:
         raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
     if allowed is None:
         raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
-    return load_embeddings(allowed)
+    return load_embeddings(allowed, settings.weights)

@@ -182,6 +182,8 @@ class IndexInfo:
     tokens: int
     """Tokens of all chunks."""
     embedder: str
+    weights: str
+    """The package of the embedder's weights; empty if they are its own, as the model hub has them."""
     dimension: int
     chunk_tokens: int
     """Size that chunks are cut to, in tokens."""

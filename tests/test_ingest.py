@@ -374,7 +374,7 @@ def test_embedding_runs_ahead_of_storing_by_a_few_calls_and_never_by_the_whole_c
 
 
 def test_documents_in_scripts_that_the_embedder_does_not_know_are_counted(corpus, arag, monkeypatch):
-    monkeypatch.setattr("arag.models.onnx.load_onnx", lambda: corpus.embedder)
+    monkeypatch.setattr("arag.models.onnx.load_onnx", lambda *_: corpus.embedder)
     texts = {f"en{n}": TEXTS["gull"] for n in range(19)} | {"ru": "Маяк стоит у моря. He burns oil."}
     corpus.write(texts | {"zh": TEXTS["china"]})
     with pytest.warns(UserWarning, match="2 of the first 21 documents are not in Latin letters.*such as huggingface"):

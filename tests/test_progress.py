@@ -105,7 +105,7 @@ def test_an_iterable_of_unknown_length_has_no_total(tmp_path):
 
 def test_lines(arag, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)  # a line for each report
-    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
+    monkeypatch.setattr(onnx, "load_onnx", lambda *_: HashEmbeddings())
     assert str(Progress(**FIGURES)) == "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"
     copying = {**FIGURES, "phase": "copying", "seconds_left": None}
     assert str(Progress(**copying | {"done": 1, "total": 1})) == "Copying: 1 of 1 chunk"

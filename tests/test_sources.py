@@ -133,7 +133,7 @@ class TestPaths:
             document.source.encode()
 
     def test_the_command_reads_an_extension_like_another(self, arag, tmp_path, monkeypatch):
-        monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
+        monkeypatch.setattr("arag.models.onnx.load_onnx", lambda *_: HashEmbeddings())
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         assert arag("ingest", tmp_path / "tower.log", "--index", tmp_path / "index", "--as", ".log=.txt")[0] == 0
 

@@ -221,6 +221,8 @@ def info(
         return
     if not values["bytes"]:  # unknown for a scope
         del values["bytes"]
+    if not values["weights"]:
+        del values["weights"]
     for name, value in values.items():
         label = name.replace("_", " ")
         shown = f"{value:,}" if isinstance(value, int) else value

@@ -17,8 +17,9 @@ from arag.models.names import (
     HUGGINGFACE,
     ModelName,
     connection_options,
-    parse_name,
+    parse_embedder,
 )
+from arag.models.onnx_models import ONNX_MODELS, choose_weights
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -43,10 +44,21 @@ class Embedder:
         load: Creates the LangChain embeddings.
         batch: Number of sentences per call.
         concurrency: Number of concurrent calls.
+        weights: Which weights the model has, where there are several with the same name; stored in the index's
+            settings.
     """
 
-    def __init__(self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], Embeddings],
+        *,
+        batch: int = 1_000,
+        concurrency: int = 1,
+        weights: str = "",
+    ) -> None:
         self.name = name
+        self.weights = weights
         self.batch = batch
         self.concurrency = concurrency
         self._load = load
@@ -135,8 +147,9 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     if embedder is None:
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if isinstance(embedder, str):
-        name = parse_name(embedder)
-        return make_embedder(str(name), lambda: load_embeddings(name))
+        name = parse_embedder(embedder)
+        weights = choose_weights(str(name))
+        return make_embedder(str(name), lambda: load_embeddings(name, weights), weights)
     embeddings = embedder
     return Embedder(_name_object(embeddings), lambda: embeddings)
 
@@ -150,23 +163,28 @@ def _name_object(embeddings: Embeddings) -> str:
     return kind
 
 
-def make_embedder(name: str, load: Callable[[], Embeddings]) -> Embedder:
+def make_embedder(name: str, load: Callable[[], Embeddings], weights: str) -> Embedder:
     """Return an embedder with the given loader; services get concurrent requests."""
     if name.startswith(f"{HUGGINGFACE}:"):
-        return Embedder(name, load)
+        return Embedder(name, load, weights=weights)
     return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)
 
 
-def load_embeddings(name: ModelName) -> Embeddings:
+def load_embeddings(name: ModelName, weights: str) -> Embeddings:
     """Load a model by name. Each kind imports its own packages, which may take seconds.
+
+    Args:
+        name: The name.
+        weights: Which weights, where there are several; see `choose_weights`.
 
     Raises:
         ModelError: The model cannot be loaded.
     """
-    if str(name) == DEFAULT_EMBEDDER:
+    onnx_model = ONNX_MODELS.get(str(name))
+    if onnx_model is not None:
         from arag.models.onnx import load_onnx
 
-        return load_onnx()
+        return load_onnx(onnx_model, weights)
     if name.provider == HUGGINGFACE:
         from arag.models.huggingface import load_huggingface
 

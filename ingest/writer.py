@@ -351,6 +351,7 @@ def open_writer(
             dimension=vectors.shape[1],
             chunk_tokens=DEFAULT_CHUNK_TOKENS,
             tokenizer=tokenizer,
+            weights=chosen.weights,
             spread=measure_spread(vectors),
             weights=chosen.weights,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from arag.models.onnx_models import OnnxModel, find_files
+from arag.models.onnx_models import OnnxModel, find_files, load_axes
 from arag.models.weights import Floats, PackedE5, SafetensorsWeights, Weights
 
 _MAX_THREADS = 8  # each holds a sentence's numbers in memory
@@ -33,6 +33,7 @@ class OnnxEmbeddings:
         loud: The hidden units of each layer that are computed in fp32; see `make_encoder`.
         query_prompt: Stands in front of queries.
         document_prompt: Stands in front of sentences of documents.
+        axes: Directions that are taken out of the vectors, of length one and at right angles, shape (axes, dimension).
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class OnnxEmbeddings:
         loud: Sequence[Sequence[int]],
         query_prompt: str = "",
         document_prompt: str = "",
+        axes: Floats | None = None,
     ) -> None:
         # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -63,6 +65,7 @@ class OnnxEmbeddings:
         self._encode = encode
         self._query_prompt = query_prompt
         self._document_prompt = document_prompt
+        self._axes = axes
         types = weights.tensor("embeddings.token_type_embeddings.weight")
         self._positions = weights.tensor("embeddings.position_embeddings.weight") + types[0]
 
@@ -86,7 +89,10 @@ class OnnxEmbeddings:
         tokens = self._weights.word_vectors(ids) + self._positions[: len(ids)]
         outputs = self._session.run(None, {self._input: tokens[np.newaxis]})
         vector: Floats = outputs[0][0]
-        return vector
+        if self._axes is None:
+            return vector
+        neutral = vector - (self._axes @ vector) @ self._axes
+        return neutral / np.linalg.norm(neutral)
 
 
 def load_onnx(model: OnnxModel, weights: str) -> OnnxEmbeddings:
@@ -115,6 +121,7 @@ def load_onnx(model: OnnxModel, weights: str) -> OnnxEmbeddings:
         model.loud,
         query_prompt=model.query_prompt,
         document_prompt=model.document_prompt,
+        axes=load_axes(weights),
     )
 
 

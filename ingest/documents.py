@@ -66,8 +66,8 @@ class IngestSummary:
         read: Documents read in this run that are in the index now.
         written: How many of those were new or had changed.
         removed: Documents that were pruned.
-        other_scripts: Documents read in this run that begin in a script that the embedder does not support; 0 unless
-            it is the default one, which is for English.
+        other_languages: Documents read in this run that are not in English; 0 unless the embedder is known to be for
+            English only.
         absent: Documents in the index that were not read in this run.
         skipped: Entries of folders that were skipped, and why: files without a reader, links and indexes.
         embedded: Sentences embedded in this run.
@@ -81,7 +81,7 @@ class IngestSummary:
     read: int
     written: int
     removed: int
-    other_scripts: int
+    other_languages: int
     absent: int
     skipped: tuple[Problem, ...]
     embedded: int

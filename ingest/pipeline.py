@@ -17,13 +17,13 @@ from arag.ingest.progress import Meter, ShowProgress
 from arag.ingest.reading import MAX_PROBLEMS, SourceReader
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
-from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
+from arag.models.names import MULTILINGUAL_EMBEDDER, knows_only_english
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at, using_store
 from arag.retrieval.trust import check_embedder
+from arag.text.languages import SAMPLE_CHARACTERS, is_english
 from arag.text.normalise import count
-from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -34,7 +34,7 @@ MIN_CHUNK_TOKENS = 50  # a chunk of fewer would hold a sentence or two
 
 _BATCH_DOCUMENTS = 500  # looked up in the index at once; small ones would otherwise be held in memory by the thousand
 _MAX_NAMES = 5  # of omissions, in a message
-_MANY_OTHERS = 0.05  # the share of documents in other scripts that is worth a warning
+_MANY_OTHERS = 0.05  # the share of documents in other languages that is worth a warning
 
 
 class IngestOptions(TypedDict, total=False):
@@ -139,9 +139,9 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             ids = IdAssigner(writer, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
-            scripts = _ScriptCheck(writer.settings.embedder)
+            languages = _LanguageCheck(writer.settings.embedder)
             for batch in _batches(identified, writer.lookup_characters):
-                scripts.add(batch)
+                languages.add(batch)
                 writer.put(batch)
             writer.flush()
             removed = _prune(writer, ids, reader) if options.get("prune") else 0
@@ -154,7 +154,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 read=read,
                 written=writer.written,
                 removed=removed,
-                other_scripts=scripts.others,
+                other_languages=languages.others,
                 absent=settings.documents - read,
                 skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
                 embedded=meter.sentences,
@@ -166,12 +166,13 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             )
 
 
-class _ScriptCheck:
-    """Counts documents in scripts that the default embedder does not support, and warns once if they are many."""
+class _LanguageCheck:
+    """Counts documents in languages that the embedder does not know, and warns once if they are many."""
 
     def __init__(self, embedder: str) -> None:
         self.others = 0
-        self._is_english = embedder == DEFAULT_EMBEDDER
+        self._embedder = embedder
+        self._is_english = knows_only_english(embedder)
         self._read = 0
         self._has_warned = False
 
@@ -179,14 +180,14 @@ class _ScriptCheck:
         if not self._is_english:
             return
         self._read += len(documents)
-        self.others += sum(not is_latin(document.text[:SAMPLE_CHARACTERS]) for document in documents)
+        self.others += sum(not is_english(document.text[:SAMPLE_CHARACTERS]) for document in documents)
         if self._has_warned or self.others < _MANY_OTHERS * self._read:
             return
         self._has_warned = True
         warnings.warn(
-            f"{self.others:,} of the first {count(self._read, 'document')} are not in Latin letters, but this index's "
-            "embedder is for English: to find them by meaning, ingest them into a new index with a multilingual "
-            f"embedder, such as {MULTILINGUAL_EMBEDDER}",
+            f"{self.others:,} of the first {count(self._read, 'document')} are not in English, the only language of "
+            f"this index's embedder, {self._embedder}: to find them by meaning, ingest them into a new index with the "
+            f"embedder {MULTILINGUAL_EMBEDDER}",
             stacklevel=4,
         )
 

@@ -29,6 +29,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
+from arag.models.similarity import SAMPLE_SENTENCES, measure_spread
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import Draft, IndexStore
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings, Vectors
@@ -339,9 +340,16 @@ def open_writer(
         nonlocal chosen
         chosen = chosen or load_embedder()
         meter.report("loading")
-        dimension = int(chosen.embed_documents(["dimension"]).shape[1])
+        vectors = chosen.embed_documents(SAMPLE_SENTENCES)
         meter.report("embedding")
-        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, tokenizer, weights=chosen.weights)
+        return Settings(
+            embedder=chosen.name,
+            dimension=vectors.shape[1],
+            chunk_tokens=DEFAULT_CHUNK_TOKENS,
+            tokenizer=tokenizer,
+            spread=measure_spread(vectors),
+            weights=chosen.weights,
+        )
 
     with store.draft(make_settings) as draft:
         if not draft.settings.documents or draft.settings.tokenizer != tokenizer:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.names import knows_only_english
 from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.grep import grep
 from arag.retrieval.corpus.overview import find_overview
@@ -190,8 +190,9 @@ class Index:
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
-        Sentences are ranked by cosine similarity; a chunk's score is that of its best sentence. Ties are broken by
-        chunk id. More sentences are fetched until there are `top_k` chunks, or no sentences are left.
+        A chunk's score is the similarity of its best sentence: the cosine of the vectors, on a scale that is the same
+        for all embedders (see "How it works"). Ties are broken by chunk id. More sentences are fetched until there are
+        `top_k` chunks, or no sentences are left.
 
         Args:
             query: The query.
@@ -214,8 +215,8 @@ class Index:
         """Compare the sentences of chunks with a query.
 
         Returns:
-            For each chunk that the index holds, the cosine similarity of its sentences by their positions; bare
-            headings have none.
+            For each chunk that the index holds, the similarity of its sentences by their positions, on the scale of
+            `semantic_search`; bare headings have none.
 
         Raises:
             InputError: The query is blank.
@@ -408,8 +409,8 @@ class Index:
         has pages. Own fields with one of these names are left out.
 
         Args:
-            search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
-                looks for the words of the query, without common English ones; words in double quotes are one
+            search: `semantic` compares the query with the sentences; the score is their similarity. `keyword` looks
+                for the words of the query, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., ranking="bm25")`.
             k: How many chunks to return, at least 1.
         """
@@ -421,13 +422,13 @@ class Index:
         """Return what the index holds, and the settings that it was made with."""
         settings = asdict(self._settings())
         del settings["token"], settings["version"]
-        other_scripts = 0
-        if settings["embedder"] == DEFAULT_EMBEDDER:  # which knows English only
-            other_scripts = self._search(lambda view: view.count_other_scripts())
+        other_languages = 0
+        if knows_only_english(settings["embedder"]):
+            other_languages = self._search(lambda view: view.count_other_languages())
         size = 0
         if self._parent is None:
             size = self._snapshots.store.size()
-        return IndexInfo(path=str(self.path), bytes=size, other_scripts=other_scripts, **settings)
+        return IndexInfo(path=str(self.path), bytes=size, other_languages=other_languages, **settings)
 
     def _settings(self) -> Settings:
         return self._search(lambda view: view.settings)

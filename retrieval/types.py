@@ -80,7 +80,7 @@ class Hit:
     in_name: tuple[str, ...] = ()
     """Keywords whose words are only in the title or the file name of its document."""
     similarities: dict[int, float] = field(default_factory=dict)
-    """For a semantic search, the cosine similarity of each sentence that was found, by position."""
+    """For a semantic search, the similarity of each sentence that was found, by position."""
 
     @property
     def chunk_id(self) -> str:
@@ -181,11 +181,14 @@ class IndexInfo:
     weights: str
     """The package of the embedder's weights; empty if they are its own, as the model hub has them."""
     dimension: int
+    spread: float
+    """How far apart the embedder's similarities lie, in proportion to those of all-MiniLM-L6-v2: scores are rescaled by
+    it."""
     chunk_tokens: int
     """Size that chunks are cut to, in tokens."""
     tokenizer: str
     """What counted the tokens: `o200k_base`, `estimate`, or both."""
-    other_scripts: int
-    """Documents that begin in another script than the embedder knows; 0 unless it is the default one, for English."""
+    other_languages: int
+    """Documents that are not in English; 0 unless the embedder is known to be for English only."""
     bytes: int
     """Size on disk; 0 for a limited index, whose share of the files is not known."""

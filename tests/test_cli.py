@@ -179,7 +179,7 @@ def test_what_a_provider_refuses_is_one_line(arag, index, response):
 
 
 def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, monkeypatch):
-    hanging, is_hanging = ["lighthouse"], threading.Event()
+    hanging, is_hanging = ["windmill"], threading.Event()
 
     def embed(_, request):
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
@@ -193,7 +193,7 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
         monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
         assert arag("ingest", docs, "--index", index)[0] == 0
         write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 9 for n in range(3)})
-        write_corpus(docs, {"new.md": "The lighthouse stands."})
+        write_corpus(docs, {"new.md": "The windmill stands."})
         command = [sys.executable, "-c", ARAG, "ingest", docs, "--index", index]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert is_hanging.wait(120)

@@ -47,7 +47,7 @@ def test_edges_and_scores_are_those_of_the_authors_code(case):
     facts = collect([read(triples) for triples in case["triples"]])
     assert {*vectors["entities"]} == {*facts.entities}
     assert {*vectors["facts"]} == {str(triple) for triple in facts.triples}
-    synonyms = find_synonyms(facts.entities, np.float32([vectors["entities"][e] for e in facts.entities]))
+    synonyms = find_synonyms(facts.entities, np.float32([vectors["entities"][e] for e in facts.entities]), 1.0)
     edges = make_edges(facts, synonyms)
 
     names = [*facts.entities, *case["passages"]]
@@ -69,11 +69,17 @@ def test_edges_and_scores_are_those_of_the_authors_code(case):
 
 def test_a_synonym_takes_the_place_of_the_facts_in_its_direction():
     facts = collect([[("us", "is", "usa"), ("usa", "has", "us")]])
-    synonyms = find_synonyms(facts.entities, unit([[1, 0], [1, 0.1]]))
+    synonyms = find_synonyms(facts.entities, unit([[1, 0], [1, 0.1]]), 1.0)
     assert [*synonyms] == [("usa", "us")]  # "us" is too short to have one
     assert make_edges(facts, synonyms)[:2].tolist() == [[0, 1, 2], [1, 0, pytest.approx(synonyms["usa", "us"])]]
-    synonyms = find_synonyms(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]))
+    synonyms = find_synonyms(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]), 1.0)
     assert {*synonyms} == {("敦煌", "燉煌"), ("燉煌", "敦煌")}  # a character is two letters
+
+
+def test_synonyms_are_as_near_on_the_scale_of_the_embedder():
+    vectors = unit([[1, 0], [0.9, 0.19**0.5]])  # their cosine is 0.9
+    assert len(find_synonyms(["boat", "ship"], vectors, 1.0)) == 2
+    assert find_synonyms(["boat", "ship"], vectors, 0.3) == {}
 
 
 def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():

@@ -18,6 +18,7 @@ from arag.ingest import records
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
+from arag.models.similarity import SAMPLE_SENTENCES
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from fakes import HashEmbeddings, hash_vector, write_corpus
@@ -48,7 +49,7 @@ class Corpus:
             self.write(documents)
         self.embedder.embedded.clear()
         summary = run_ingest(self.source, self.index, embedder=self.embedder, **options)
-        return summary, [text for text in self.embedder.embedded if text != "dimension"]
+        return summary, [text for text in self.embedder.embedded if text not in SAMPLE_SENTENCES]
 
     def open(self):
         return open_index(self.index, embedder=self.embedder)
@@ -373,19 +374,41 @@ def test_embedding_runs_ahead_of_storing_by_a_few_calls_and_never_by_the_whole_c
 # --- what the user hears of it ---
 
 
-def test_documents_in_scripts_that_the_embedder_does_not_know_are_counted(corpus, arag, monkeypatch):
+FOREIGN = {
+    "zh": TEXTS["china"],
+    "ru": "Маяк стоит у моря. He burns oil.",
+    "de": "Der Leuchtturm wurde auf der Insel gebaut. Er ist nicht hoch.",
+    "es": "El faro se construyó en la isla. Es muy alto y está en ruinas.",
+}
+
+
+def test_documents_in_languages_that_the_embedder_does_not_know_are_counted_and_another_is_named(
+    corpus, arag, monkeypatch
+):
     monkeypatch.setattr("arag.models.onnx.load_onnx", lambda *_: corpus.embedder)
-    texts = {f"en{n}": TEXTS["gull"] for n in range(19)} | {"ru": "Маяк стоит у моря. He burns oil."}
-    corpus.write(texts | {"zh": TEXTS["china"]})
-    with pytest.warns(UserWarning, match="2 of the first 21 documents are not in Latin letters.*such as huggingface"):
-        assert run_ingest(corpus.source, corpus.index).other_scripts == 2
-    with open_index(corpus.index) as index:
-        assert index.info().other_scripts == 2
-    corpus.write(texts | {f"fr{n}": "L’été à la mer." for n in range(9)})  # 1 of 29
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert run_ingest(corpus.source, corpus.index).other_scripts == 1
-    assert (
-        "1 document in a script that the embedder does not know" in arag("ingest", corpus.source, "-i", corpus.index)[1]
-    )
-    assert run_ingest(corpus.source, corpus.index.with_name("own"), embedder=corpus.embedder).other_scripts == 0
+    english = {f"en{n}": TEXTS["gull"] for n in range(19)}
+    english["names"] = "Rua da Prata de Baixo e dos Santos is a street in Lisbon."
+    english["table"] = "| id | code |\n| --- | --- |\n| 12 | X-4 |"
+    corpus.write(english | FOREIGN)
+    place = corpus.index
+    said = "4 of the first 25 documents are not in English.*all-MiniLM-L6-v2: .*intfloat/multilingual-e5-small"
+    with pytest.warns(UserWarning, match=said):
+        assert run_ingest(corpus.source, place, embedder="all-MiniLM-L6-v2").other_languages == 4
+    with open_index(place) as index:
+        assert index.info().other_languages == 4
+    code, printed, _ = arag("ingest", corpus.source, "-i", place)
+    assert (code, "4 documents not in English" in printed) == (0, True)
+
+    corpus.write(english | {"fr": "L’été est à la mer, et le phare est dans la brume."})  # 1 of 22
+    with warnings.catch_warnings(action="error"):
+        assert run_ingest(corpus.source, place).other_languages == 1
+
+
+@pytest.mark.parametrize("embedder", ["multilingual-e5-small", HashEmbeddings()])
+def test_no_other_embedder_is_said_not_to_know_a_language(corpus, monkeypatch, arag, embedder):
+    monkeypatch.setattr("arag.models.onnx.load_onnx", lambda *_: corpus.embedder)
+    corpus.write(FOREIGN)
+    with warnings.catch_warnings(action="error"):
+        assert run_ingest(corpus.source, corpus.index, embedder=embedder).other_languages == 0
+    with open_index(corpus.index, embedder=embedder) as index:
+        assert index.info().other_languages == 0

@@ -43,12 +43,13 @@ def corpus(seed, *, documents, sentences):
 
 
 def reference(index, query):
-    """Score of every chunk: the cosine similarity of its nearest sentence."""
+    """Score of every chunk: the similarity of its nearest sentence, from the cosine and the embedder's spread."""
     vector = hash_vector(query)
+    spread = index.info().spread
     scores = {}
     for chunk in map(index.get, index.chunk_ids()):
         texts = [chunk.sentence_text(n) for n, s in enumerate(chunk.sentences) if s.embedded]
-        scores[chunk.id] = max(float(hash_vector(text) @ vector) for text in texts)
+        scores[chunk.id] = 1 - (1 - max(float(hash_vector(text) @ vector) for text in texts)) / spread
     return scores
 
 

@@ -183,9 +183,9 @@ def _show_summary(summary: IngestSummary, location: str) -> None:
     if summary.absent:
         absent = count(summary.absent, "document")
         out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone.")
-    if summary.other_scripts:
-        others = count(summary.other_scripts, "document")
-        out.print(f"{others} in a script that the embedder does not know: find them by keywords.")
+    if summary.other_languages:
+        others = count(summary.other_languages, "document")
+        out.print(f"{others} not in English, the embedder's only language: find them by keywords.")
     files_by_reason: dict[str, list[str]] = {}
     for problem in summary.skipped:
         files_by_reason.setdefault(problem.reason, []).append(problem.source)
@@ -215,7 +215,7 @@ def info(
     for name, value in values.items():
         label = name.replace("_", " ")
         shown = f"{value:,}" if isinstance(value, int) else value
-        out.print_line(f"{label:<14}{shown}")
+        out.print_line(f"{label:<16}{shown}")
 
 
 def list_documents(

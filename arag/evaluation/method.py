@@ -132,6 +132,11 @@ class RunContext:
         """All chunks, in the order of the index."""
         return _find_chunks(self.index, list(self.index.chunk_ids()))
 
+    @cached_property
+    def spread(self) -> float:
+        """The spread of the embedder's similarities, which are rescaled by it before anything is compared with them."""
+        return self.index.info().spread
+
     def passages(self) -> Passages:
         """Return the chunks, to be ranked by their vectors; an embedder sees the first few hundred tokens of each."""
         vectors = self.vectors([chunk.text for chunk in self.chunks], "Chunks embedded")

@@ -22,16 +22,21 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.text.languages import COMMON_WORDS, is_english
 from arag.text.marks import mark, read_results, without_marks
+from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_names, list_words, stem
 
 _MAX_SEARCHES = 5  # tool calls after which it follows no more names
 _MAX_QUOTES = 3  # sentences of an answer
 _MAX_KEYWORDS = 8
+_MAX_UNSPACED_CHARACTERS = 8  # of a keyword in a script without spaces: longer ones are clauses
 _MAX_NAMES_PER_SEARCH = 3
 _MAX_OPEN_WORDS_PER_SEARCH = 3
 _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
 
+_NOTHING = "Nothing was found in the corpus."
+_NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
@@ -261,7 +266,7 @@ def _find_counted(question: str) -> str:
     """Return a pattern of the names in a question that asks how many, or else of its longest word; else ""."""
     if not _HOW_MANY.search(question):
         return ""
-    words = [word for word in list_words(question) if stem(word) not in _ASKING]
+    words = [word for word in _list_asked(question) if stem(word) not in _ASKING]
     words.sort(key=len)
     names = find_names(question) or [stem(word) for word in words[-1:]]
     return "|".join(map(re.escape, names))
@@ -275,7 +280,7 @@ def _follow_name(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) ->
     covered: set[str] = set()
     for quote in quotes:
         covered |= content_words(quote.text)
-        open_words = [word for word in list_words(notes.question) if stem(word) not in covered]
+        open_words = [word for word in _list_asked(notes.question) if stem(word) not in covered]
         names = [name for name in quote.new_names(notes.question) if name.lower() not in earlier]
         if not names or not open_words:
             continue
@@ -293,13 +298,22 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 def question_keywords(question: str) -> list[str]:
     """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
-    keywords = find_names(question) or list_words(question)
-    return keywords[:_MAX_KEYWORDS]
+    keywords = find_names(question) or _list_asked(question)
+    spaced = [word for word in keywords if len(word) <= _MAX_UNSPACED_CHARACTERS or not is_east_asian(word)]
+    return spaced[:_MAX_KEYWORDS]
+
+
+def _list_asked(question: str) -> list[str]:
+    """Return the words of a question, without common ones of its language."""
+    words = list_words(question)
+    if is_english(question):
+        return words
+    return [word for word in words if word not in COMMON_WORDS]
 
 
 def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
-    open_words = content_words(notes.question)
+    open_words = content_words(" ".join(_list_asked(notes.question)))
     quotes: list[_Sentence] = []
     links: set[str] = set()  # new names
 
@@ -325,8 +339,8 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
 def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     """Quote the sentences, starting with the one that best covers the question's first words."""
     if not quotes:
-        return f"Nothing was found in the corpus. {_NOTICE}"
-    stems = [stem(word) for word in list_words(notes.question)]
+        return _answer_by_meaning(notes)
+    stems = [stem(word) for word in _list_asked(notes.question)]
 
     def aim(quote: _Sentence) -> float:
         return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
@@ -337,6 +351,14 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     if notes.count:
         lines.append(without_marks(notes.count))
     return "\n".join([*lines, _NOTICE])
+
+
+def _answer_by_meaning(notes: _Notes) -> str:
+    """Quote the sentence nearest to the question, which may be in another language, and say that no word shows it."""
+    nearest = max(notes.sentences.values(), key=lambda sentence: sentence.similarity, default=None)
+    if nearest is None or nearest.similarity <= 0:
+        return f"{_NOTHING} {_NOTICE}"
+    return "\n".join([_NO_WORDS, _quote_line(nearest), _NOTICE])
 
 
 def _quote_line(quote: _Sentence) -> str:

@@ -22,6 +22,15 @@ _SHORT_NAMES = {
     "all-MiniLM-L6-v2": ENGLISH_EMBEDDER,
     "multilingual-e5-small": MULTILINGUAL_EMBEDDER,
 }
+# Well-known embedders for English only, by the last parts of their names. Others may know any language.
+_ENGLISH_ONLY = frozenset(
+    (
+        "all-minilm all-minilm-l6-v2 all-minilm-l12-v2 all-mpnet-base-v2 all-distilroberta-v1 "
+        "multi-qa-minilm-l6-cos-v1 multi-qa-mpnet-base-dot-v1 bge-small-en-v1.5 bge-base-en-v1.5 bge-large-en-v1.5 "
+        "e5-small-v2 e5-base-v2 e5-large-v2 gte-small gte-base gte-large mxbai-embed-large-v1 "
+        "nomic-embed-text-v1 nomic-embed-text-v1.5"
+    ).split()
+)
 _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or unclearly
 _EXAMPLE_URL = "http://localhost:8000/v1"
 _URL_START = re.compile(r"@(?=(?i:https?)://)")
@@ -115,6 +124,11 @@ def _refuse_address(provider: str, model: str) -> None:
 def is_hub_id(model: str) -> bool:
     """Return whether a sentence-transformers model's name is one from the model hub, and not a folder."""
     return _HUB_ID.fullmatch(model) is not None
+
+
+def knows_only_english(embedder: str) -> bool:
+    """Return whether an embedder is known to be for English only, by its name in an index's settings."""
+    return re.split("[:/]", embedder)[-1].lower() in _ENGLISH_ONLY
 
 
 def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str, Any]:

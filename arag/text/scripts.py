@@ -38,8 +38,6 @@ SPACED = (
 # The first character of the blocks of East Asian scripts and their punctuation, for a test that costs one comparison.
 FIRST_EAST_ASIAN = "\u2e80"
 
-SAMPLE_CHARACTERS = 500  # the start of a document, which is enough to see its script
-
 _LETTER = re.compile(r"[^\W\d_]")
 OTHER_LETTER = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # a letter that is not Latin
 _EAST_ASIAN_CHARACTER = re.compile(f"[{EAST_ASIAN}]")

@@ -27,7 +27,7 @@ class ShownSentence:
     matched: bool
     """Whether it matched, or is shown as context."""
     similarity: float | None = None
-    """Cosine similarity to the query, for matched sentences of a semantic search."""
+    """Similarity to the query, for matched sentences of a semantic search."""
     cut: bool = False
     """Whether the text is only a part of the sentence; `…` marks what is left out."""
     under: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ChosenSentences:
     shown: AbstractSet[int]
     matched: AbstractSet[int]
     similarities: Mapping[int, float] = field(default_factory=dict)
-    """Cosine similarities to the query."""
+    """Similarities to the query."""
     offsets: Mapping[int, int] = field(default_factory=dict)
     """Where the matches are in their sentences: a long sentence is cut around its match."""
 

@@ -27,7 +27,7 @@ def excerpts_for_reading(
 
     Args:
         chunks: The chunks.
-        similarities: Cosine similarities by query, chunk id and position.
+        similarities: Similarities by query, chunk id and position.
         seen: By chunk id, the positions of the sentences that the conversation has seen.
 
     Returns:

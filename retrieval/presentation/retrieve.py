@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag.errors import InputError, ModelError
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.names import knows_only_english
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.excerpts import Excerpt
 from arag.retrieval.presentation.plain_values import describe_shown
@@ -112,7 +112,7 @@ def search_meaning(
     index = _limit(index, within)
     is_one_of_several = len(queries) > 1
     tokens = _MAX_SENTENCE_TOKENS // 2 if is_one_of_several else _MAX_SENTENCE_TOKENS
-    is_english = index.embedder.name == DEFAULT_EMBEDDER
+    is_english = knows_only_english(index.embedder.name)
     texts: list[str] = []
     selections: list[Selection] = []
     shown_now: set[str] = set()  # ids of chunks

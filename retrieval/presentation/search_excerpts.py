@@ -16,7 +16,7 @@ from arag.retrieval.presentation.table_rows import find_rows, is_row_of
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import bare_title
 
-SENTENCE_GAP = 0.2  # cosine similarity: how far below the best sentence of a chunk a second one may be
+SENTENCE_GAP = 0.2  # similarity: how far below the best sentence of a chunk a second one may be
 
 _MAX_KEYWORD_SENTENCES = 3  # for keywords, unless more are needed to show every keyword
 _MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which costs tokens

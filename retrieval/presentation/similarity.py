@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from arag.retrieval.types import Chunk
 from arag.text.normalise import bare_title, lower, words
 
-PASSAGE_GAP = 0.3  # cosine similarity: how far below the nearest sentence a passage of a read may be
-RARE_WORD_BOOST = 0.15  # cosine similarity, for each of up to two rare words of the query
+PASSAGE_GAP = 0.3  # similarity: how far below the nearest sentence a passage of a read may be
+RARE_WORD_BOOST = 0.15  # similarity, for each of up to two rare words of the query
 
 _MAX_RARE_SENTENCES = 3  # a word in more sentences of a chunk is not rare in it
 _MAX_RARE_WORDS = 2  # that count in a sentence: with more, words would outweigh the similarity
@@ -25,7 +25,7 @@ class Passage:
     chunk: Chunk
     position: int
     similarity: float
-    """Cosine similarity, boosted for rare words."""
+    """Similarity to the query, boosted for rare words."""
 
 
 def boost_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
@@ -33,7 +33,7 @@ def boost_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str
 
     Args:
         chunk: The chunk.
-        similarities: Cosine similarities by position.
+        similarities: Similarities by position.
         query: The query.
     """
     rare_words = _count_rare_words(chunk, query)
@@ -54,7 +54,7 @@ def rank_passages(
 
     Args:
         chunks: The chunks.
-        similarities: Cosine similarities by chunk id and position.
+        similarities: Similarities by chunk id and position.
         query: The query.
     """
     unboosted: list[float] = []

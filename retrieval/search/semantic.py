@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from arag.models.similarity import rescale
 from arag.retrieval.search.contents import is_contents
 from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named, find_titled
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import SentenceMatch
-from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.retrieval.storage.vectors import SIMILARITY_DIGITS, SentenceMatrix
 from arag.retrieval.types import Chunk, Hit, SemanticResults
 from arag.text.normalise import bare_title, words
 
@@ -21,7 +22,7 @@ _SENTENCES_PER_CHUNK = 3  # on average: of so many it is reported that they were
 _MAX_QUERY_WORDS = 4  # a query with no more words may be a document's name
 _TITLES_LOOKED_AT = 20  # of the nearest chunks
 _MAX_TITLED = 2
-_TITLED_GAP = 0.25  # of cosine similarity below the nearest chunk: a title may be a common word
+_TITLED_GAP = 0.25  # of similarity below the nearest chunk: a title may be a common word
 
 _Similarities = dict[int, dict[int, float]]  # by a chunk's row id and a sentence's position
 
@@ -89,7 +90,7 @@ def _rate(
     """Compare the sentences of chunks with a query's vector; chunks without vectors are left out."""
     matrix = SentenceMatrix.build(view.vectors(row_ids), view.settings.dimension)
     rated: _Similarities = {}
-    for match in matrix.nearest(vector, len(matrix)):
+    for match in _rescaled(matrix.nearest(vector, len(matrix)), view):
         rated.setdefault(match.row_id, {})[match.position] = match.similarity
     return rated
 
@@ -131,8 +132,17 @@ def _find_nearest(
         matches = view.nearest(vector, count)
         covered = {match.row_id for match in matches}
         if len(covered) >= chunks or len(matches) < count:
-            return matches
+            return _rescaled(matches, view)
         count *= 4
+
+
+def _rescaled(matches: Iterable[SentenceMatch], view: View) -> list[SentenceMatch]:
+    """Return sentences with their similarities on the common scale, on which everything that reads them relies."""
+    rescaled: list[SentenceMatch] = []
+    for match in matches:
+        similarity = round(rescale(match.similarity, view.settings.spread), SIMILARITY_DIGITS)
+        rescaled.append(SentenceMatch(match.row_id, match.position, similarity))
+    return rescaled
 
 
 def _group_by_chunk(matches: Iterable[SentenceMatch], chunks: int) -> _Similarities:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
 from arag.errors import IndexFormatError
+from arag.models.similarity import MAX_SPREAD, MIN_SPREAD
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
@@ -33,6 +34,7 @@ class Settings:
     dimension: Annotated[int, Field(ge=1, le=MAX_DIMENSION)]  # length of its vectors
     chunk_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)]  # size of a chunk, in tokens
     tokenizer: _Name  # counted the tokens; several names if documents were counted differently
+    spread: Annotated[float, Field(ge=MIN_SPREAD, le=MAX_SPREAD)] = 1.0  # of its embedder's similarities
     token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the snapshot; empty before the first one
     documents: _Count = 0
     chunks: _Count = 0
@@ -136,7 +138,7 @@ class SentenceMatch:
 
     row_id: int  # of its chunk
     position: int  # its position among the chunk's sentences
-    similarity: float  # cosine similarity to the query, -1 to 1
+    similarity: float  # cosine similarity to the query, -1 to 1, not rescaled
 
 
 @dataclass(frozen=True, slots=True)

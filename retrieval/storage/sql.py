@@ -22,8 +22,8 @@ from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Settings
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
 from arag.retrieval.types import Chunk
+from arag.text.languages import SAMPLE_CHARACTERS, is_english
 from arag.text.normalise import count, shorten
-from arag.text.scripts import SAMPLE_CHARACTERS, is_latin
 
 _T = TypeVar("_T")
 
@@ -200,8 +200,8 @@ class TableReader(ABC):
         """Return the fingerprints of those documents that exist, by id."""
         return dict(self.query_among(f"SELECT id, fingerprint FROM {self.documents_table}", "id", document_ids))
 
-    def count_other_scripts(self) -> int:
-        """Return how many documents begin in another script than Latin."""
+    def count_other_languages(self) -> int:
+        """Return how many documents are not in English."""
         select = (
             f"SELECT chunks.number, substr(text, 1, {SAMPLE_CHARACTERS}) FROM {self.chunks_table} JOIN contents "
             "ON contents.number = chunks.number WHERE ordinal = 0 AND chunks.number > ? ORDER BY chunks.number LIMIT ?"
@@ -210,7 +210,7 @@ class TableReader(ABC):
         after = 0
         while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
             for _, text in rows:
-                if not is_latin(text):
+                if not is_english(text):
                     others += 1
             after = rows[-1][0]
         return others

@@ -12,10 +12,10 @@ from arag.retrieval.storage.records import ChunkVectors, SentenceMatch, Vectors
 MAX_MATRIX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
 # Bytes of vectors that a limited view keeps: a server may have hundreds of views.
 MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4
+SIMILARITY_DIGITS = 9  # sums in float64 differ less than this, whatever their order
 MAX_PROPOSED = 12_000  # sentences that a vector index is asked for: takes a second
 
 _MARGIN = 1e-5  # more than the rounding error of a similarity in float32, by which candidates are chosen
-_DIGITS = 9  # of similarities: sums in float64 differ less than this, whatever their order
 _ROWS_PER_STEP = 4_096  # vectors normalized at once: more take more memory, fewer more steps
 
 
@@ -106,7 +106,7 @@ class SentenceMatrix:
         least = _least_similarity(similarities, count)
         rows = np.flatnonzero((similarities >= least) & (similarities > -np.inf))
         products = self._vectors[rows].astype(np.float64) * vector.astype(np.float64)
-        exact = np.round(products.sum(axis=1), _DIGITS)
+        exact = np.round(products.sum(axis=1), SIMILARITY_DIGITS)
         order = np.lexsort((rows, -exact))[:count]
         matches = []
         for row, similarity in zip(rows[order].tolist(), exact[order].tolist(), strict=True):

@@ -14,6 +14,7 @@ from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, Text, Texts, list_bullets, read_json
 from arag.graph.prompts import as_data
 from arag.ingest.sentences import split_sentences
+from arag.models.similarity import rescale
 from arag.text.scripts import UNSPACED
 
 # The next three limits trade context for precision: more text shows more facts, and more that is off the point.
@@ -178,7 +179,8 @@ class FaithfulRAG(Method):
         embedder = session.context.index.embedder
         belief_vectors = embedder.embed_documents(beliefs)
         group_vectors = embedder.embed_documents(groups)
-        nearest = choose_groups(belief_vectors @ group_vectors.T, groups)
+        similarities = rescale(belief_vectors @ group_vectors.T, session.context.spread)
+        nearest = choose_groups(similarities, groups)
         session.note("Sentences nearest to them", [f"{similarity:.3f} {text}" for text, similarity in nearest])
         return [text for text, _ in nearest]
 

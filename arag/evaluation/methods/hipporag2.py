@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field, OnErrorOmit
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, best_first, list_numbered, minmax, pagerank
 from arag.graph.prompts import as_data
+from arag.models.similarity import rescale
 from arag.text.scripts import EAST_ASIAN, OTHER_LETTER
 
 Triple = tuple[str, str, str]
@@ -33,7 +34,7 @@ Item = TypeVar("Item")
 _FACTS = 5  # facts nearest to the question that the model filters
 _ENTITIES = 5  # entities of these facts where PageRank starts
 _PASSAGE_WEIGHT = 0.05  # weight of a chunk's similarity among the starts, beside the weights of entities
-_MIN_SIMILARITY = 0.8  # cosine similarity of two synonyms
+_MIN_SIMILARITY = 0.8  # of two synonyms
 _MAX_SYNONYMS = 101  # synonyms of one entity
 _MIN_LETTERS = 3  # letters and digits of an entity that has synonyms
 
@@ -188,8 +189,12 @@ def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
     )
 
 
-def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict[tuple[str, str], float]:
-    """Find the nearest synonyms of each entity by the cosine similarity of their vectors.
+def find_synonyms(
+    entities: Sequence[str],
+    vectors: NDArray[np.float32],
+    spread: float,
+) -> dict[tuple[str, str], float]:
+    """Find the nearest synonyms of each entity by the similarity of their vectors.
 
     An entity of fewer than three letters has no synonyms, but may be one. A Chinese, Japanese or Korean character
     counts as two letters.
@@ -197,6 +202,7 @@ def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict
     Args:
         entities: The entities.
         vectors: Their vectors of length one, shape (entities, dimension).
+        spread: The spread of the embedder's similarities.
 
     Returns:
         The similarities of synonyms, by the entity and its synonym.
@@ -204,16 +210,16 @@ def find_synonyms(entities: Sequence[str], vectors: NDArray[np.float32]) -> dict
     synonyms: dict[tuple[str, str], float] = {}
     rows = _COSINES_AT_ONCE // max(len(entities), 1) + 1
     for begin in range(0, len(entities), rows):
-        cosines_of_rows = vectors[begin : begin + rows] @ vectors.T
-        for number, cosines in enumerate(cosines_of_rows, begin):
+        cosines = vectors[begin : begin + rows] @ vectors.T
+        for number, similarities in enumerate(rescale(cosines, spread), begin):
             entity = entities[number]
             if _count_letters(entity) < _MIN_LETTERS:
                 continue
-            near = np.flatnonzero(cosines >= _MIN_SIMILARITY)
+            near = np.flatnonzero(similarities >= _MIN_SIMILARITY)
             near = near[near != number]
-            nearest = near[best_first(cosines[near], _MAX_SYNONYMS)]
+            nearest = near[best_first(similarities[near], _MAX_SYNONYMS)]
             for other in nearest.tolist():
-                synonyms[entity, entities[other]] = float(cosines[other])
+                synonyms[entity, entities[other]] = float(similarities[other])
     return synonyms
 
 
@@ -226,7 +232,7 @@ def make_edges(facts: Facts, synonyms: Mapping[tuple[str, str], float]) -> NDArr
     """Make the edges of the graph, whose nodes are the entities, and after them the chunks.
 
     As in the published code, the weight of an edge between entities is the number of their triples, in each direction.
-    The cosine of a synonym replaces that number in its direction. An edge between a chunk and its entity weighs 1.
+    The similarity of a synonym replaces that number in its direction. An edge between a chunk and its entity weighs 1.
 
     Args:
         facts: The facts of all chunks.
@@ -295,7 +301,7 @@ class HippoRAG2(Method):
         named = _find_entities(texts, session)
         facts = collect(_find_triples(texts, named, session))
         entity_vectors = session.context.vectors(facts.entities, "Entities embedded")
-        synonyms = find_synonyms(facts.entities, entity_vectors)
+        synonyms = find_synonyms(facts.entities, entity_vectors, session.context.spread)
         fact_vectors = session.context.vectors([str(triple) for triple in facts.triples], "Facts embedded")
         return Graph(
             passages=passages,

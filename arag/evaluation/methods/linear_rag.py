@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from arag.errors import InputError
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import Passages, best_first, minmax, pagerank
+from arag.models.similarity import rescale
 from arag.retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class LinearRAG(Method):
         "other", description="The authors' settings for a corpus; those that are given as well take precedence."
     )
     max_iterations: int = Field(3, ge=1, description="Rounds of activation, the first entities included.")
-    threshold: float = Field(0.4, description="The least activation that spreads: a product of cosine similarities.")
+    threshold: float = Field(0.4, description="The least activation that spreads: a product of similarities.")
     passage_ratio: float = Field(2, ge=0, description="Weight of a passage's similarity beside its active entities.")
     sentences: int = Field(3, ge=1, description="How many sentences an active entity spreads through in a round.")
     ner: str = Field(
@@ -323,16 +324,16 @@ class LinearRAG(Method):
         return session.read(question, chunks)
 
     def _find_seeds(self, named: Sequence[str], session: Session, corpus: Corpus) -> dict[str, float]:
-        """Return the corpus entity nearest to each entity of the question, with its cosine similarity."""
+        """Return the corpus entity nearest to each entity of the question, with its similarity."""
         named_vectors = session.context.index.embedder.embed_documents(named)
-        cosines = named_vectors @ corpus.entity_vectors.T
+        similarities = rescale(named_vectors @ corpus.entity_vectors.T, session.context.spread)
         seeds: dict[str, float] = {}
         lines: list[str] = []
-        for name, row in zip(named, cosines, strict=True):
+        for name, row in zip(named, similarities, strict=True):
             entity = corpus.graph.entities[row.argmax()]
-            cosine = float(row.max())
-            seeds[entity] = cosine
-            lines.append(f"{name} → {entity} ({cosine:.2f})")
+            similarity = float(row.max())
+            seeds[entity] = similarity
+            lines.append(f"{name} → {entity} ({similarity:.2f})")
         session.note("Entities of the question → of the corpus", lines)
         return seeds
 
@@ -345,7 +346,8 @@ class LinearRAG(Method):
         corpus: Corpus,
     ) -> NDArray[np.float64]:
         """Return the PageRank of the passages (global importance aggregation)."""
-        weights, active = spread(seeds, corpus.graph, corpus.sentence_vectors @ query, self)
+        of_sentences = rescale(corpus.sentence_vectors @ query, session.context.spread)
+        weights, active = spread(seeds, corpus.graph, of_sentences, self)
         lines: list[str] = []
         for entity in by_score(weights)[:_MAX_ENTITIES_SHOWN]:
             _, tier = active[entity]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from arag.errors import InputError
-from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.names import knows_only_english
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.shell.calls import Answer, Call
@@ -40,7 +40,7 @@ def find_meaning(call: Call, corpus: Corpus) -> Answer:
     if len(query) > MAX_CHARACTERS:
         raise InputError(f"the text has {len(query):,} characters: give at most {MAX_CHARACTERS:,}")
     index = corpus.index
-    if index.embedder.name == DEFAULT_EMBEDDER and not is_latin(query):
+    if knows_only_english(index.embedder.name) and not is_latin(query):
         raise InputError("the vectors know Latin letters only: use rg, with words as the documents have them")
     if paths is None:
         paths = corpus.documents.resolve(".", call.folder)

@@ -4,10 +4,10 @@
     python benchmarks/speed.py compare A.json B.json
 
 The data are corpora as `corpora.py` takes them, made larger by recombining their sentences. The authors' code is
-measured where ARAG_AUTHORS names a checkout of it; it needs PyTorch, which `pip install -e '.[torch]'` installs. Patterns are measured beside ripgrep, or grep where it is not
-installed. `--at` makes the indexes on PostgreSQL. Machines have other things to do: what `--json` holds already is kept
-where it is better, so two checkouts are compared by running each of them several times, by turns, with a file for each.
-Ratios tell more than times.
+measured where ARAG_AUTHORS names a checkout of it; it needs PyTorch, which `pip install -e '.[torch]'` installs.
+Patterns are measured beside ripgrep, or grep where it is not installed. `--at` makes the indexes on PostgreSQL.
+Machines have other things to do: what `--json` holds already is kept where it is better, so two checkouts are compared
+by running each of them several times, by turns, with a file for each. Ratios tell more than times.
 """
 
 from __future__ import annotations

@@ -221,8 +221,11 @@ def _hint(corpus: Corpus) -> list[str]:
     if r"\n" in pattern:
         hints.append("a pattern is looked for in each line by itself")
     if len(unmatched.patterns) == 1 and _PLAIN.fullmatch(pattern):
-        found = corpus.matching_lines([compile_pattern(pattern)], unmatched.paths)
-        number = sum(map(len, found.values()))
+        number = corpus.search(
+            [compile_pattern(pattern)],
+            unmatched.paths,
+            lambda found: sum(document.count for document in found),
+        )
         if number:
             hints.append(f"{count(number, 'line')} with -i")
         elif unmatched.is_all:

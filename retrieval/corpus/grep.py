@@ -13,7 +13,7 @@ from arag.retrieval.corpus.lines import Line, LineBlock
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.corpus.types import GrepLine, GrepResults
-from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.batches import read_ahead
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
 from arag.text.normalise import collapse_whitespace, is_title
@@ -89,9 +89,9 @@ def find_matching_lines(
     wanted = set(others)
     for pattern in patterns:
         wanted.update(_find_candidates(view, pattern, deadline))
-    for row_ids in batches(view.in_text_order(wanted, places), _CHUNKS_AT_ONCE):
+    for chunks in read_ahead(view.texts_by_row_id, view.in_text_order(wanted, places), _CHUNKS_AT_ONCE):
         _check(deadline)
-        for found in _search(view.texts_by_row_id(row_ids), patterns):
+        for found in _search(chunks, patterns):
             if found.positions or found.chunk.row_id in others:
                 yield found
 

@@ -59,7 +59,6 @@ class Corpus:
         index: The index.
         deadline: When no more documents are read.
         printed: The id of each chunk that a command printed, by its prefix, such as `atlas.md:3`.
-        written: The printed lines that are not their chunk's text, such as those of `rg --replace`.
         prefix_by_text: The prefix of each printed line, by its text; empty where several chunks have it.
         printed_paths: The paths that commands printed without text.
         unmatched: The searches that matched nothing.
@@ -71,7 +70,6 @@ class Corpus:
         self.index = index
         self.deadline = math.inf
         self.printed: dict[str, str] = {}
-        self.written: set[str] = set()
         self.prefix_by_text: dict[str, str] = {}
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
@@ -105,10 +103,7 @@ class Corpus:
         if text is None or text == line.text:
             self._remember(line.text, prefix)
             return f"{prefix}:{line.text}\n"
-        printed = f"{prefix}:{text}"
-        if text not in line.text and len(self.written) < _MAX_TEXTS:
-            self.written.add(printed)
-        return f"{printed}\n"
+        return f"{prefix}:{text}\n"
 
     def prefix(self, chunk: Chunk | ChunkText) -> str:
         """Return what begins each line of a chunk."""

@@ -120,8 +120,7 @@ def _attribute(lines: Sequence[str], corpus: Corpus) -> list[OutputLine]:
             continue
         if chunk.id not in bodies:
             bodies[chunk.id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
-        is_own = f"{prefix}:{text}" in corpus.written or (text and text in bodies[chunk.id])
-        if not is_own:
+        if not text or text not in bodies[chunk.id]:  # such as the words of `rg --replace`
             shown.append(OutputLine(_without_prefix(line, corpus)))
         elif number:
             shown.append(OutputLine(line, named=chunk))

@@ -48,7 +48,8 @@ class Output:
         self._is_single = False
         self._has_names = not parsed.has("without_name")
         self._prints_matches = parsed.has("only_matching") and not parsed.has("invert")
-        counts_matches = self._prints_matches or parsed.has("count_matches")
+        # As in ripgrep, lines that do not match are counted as lines.
+        counts_matches = parsed.has("only_matching", "count_matches") and not parsed.has("invert")
         self._is_summary = parsed.has("without_match", "with_matches", "count", "count_matches")
         self._counts_lines = parsed.has("without_match", "with_matches") or not counts_matches
         context = parsed.number("context") or 0

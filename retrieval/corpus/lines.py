@@ -68,7 +68,7 @@ def list_lines(chunk: Chunk) -> list[Line]:
 class LineBlock:
     """The sentences of some chunks as lines in UTF-8, each collapsed and ended by a newline.
 
-    It has the lines of `list_lines`, apart from titles that are not in the text, and is made twenty times as fast: no
+    It has the lines of `list_lines`, apart from titles that are not in the text, and is made several times as fast: no
     line is an object of its own.
     """
 

@@ -1,7 +1,6 @@
 """Finds the lines that hold one of some plain texts: what most patterns are.
 
-RE2 gives one match after another, each as an object: for a word in 2,500,000 lines that takes 4 s of processor time,
-and as an array 0.6 s.
+RE2 gives one match after another, each as an object: for a word in 2,500,000 lines that is most of the time.
 """
 
 from __future__ import annotations

@@ -136,7 +136,9 @@ def measure_grep(bench: Bench, size: int) -> Iterator[Figure]:
         "one of two names": f"{name(84)}|{name(1_001)}",
         "no literal": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
         "no literal, words": r"[a-z]{4}nag[a-z]+ted [0-9]",
-        "a word in one of ten": "harbour",
+        "a word in one of 250": "harbour",
+        "a word in most": "american",
+        "a word in all": "the",
     }
     index = bench.place(f"grep-{size}")
     make_index(index, recombined(bench.sentences, size))

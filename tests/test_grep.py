@@ -11,6 +11,7 @@ from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 import re2
 from hypothesis import example, given
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from arag.errors import ARAGError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.corpus.grep import find_matching_lines
-from arag.retrieval.corpus.lines import list_lines
+from arag.retrieval.corpus.lines import LineBlock, list_lines
 from arag.retrieval.corpus.literals import AMBIGUOUS, RARE_FORMS
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.index import open_index
+from arag.retrieval.storage.records import ChunkText
 from arag.text.normalise import collapse_whitespace
 from fakes import HashEmbeddings, write_corpus
 from selection import EVERYWHERE
@@ -291,6 +293,28 @@ def test_lines_of_a_block_match_as_lines_alone(lines, pattern, ignore_case, whol
     assert all(compiled.find(line) for line in found)
 
 
+SPACED = st.text("aZé海ſ😀. \t\n\x1f\x85\xa0\u2003\u2028\u3000", max_size=6)
+
+
+@given(st.lists(st.lists(st.tuples(SPACED, SPACED), max_size=4), min_size=1, max_size=4))
+def test_a_block_has_the_lines_of_its_chunks(pieces_by_chunk):
+    chunks = []
+    lines = []
+    for pieces in pieces_by_chunk:
+        text = ""
+        starts, ends = [], []
+        for gap, sentence in pieces:
+            text += gap
+            starts.append(len(text))
+            text += sentence
+            ends.append(len(text))
+            lines.append(collapse_whitespace(sentence))
+        chunks.append(ChunkText(1, "a:0", "a", 0, "", text, np.array(starts, np.int64), np.array(ends, np.int64)))
+    block = LineBlock.of(chunks)
+    assert block.text.decode() == "".join(f"{line}\n" for line in lines)
+    assert block.first_lines[-1] == len(lines)
+
+
 @pytest.fixture(scope="module", params=EVERYWHERE)
 def odd_index(request, tmp_path_factory, places):
     """Documents of pieces in all orders, with titles in their texts and beside them, in chunks of several documents."""
@@ -453,7 +477,7 @@ def test_wrong_arguments_are_named(index, arguments, message):
 
 def test_lines_with_their_chunks_come_in_order(index):
     pattern = compile_pattern("gale")
-    lines = index._search(lambda view: list(find_matching_lines(view, pattern)))
+    lines = index._search(lambda view: list(find_matching_lines(view, [pattern])))
     assert [(each.chunk.id, line.position) for each in lines for line in each.lines] == [
         (line.chunk_id, line.position) for line in index.grep("gale").lines
     ]

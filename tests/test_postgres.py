@@ -390,6 +390,14 @@ def test_settings_of_the_environment_and_the_role_change_nothing(database, postg
         assert view.rank(["海鸥", "sat"], 1).total == 1
 
 
+@pytest.mark.parametrize(("given", "used"), [("4MB", "64MB"), ("200MB", "200MB")])
+def test_a_reader_has_memory_for_the_rows_that_hold_a_frequent_word(database, postgres_server, given, used):
+    write(database, document("a", "The gull flew."))
+    postgres_server.execute(f"ALTER DATABASE {urlsplit(database).path[1:]} SET work_mem = '{given}'")
+    with using_store(database) as store, closing(store.open()) as view:
+        assert view.query("SELECT current_setting('work_mem')") == [(used,)]
+
+
 @pytest.mark.parametrize("table", ["documents", "chunks", "state"])
 def test_a_disk_may_be_full(place, table):
     """A trigger raises the error that a full disk raises."""

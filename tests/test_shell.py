@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,10 @@ def sh(index):
         ("rg -S größe -c", "places/b.md:1"),
         ("rg -c GRÖSSE", '(no output)\n(no line matches; the words may differ: meaning "...")'),
         ("rg -v the notes -c", "(no output)"),
+        ("rg -m 0 light", "(no output)"),
+        ("grep -m 0 -c light places/*", "places/b.md:0\nplaces/c.md:0"),
+        ("rg -v --count-matches The a.md", "a.md:2"),
+        ("rg -L -C1 light", "crew.csv\nnotes\nplaces/c.md"),
         ("rg -m1 The -c", "a.md:1\nplaces/b.md:1\nplaces/c.md:1"),
         ("rg -g '*.csv' Ann", "[crew.csv:0] Name: Ann | Since: 1868"),
         ("rg -g '!places/**' tide -l", "notes"),
@@ -172,6 +177,8 @@ def test_what_is_not_found_says_what_to_try(sh):
         ("ls -Z", "valid are -l"),
         ("meaning", 'usage: meaning "a short question'),
         ("python -c 1", "command not found"),
+        ("du -sh places", "bash: du: not available here: `ls -l` counts the chunks"),
+        ("stat -c %s a.md", "bash: stat: not available here"),
         ("rg 'a", "unexpected EOF"),
     ],
 )
@@ -255,6 +262,64 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     assert "crew (2 rows" in sh("sql")
     assert "no column nname" in sh("sql 'SELECT nname FROM crew'")
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT 'crew.csv:0' AS chunk_id, 'Zed' AS name",
+        "SELECT 'crew.csv:0' chunk_id, 'Zed' AS name FROM crew",
+        "SELECT chunk_id, name FROM (SELECT 'crew.csv:0' AS \"chunk_id\", 'Zed' AS name)",
+        "WITH t(name, chunk_id) AS (SELECT 'Zed', 'crew.csv:0') SELECT name, chunk_id FROM t",
+        "SELECT chunk_id, name FROM crew WHERE 0 UNION SELECT 'crew.csv:0', 'Zed'",
+        "SELECT chunk_id, name FROM (SELECT chunk_id, name FROM crew WHERE 0 UNION SELECT 'crew.csv:0', 'Zed')",
+    ],
+)
+def test_a_chunk_that_a_query_names_itself_is_no_mark(index, select):
+    result = run_shell(index, f"sql {shlex.quote(select)}")
+    assert "Zed" in result.text
+    assert "[" not in result.text
+    assert result.chunk_ids == []
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT chunk_id, name FROM crew WHERE name = 'Ann' UNION ALL SELECT chunk_id, name FROM crew WHERE 0",
+        "WITH t AS (SELECT chunk_id, name FROM crew) SELECT DISTINCT chunk_id, name FROM t WHERE name = 'Ann'",
+        "SELECT t.chunk_id, t.name FROM crew AS t JOIN crew AS u USING (chunk_id) WHERE t.name = 'Ann' LIMIT 1",
+    ],
+)
+def test_a_chunk_that_a_table_names_is_a_mark(index, select):
+    assert run_shell(index, f"sql {shlex.quote(select)}").chunk_ids == ["crew.csv:0"]
+
+
+def test_the_words_of_a_replacement_have_no_mark(index):
+    result = run_shell(index, "rg -r 'It never burned' 'The light was lit' a.md")
+    assert result.text == "a.md: 0:It never burned in 1881."
+    assert (result.chunk_ids, result.evidence) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("command", "loads"),
+    [
+        ("sql", True),
+        ("rg x; sql 'SELECT 1'", True),
+        ("n=$(sql 'SELECT 1'); echo $n", True),
+        ("echo 'SELECT 1' | sql", True),
+        ("eval \"sql 'SELECT 1'\"", True),
+        ('for n in 1 2; do sql "SELECT $n"; done', True),
+        ("rg sql", False),
+        ("rg 'a; sql b'", False),
+        ("ls -l sql.md | rg -c sql", False),
+    ],
+)
+def test_only_a_call_of_sql_loads_tables(index, command, loads, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(type(index), "query_tables", lambda *_: loaded.append(True))
+    monkeypatch.setattr(run, "_execute", lambda *_: run.Ended())
+    run_shell(index, command)
+    assert bool(loaded) == loads
 
 
 # --- marks ---

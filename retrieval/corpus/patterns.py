@@ -15,11 +15,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import re2
+from numpy.typing import NDArray
 
 from arag.errors import InputError
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.literals import find_literals, find_rare_letters
 from arag.retrieval.corpus.pattern_parts import loosen, split_pattern, write_for_block, write_for_line
+from arag.retrieval.corpus.plain_texts import find_plain_texts
 from arag.text.normalise import shorten
 
 Case: TypeAlias = Literal["ignore", "match", "smart"]
@@ -67,9 +69,15 @@ class Pattern:
         self.groups: int = self._in_line.groups
         if self.groups > _MAX_GROUPS:
             raise InputError(f"the pattern has {self.groups} groups: at most {_MAX_GROUPS} are possible; write (?:...)")
+        self._plain_texts = find_plain_texts(parts, ignore_case=ignore_case)
         self.literals = find_literals(parts)
         may_ignore_case = ignore_case or "(?" in source
         self.rare_letters = find_rare_letters(self.literals) if may_ignore_case else ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is alternatives of plain texts."""
+        return self._plain_texts is not None
 
     def may_match(self, searchable_text: bytes | memoryview) -> bool:
         """Return whether a line in a text may match, given the text's searchable form in UTF-8."""
@@ -84,6 +92,16 @@ class Pattern:
     def find_lines(self, block: bytes) -> list[int]:
         """Return the numbers of a block's lines that match; it has lines in UTF-8, each ended by a newline."""
         newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        if self._plain_texts is not None and self._plain_texts.knows(block):
+            numbers = self._plain_texts.find_lines(block, newlines)
+        else:
+            numbers = self._find_lines(block, newlines)
+        if not self.whole_words:
+            return numbers
+        lines = block.split(b"\n")
+        return [number for number in numbers if self.matches(lines[number].decode())]
+
+    def _find_lines(self, block: bytes, newlines: NDArray[np.int64]) -> list[int]:
         spans = [match.span() for match in self._in_block.finditer(block)]
         if not spans:
             return []
@@ -92,11 +110,7 @@ class Pattern:
         next_lines = (np.searchsorted(newlines, ends - 1) + 1).tolist()
         found = set(chain.from_iterable(map(range, first_lines, next_lines)))
         found.discard(len(newlines))  # of an empty match behind the last newline
-        numbers = sorted(found)
-        if not self.whole_words:
-            return numbers
-        lines = block.split(b"\n")
-        return [number for number in numbers if self.matches(lines[number].decode())]
+        return sorted(found)
 
     def find(self, line: str, limit: int = _MAX_SPANS) -> list[Match]:
         """Return the first matches in a line. Empty ones are left out where there are others."""

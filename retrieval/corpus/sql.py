@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import resolve_names, with_origins, without_fence
+from arag.retrieval.corpus.statements import may_make_column, resolve_names, with_origins, without_fence
 from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_documents
@@ -127,11 +127,10 @@ def _make_results(
 ) -> TableResults:
     columns: list[str] = answer["columns"]
     rows: list[list[Value]] = answer["rows"]
-    places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID]
-    width = len(columns)
-    if has_origins:
-        width -= 1
-        places.append(width)
+    width = len(columns) - 1 if has_origins else len(columns)
+    places = [place for place, column in enumerate(columns) if column.lower() == CHUNK_ID or place == width]
+    if may_make_column(sql, CHUNK_ID):  # a model's own words are from no chunk
+        places = []
     chunk_ids_by_row: list[list[str]] = []
     for row in rows:
         chunk_ids: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arag.retrieval.corpus.tables import CHUNK_ID, CorpusTable, sql_name
 
@@ -22,6 +23,13 @@ _AGGREGATES = frozenset(
     "AVG COUNT GROUP_CONCAT JSON_GROUP_ARRAY JSON_GROUP_OBJECT MAX MEDIAN MIN PERCENTILE STRING_AGG SUM TOTAL".split()
 )
 _EXTREMES = frozenset(["MAX", "MIN"])
+_COMPOUNDS = frozenset(["EXCEPT", "INTERSECT", "UNION"])
+# Words and signs in front of a column; other words, names and texts are in front of an alias.
+_BEFORE_COLUMNS = frozenset(
+    "SELECT DISTINCT ALL , ( . BY WHERE AND OR ON NOT HAVING WHEN THEN ELSE CASE IN LIKE GLOB BETWEEN "
+    "= == != <> < <= > >= || + -".split()
+)
+_NO_LISTS = {(), *((word,) for word in ("", "SELECT", "USING", "IN", "WHERE", "AND", "ON", *_AGGREGATES))}
 _TABLE_AND_ALIAS = 3  # names at most: `harvest AS h`
 
 
@@ -191,3 +199,33 @@ def _origin_columns(source: Sequence[_Token]) -> list[str]:
     for token in words[:_TABLE_AND_ALIAS]:
         columns.append(f"{token.text}.{CHUNK_ID}")
     return columns
+
+
+def may_make_column(sql: str, name: str) -> bool:
+    """Return whether a statement may itself say what a column of some name has, and not take it from a table.
+
+    Examples are `SELECT 'a.md:0' AS chunk_id`, `WITH t(chunk_id) AS ...` and `SELECT chunk_id FROM t UNION SELECT ...`.
+    A statement may be taken for one that does.
+    """
+    tokens = [token for token in _read_tokens(sql) if token.kind != "space"]
+    words = [token.word for token in tokens]
+    named = [token for token in tokens if _plain_name(token) == name]
+    if any(_is_alias(token, has_with="WITH" in words) for token in named):
+        return True
+    if _COMPOUNDS.isdisjoint(words):
+        return False
+    # The first SELECT names the columns, and the others say what they have.
+    firsts = [_plain_name(following) for token, following in pairwise(tokens) if token.word == "SELECT"]
+    return set(firsts) != {name} or len(named) != len(firsts)
+
+
+def _plain_name(token: _Token) -> str:
+    is_quoted = token.kind in {"quoted", "text"}
+    return (token.name if is_quoted else token.text).lower()
+
+
+def _is_alias(token: _Token, *, has_with: bool) -> bool:
+    """Return whether a name may be a new one for something else, with or without AS, or in the list of a WITH."""
+    if token.before not in _BEFORE_COLUMNS:
+        return True
+    return has_with and token.brackets[-1:] not in _NO_LISTS

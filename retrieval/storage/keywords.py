@@ -110,7 +110,8 @@ class KeywordTexts:
         """Return the row ids of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         self._check_size()
         rows = self._rows_with_all([_encode(text) for text in texts])
-        return [int(self._row_ids[row]) for row in islice(rows, limit)]
+        row_ids: list[int] = self._row_ids[list(islice(rows, limit))].tolist()
+        return row_ids
 
     def texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
         """Yield row id and text of chunks, in UTF-8."""
@@ -156,6 +157,9 @@ class KeywordTexts:
     def _rows_with_all(self, needles: Sequence[bytes]) -> Iterator[int]:
         """Yield the rows that hold all needles; the longest one proposes rows."""
         longest, *others = sorted(needles, key=len, reverse=True)
+        if not others:
+            yield from self._rows_with(longest)
+            return
         for row in self._rows_with(longest):
             begin, end = self._begins[row], self._ends[row]
             if all(self._text.find(other, begin, end) >= 0 for other in others):

@@ -104,7 +104,7 @@ class EmbeddedDocument:
     vectors: Sequence[Vectors]  # of each chunk's embedded sentences: of length one, shape (sentences, dimension)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes twice as long to make
 class ChunkText:
     """A chunk's text and where its sentences are: what a search of many chunks needs of each."""
 
@@ -114,8 +114,8 @@ class ChunkText:
     ordinal: int
     title: str
     text: str
-    starts: Sequence[int]  # of its sentences
-    ends: Sequence[int]
+    starts: NDArray[np.int64]  # of its sentences
+    ends: NDArray[np.int64]
 
     def sentence_text(self, position: int) -> str:
         """Return the text of the sentence at a position."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from arag.retrieval.types import Chunk, Sentence
@@ -29,7 +31,6 @@ class _Places:
 
 
 _PLACES = TypeAdapter(_Places)
-_NUMBERS = TypeAdapter(list[int])
 _BEFORE_SENTENCES = '{"sentences":['
 _AFTER_SENTENCES = '],"headings"'
 _PLACE_NUMBERS = 5  # of each sentence
@@ -78,24 +79,53 @@ def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
     return tuple(sentences)
 
 
-def parse_spans(text: str, length: int) -> tuple[list[int], list[int]]:
-    """Read where each sentence starts and where it ends: less than `parse_places` reads, and faster.
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where the sentences of a chunk start and end in its text."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def parse_spans(texts: Sequence[str], lengths: Sequence[int]) -> list[Spans]:
+    """Read where the sentences of several chunks are: less than `parse_places` reads, and in a fraction of its time.
+
+    Args:
+        texts: What `format_places` wrote about each chunk.
+        lengths: The length of each chunk's text, in characters.
 
     Raises:
         ValueError: It is something else.
     """
-    try:
-        end = text.index(_AFTER_SENTENCES)
-        numbers = text[len(_BEFORE_SENTENCES) : end][1:-1].replace("],[", ",")  # one list is read faster than many
-        values = _NUMBERS.validate_json(f"[{numbers}]", strict=True)
-    except ValueError as error:
-        raise ValueError(_UNREADABLE) from error
+    written: list[str] = []
+    for text in texts:
+        end = text.find(_AFTER_SENTENCES, len(_BEFORE_SENTENCES))
+        if end < 0:
+            raise ValueError(_UNREADABLE)
+        written.append(text[len(_BEFORE_SENTENCES) + 1 : end - 1])
+    counts = [0 if not numbers else numbers.count("[") + 1 for numbers in written]
+    values = _read_numbers("],[".join(filter(None, written)).replace("],[", ","))
+    if len(values) != _PLACE_NUMBERS * sum(counts):
+        raise ValueError(_UNREADABLE)
     starts = values[::_PLACE_NUMBERS]
     ends = values[1::_PLACE_NUMBERS]
-    boundaries = [0, *chain.from_iterable(zip(starts, ends, strict=True)), length]
-    if boundaries != sorted(boundaries):
+    bounds = np.cumsum([0, *counts])
+    last_ends = np.roll(ends, 1)  # of the sentences before
+    last_ends[bounds[:-1][np.array(counts) > 0]] = 0
+    limits = np.repeat(np.array(lengths, np.int64), counts)
+    if np.any(starts < last_ends) or np.any(ends < starts) or np.any(ends > limits):
         raise ValueError(_OUTSIDE)
-    return starts, ends
+    return [Spans(starts[first:after], ends[first:after]) for first, after in pairwise(bounds.tolist())]
+
+
+def _read_numbers(text: str) -> NDArray[np.int64]:
+    """Return the numbers in a text, with commas between them; fewer, or an error, if it has something else."""
+    if not text:
+        return np.empty(0, np.int64)
+    try:
+        return np.fromstring(text, np.int64, sep=",")
+    except (ValueError, DeprecationWarning) as error:  # NumPy warns, and will raise an error one day
+        raise ValueError(_UNREADABLE) from error
 
 
 def _read_places(text: str, length: int) -> _Places:

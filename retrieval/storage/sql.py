@@ -104,15 +104,26 @@ class TableReader(ABC):
         """Return the row ids of all chunks, in the order of their ids."""
         return [row_id for (row_id,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
 
-    def in_text_order(self, row_ids: Collection[int]) -> list[int]:
-        """Return the row ids that exist among some, in the order of documents' ids and of the text."""
-        columns = "document_id, ordinal, number"
-        if len(row_ids) > _ROWS_LOOKED_UP:
+    def in_text_order(self, row_ids: Collection[int], places: Mapping[str, int] | None = None) -> list[int]:
+        """Return the row ids that exist among some, in the order of documents and of the text.
+
+        Args:
+            row_ids: The row ids.
+            places: The documents' order, by their ids; by default that of the ids.
+        """
+        if len(row_ids) > _ROWS_LOOKED_UP and places is None:
             wanted = set(row_ids)
-            rows = self.query(f"SELECT {columns} FROM {self.chunks_table} ORDER BY document_id, ordinal")
-            return [row_id for _, _, row_id in rows if row_id in wanted]
-        rows = self.query_among(f"SELECT {columns} FROM {self.chunks_table}", "number", row_ids)
+            rows = self.query(f"SELECT number FROM {self.chunks_table} ORDER BY document_id, ordinal")
+            return [row_id for (row_id,) in rows if row_id in wanted]
+        rows = self.query_among(f"SELECT document_id, ordinal, number FROM {self.chunks_table}", "number", row_ids)
+        if places is not None:
+            rows = [(places.get(document_id, 0), ordinal, row_id) for document_id, ordinal, row_id in rows]
         return [row_id for _, _, row_id in sorted(rows)]
+
+    def first_row_ids(self, document_ids: Collection[str]) -> set[int]:
+        """Return the row ids of documents' first chunks."""
+        rows = self.query_among(f"SELECT number, ordinal FROM {self.chunks_table}", "document_id", document_ids)
+        return {row_id for row_id, ordinal in rows if ordinal == 0}
 
     def ids(self, row_ids: Collection[int]) -> dict[int, str]:
         """Return the ids of the chunks with these row ids; unknown ones are left out."""
@@ -125,7 +136,7 @@ class TableReader(ABC):
     def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
         """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
         rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
-        texts = {row[0]: self._make_chunk_text(row) for row in rows}
+        texts = {text.row_id: text for text in self._make_chunk_texts(rows)}
         return list(self._take_all(texts, row_ids).values())
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
@@ -343,22 +354,27 @@ class TableReader(ABC):
             pages=None if first is None else (first, last),
         )
 
-    def _make_chunk_text(self, row: Sequence[Any]) -> ChunkText:
-        row_id, chunk_id, document_id, ordinal, title, text, places = row
+    def _make_chunk_texts(self, rows: Sequence[Sequence[Any]]) -> Iterator[ChunkText]:
+        lengths = [len(text) for *_, text, _ in rows]
         try:
-            starts, ends = parse_spans(places, len(text))
+            spans_by_row = parse_spans([places for *_, places in rows], lengths)
         except ValueError as error:
-            raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
-        return ChunkText(
-            row_id=row_id,
-            id=chunk_id,
-            document_id=document_id,
-            ordinal=ordinal,
-            title=title,
-            text=text,
-            starts=starts,
-            ends=ends,
-        )
+            if len(rows) > 1:  # find the damaged one
+                for row in rows:
+                    yield from self._make_chunk_texts([row])
+                return
+            raise self.damage(f"the chunk {_shown(rows[0][1])}: {error}") from error
+        for (row_id, chunk_id, document_id, ordinal, title, text, _), spans in zip(rows, spans_by_row, strict=True):
+            yield ChunkText(
+                row_id=row_id,
+                id=chunk_id,
+                document_id=document_id,
+                ordinal=ordinal,
+                title=title,
+                text=text,
+                starts=spans.starts,
+                ends=spans.ends,
+            )
 
     def _take_all(self, found: Mapping[int, _T], row_ids: Iterable[int]) -> dict[int, _T]:
         """Return what was found for each row id, in this order."""

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import math
 import posixpath
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
+from typing import TypeVar
 
 from arag.errors import InputError
-from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.lines import Line, list_lines
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.shell.documents import Documents
+from arag.retrieval.corpus.shell.matching import MatchingDocument, find_matching_documents
 from arag.retrieval.corpus.shell.search_patterns import Matcher
-from arag.retrieval.corpus.titles import find_titles
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
-from arag.text.normalise import collapse_whitespace
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
 _MAX_EXPLAINED = 20  # wrong names for which others are looked up: fewer are shown
@@ -33,9 +31,7 @@ _DOCUMENTS_AT_ONCE = 200  # more take more memory, fewer more queries
 _MAX_KEPT = 16  # views whose documents' paths are kept: those of a hundred thousand take up 30 MB
 _MAX_TEXTS = 50_000  # printed lines that are remembered: more take more memory
 
-# What a pattern has that may match the `# ` in front of a title.
-_MARKUP = re.compile(r"[#^]|\\[^\w]|\[")
-_HEADINGS = ("", "# ", "## ")
+T = TypeVar("T")
 
 
 @dataclass
@@ -63,7 +59,6 @@ class Corpus:
         index: The index.
         deadline: When no more documents are read.
         printed: The id of each chunk that a command printed, by its prefix, such as `atlas.md:3`.
-        written: The printed lines that are not their chunk's text, such as those of `rg --replace`.
         prefix_by_text: The prefix of each printed line, by its text; empty where several chunks have it.
         printed_paths: The paths that commands printed without text.
         unmatched: The searches that matched nothing.
@@ -75,7 +70,6 @@ class Corpus:
         self.index = index
         self.deadline = math.inf
         self.printed: dict[str, str] = {}
-        self.written: set[str] = set()
         self.prefix_by_text: dict[str, str] = {}
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
@@ -109,10 +103,7 @@ class Corpus:
         if text is None or text == line.text:
             self._remember(line.text, prefix)
             return f"{prefix}:{line.text}\n"
-        printed = f"{prefix}:{text}"
-        if text not in line.text and len(self.written) < _MAX_TEXTS:
-            self.written.add(printed)
-        return f"{printed}\n"
+        return f"{prefix}:{text}\n"
 
     def prefix(self, chunk: Chunk | ChunkText) -> str:
         """Return what begins each line of a chunk."""
@@ -171,7 +162,7 @@ class Corpus:
         if known != prefix:
             self.prefix_by_text[text] = ""
 
-    def lines_by_document(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Line]]]:
+    def lines_by_document(self, paths: Iterable[str]) -> Iterator[tuple[str, list[Line]]]:
         """Yield each document's path and its lines."""
         for some in batches(paths, _DOCUMENTS_AT_ONCE):
             self.check_time()
@@ -181,26 +172,42 @@ class Corpus:
                 lines[ids[chunk.document_id]] += list_lines(chunk)
             yield from lines.items()
 
-    def matching_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
-        """Return the lines that match one of some patterns, by path."""
-        if len(paths) <= _FEW_DOCUMENTS:
-            return self._filter_lines(patterns, paths)
-        index = self.limited_to(paths)
-        found: dict[str, dict[tuple[int, int], Line]] = {}
-        for pattern in patterns:
-            for line in index._search(_find_matching, pattern):  # noqa: SLF001
-                own = found.setdefault(self.documents.path(line.chunk.document_id), {})
-                place = -1 if line.position is None else line.position
-                own[line.chunk.ordinal, place] = line
-        return {path: [found[path][place] for place in sorted(found[path])] for path in sorted(found)}
+    def search(
+        self,
+        patterns: Sequence[Pattern],
+        paths: Sequence[str],
+        use: Callable[[Iterable[MatchingDocument]], T],
+    ) -> T:
+        """Give the documents that have lines that match one of some patterns to a function, in the order of paths.
 
-    def _filter_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> dict[str, list[Line]]:
-        matching: dict[str, list[Line]] = {}
+        Args:
+            patterns: The patterns.
+            paths: The documents that are searched.
+            use: The function, which need not take all. It is called again if a newer snapshot replaces the index.
+
+        Returns:
+            Its result.
+        """
+        if len(paths) <= _FEW_DOCUMENTS:
+            return use(self._filter_lines(patterns, paths))
+        index = self.limited_to(paths)
+        documents = self.documents
+
+        def find(view: View) -> T:
+            return use(self._check_each(find_matching_documents(view, patterns, documents)))
+
+        return index._search(find)  # noqa: SLF001
+
+    def _check_each(self, found: Iterable[MatchingDocument]) -> Iterator[MatchingDocument]:
+        for document in found:
+            self.check_time()
+            yield document
+
+    def _filter_lines(self, patterns: Sequence[Pattern], paths: Sequence[str]) -> Iterator[MatchingDocument]:
         for path, lines in self.lines_by_document(paths):
             kept = [line for line in lines if any(pattern.matches(line.text) for pattern in patterns)]
             if kept:
-                matching[path] = kept
-        return matching
+                yield MatchingDocument(path, len(kept), kept.copy)
 
     def read_files(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the texts of documents' files."""
@@ -218,28 +225,3 @@ def _read_documents(view: View) -> Documents:
 
 
 _find_documents = KeptByView(_read_documents, most=_MAX_KEPT)
-
-
-def _find_titled(view: View, pattern: Pattern) -> list[str]:
-    """Return the ids of documents whose title may match as it is printed, with what may stand in front."""
-    if not _MARKUP.search(pattern.text):
-        return [document_id for document_id, _ in find_titles(view, pattern)]
-    found: list[str] = []
-    for document_id, title in view.titles():
-        text = collapse_whitespace(title)
-        if any(pattern.matches(f"{marks}{text}") for marks in _HEADINGS):
-            found.append(document_id)
-    return found
-
-
-def _find_matching(view: View, pattern: Pattern) -> list[Line]:
-    """Return the lines of a view that match, titles included."""
-    lines: list[Line] = []
-    for found in find_matching_lines(view, pattern):
-        lines += found.lines
-    titled = _find_titled(view, pattern)
-    for some in batches(titled, _DOCUMENTS_AT_ONCE):
-        for chunk in view.chunks_of(some):
-            if chunk.ordinal == 0:
-                lines += [line for line in list_lines(chunk) if line.names_document]
-    return lines

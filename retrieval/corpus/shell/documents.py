@@ -56,6 +56,11 @@ class Documents:
             self._path_by_id[document_id] = own
         self.paths: Sequence[str] = sorted(self.ids)
         self.folders = folders
+        # The places of documents by their ids; None if paths are in the order of ids, as nearly always.
+        self.places_by_id: dict[str, int] | None = None
+        in_order = [self.ids[path] for path in self.paths]
+        if in_order != sorted(in_order):
+            self.places_by_id = {document_id: place for place, document_id in enumerate(in_order)}
 
     def path(self, document_id: str) -> str:
         """Return a document's path; a writer may have added the document since."""

@@ -29,6 +29,7 @@ _LS_OPTIONS = {
     "--sort": Option("sort", takes_value=True),
 }
 _WRONG_USE = 2  # the exit code
+_NOT_THERE = 127  # the exit code of commands that a shell does not have
 _LS_VALID = "-l (date, chunks, name, title, author) -t (newest first) -S (longest first) -r -R -d"
 
 
@@ -139,3 +140,9 @@ def _describe(document: ListedDocument, name: str) -> str:
     if document.author:
         parts.append(f"({document.author})")
     return "  ".join(parts)
+
+
+def refuse_sizes(call: Call, _: Corpus) -> Answer:
+    """Answer a call of `du` or `stat`: the interpreter's own would say that each document has no bytes."""
+    said = "not available here: `ls -l` counts the chunks of documents, and `wc -c` the bytes of what `cat` prints"
+    return Answer(stderr=f"bash: {call.name}: {said}\n", exit_code=_NOT_THERE)

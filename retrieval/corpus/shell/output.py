@@ -120,8 +120,7 @@ def _attribute(lines: Sequence[str], corpus: Corpus) -> list[OutputLine]:
             continue
         if chunk.id not in bodies:
             bodies[chunk.id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
-        is_own = f"{prefix}:{text}" in corpus.written or (text and text in bodies[chunk.id])
-        if not is_own:
+        if not text or text not in bodies[chunk.id]:  # such as the words of `rg --replace`
             shown.append(OutputLine(_without_prefix(line, corpus)))
         elif number:
             shown.append(OutputLine(line, named=chunk))
@@ -221,8 +220,11 @@ def _hint(corpus: Corpus) -> list[str]:
     if r"\n" in pattern:
         hints.append("a pattern is looked for in each line by itself")
     if len(unmatched.patterns) == 1 and _PLAIN.fullmatch(pattern):
-        found = corpus.matching_lines([compile_pattern(pattern)], unmatched.paths)
-        number = sum(map(len, found.values()))
+        number = corpus.search(
+            [compile_pattern(pattern)],
+            unmatched.paths,
+            lambda found: sum(document.count for document in found),
+        )
         if number:
             hints.append(f"{count(number, 'line')} with -i")
         elif unmatched.is_all:

@@ -16,7 +16,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import GLOB, ROOT
 from arag.retrieval.corpus.shell.finding import find_names
-from arag.retrieval.corpus.shell.listing import list_names
+from arag.retrieval.corpus.shell.listing import list_names, refuse_sizes
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
 from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
 from arag.retrieval.corpus.shell.search import search
@@ -49,8 +49,13 @@ _FILE_IS_MISSING = "No such file or directory"
 _NAMES_OTHERS = re.compile(r"[*?\[`{]|\b(?:xargs|find|tree|read|mapfile|readarray|cd|du|eval|source|exec|sh|bash)\b")
 _RUNS_TEXTS = re.compile(r"\b(?:sh|bash|eval)\b")
 _VARIABLE = re.compile(r"\$[\w({@*]")
-_USES_MEANING = re.compile(r"\bmeaning\b")
-_USES_SQL = re.compile(r"\bsql\b")
+# In front of a command: the start, a sign that ends another command, or a word that runs one.
+_RUNS_COMMAND = (
+    r"(?:^|[\n;|&(`{!]|\b(?:then|do|else|elif|if|while|until|time|command|builtin|env|nice|exec|eval|timeout\s+\S+)\s"
+    r"|\bxargs\s[^\n;|&]*\s|\b(?:sh|bash)\s+-c\s+.)\s*"
+)
+_CALLS_MEANING = re.compile(rf"{_RUNS_COMMAND}['\"]?meaning\b(?![\w.:/=-])")
+_CALLS_SQL = re.compile(rf"{_RUNS_COMMAND}['\"]?sql\b(?![\w.:/=-])")
 _FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _PROMPT = re.compile(r"^\s*[$>]\s+")
 _QUOTED_NAME = re.compile(r"['\"]([^'\"\n]+)['\"]")
@@ -63,6 +68,7 @@ _COMMANDS: dict[str, Callable[[Call, Corpus], Answer]] = {
     "find": find_names,
     "meaning": find_meaning,
     "sql": query_tables,
+    **dict.fromkeys(("du", "stat"), refuse_sizes),
 }
 
 
@@ -103,11 +109,12 @@ def run_shell(index: Index, command: str) -> ShellResult:
 
 def _prepare(script: str, index: Index) -> None:
     """Load what a command may need: the first time may take longer than a command is given."""
+    code = script if _RUNS_TEXTS.search(script) else blank_quoted(script)
     with suppress(ARAGError):  # the command itself tells of it
-        if _USES_MEANING.search(script):
+        if _CALLS_MEANING.search(code):
             index.embedder.load()
     with suppress(ARAGError):
-        if _USES_SQL.search(script):
+        if _CALLS_SQL.search(code):
             index.query_tables()
 
 

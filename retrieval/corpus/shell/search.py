@@ -37,7 +37,7 @@ def search(call: Call, corpus: Corpus) -> Answer:
             break
     if output.is_full:
         errors += f"{call.name}: too many lines: stopped after {MAX_OUTPUT:,} characters; narrow the search\n"
-    is_plain = not parsed.has("invert", "without_match")
+    is_plain = not parsed.has("invert", "without_match") and parsed.number("max_count") != 0
     if not output.found and sources.paths and is_plain:
         corpus.unmatched.append(Unmatched(patterns, sources.paths, sources.is_all))
     exit_code = 0 if output.found else 1

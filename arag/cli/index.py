@@ -70,6 +70,14 @@ def ingest(
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",
+    ocr: Annotated[
+        bool,
+        typer.Option(
+            "--ocr",
+            help="Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR: about 15 seconds of "
+            "processor time a page. It needs the extra `ocr`.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -90,6 +98,7 @@ def ingest(
             chunk_tokens=chunk_tokens,
             readers=readers,
             encoding=encoding,
+            ocr=ocr,
             prune=prune,
             progress=show,
         )

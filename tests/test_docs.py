@@ -45,6 +45,8 @@ SHOWN = {  # what a page's commands and snippets print, among other things
         "guide.pdf#page=3",
         "tariff-1882:0",
         "film.srt:0",
+        "once in every four minutes",
+        "page 1, read by OCR",
     ],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "The model wants to call ", "assistant ['research']\n["],

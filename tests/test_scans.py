@@ -91,7 +91,8 @@ class FakeProcess:
         self.read.append(number)
         if number in self.failing:
             raise WorkerError("it timed out")
-        return "" if number == 9 else f"Read on page {number}."
+        text = {9: "", 8: "r"}.get(number, f"Read on page {number}.")
+        return [text, number != 8]
 
     def close(self):
         pass
@@ -280,13 +281,23 @@ class TestPages:
         process.failing = set()
         assert arag(*arguments)[0] == 0
 
-    def test_a_page_without_text_is_a_note(self, process, tmp_path):
-        scan = page_picture("x")
-        (tmp_path / "a.pdf").write_bytes(pdf("Text.", *6 * [(scan, "")], "Text.", (scan, "")))
+    def test_a_pdf_of_scans_alone(self, process, tmp_path):
+        (tmp_path / "a.pdf").write_bytes(pdf((page_picture("x"), ""), (page_picture("y"), "")))
         with Readers(ocr=True) as readers:
             content = readers.read(tmp_path / "a.pdf")
-        assert content.left_out == ("1 of 9 pages, which is a picture (OCR found no text)",)
-        assert content.ocr_pages == (2, 3, 4, 5, 6, 7)
+        assert (content.text, content.page_starts) == ("Read on page 1.\n\nRead on page 2.", (0, 17))
+        assert (content.ocr_pages, content.left_out) == ((1, 2), ())
+
+    def test_a_page_without_text_or_in_another_script_is_a_note(self, process, tmp_path):
+        scan = page_picture("x")
+        (tmp_path / "a.pdf").write_bytes(pdf("Text.", *8 * [(scan, "")]))
+        with Readers(ocr=True) as readers:
+            content = readers.read(tmp_path / "a.pdf")
+        assert content.left_out == (
+            "1 page on which OCR found no text",
+            "1 page that OCR could not read (another script?)",
+        )
+        assert content.ocr_pages == (2, 3, 4, 5, 6, 7, 8)
 
     def test_other_extensions_may_be_read_like_pictures(self, docs, process):
         (docs / "notes.tif").rename(docs / "notes.fax")
@@ -296,11 +307,11 @@ class TestPages:
 
     def test_pages_that_nobody_has_used_for_long_are_deleted(self, docs, process, cache):
         ingest_docs(docs)
-        kept = sorted(cache.rglob("*.txt"))
+        kept = sorted(cache.rglob("*.json"))
         assert len(kept) == 5
         for file in kept[:3]:
             os.utime(file, (0, 0))
-        old = cache / "ocr" / "rapidocr-0-1" / "digest" / "1.txt"
+        old = cache / "ocr" / "rapidocr-0-1" / "digest" / "1.json"
         old.parent.mkdir(parents=True)
         old.touch()
         process.read.clear()

@@ -155,7 +155,11 @@ class Readers:
             numbers = []
         read = scans.read_pages(path, numbers)
         content = self._read_in_child(_PDF, path, json.dumps(read.texts))
-        return replace(content, damage=(*content.damage, *read.damage))
+        return replace(
+            content,
+            left_out=(*content.left_out, *read.left_out),
+            damage=(*content.damage, *read.damage),
+        )
 
     def _is_web_page(self, path: Path) -> bool:
         return self._readers.get(path.suffix.lower()) == _HTML

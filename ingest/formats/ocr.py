@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ _MAX_SIDE = 3_000  # pixels of a page: the models need memory for each
 _MAX_PICTURE_SIDE = 2_400  # of a picture, whose size on paper is not known
 _MAX_THREADS = 4
 _MIN_SCORE = 0.5  # of a line: what has a lower one is mostly a smudge or a drawing
+_MIN_DENSITY = 0.5  # characters of a line, for each of its heights that it is long: fewer are of another script
 _TALL = 1.5  # times as high as wide: a line of a page that lies on its side
 _LINES_LOOKED_AT = 9  # the longest ones tell which way up a page is
 _SIXTEEN_BITS = "I;16"
@@ -42,13 +44,16 @@ def count_pictures(path: str) -> int:
         raise FormatError("broken picture") from error
 
 
-def read_page(path: str, number: int, cpu_seconds: float) -> str:
+def read_page(path: str, number: int, cpu_seconds: float) -> tuple[str, bool]:
     """Read a page of a PDF, or a picture of a file, by OCR.
 
     Args:
         path: The file.
         number: The number of the page, from 1.
         cpu_seconds: The processor time after which the kernel ends this process.
+
+    Returns:
+        The text, and whether most of its lines could be read: the models do not know all scripts.
 
     Raises:
         FormatError: It cannot be read.
@@ -100,6 +105,7 @@ def _render(path: str, number: int) -> _Picture:
 @cache
 def _load_engine() -> Any:
     """Load the models from the package's own folder: a path that is given is never downloaded."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as for the embedder
     import rapidocr
 
     models = Path(rapidocr.__file__).parent / "models"
@@ -117,26 +123,38 @@ def _load_engine() -> Any:
     )
 
 
-def _read(page: _Picture) -> str:
+def _read(page: _Picture) -> tuple[str, bool]:
     # The engine keeps these options for the next call: so all are given each time.
-    page = _turn_upright(page)
+    lines = _find_lines(page)
+    if not lines:
+        return "", True
+    page = _turn_upright(page, lines)
     found = _load_engine()(page, use_det=True, use_cls=False, use_rec=True)
+    if found.boxes is None:
+        return "", False
     boxes: list[Box] = []
-    for corners, text, score in zip(*map(_as_list, (found.boxes, found.txts, found.scores)), strict=True):
+    for corners, text, score in zip(_straighten(found.boxes), found.txts, found.scores, strict=True):
         if score >= _MIN_SCORE:
             left, top = np.min(corners, axis=0).tolist()
             right, bottom = np.max(corners, axis=0).tolist()
             boxes.append(Box(left, top, right, bottom, " ".join(text.split())))
-    return arrange(box for box in boxes if box.text)
+    read = [box for box in boxes if len(box.text) * box.height > _MIN_DENSITY * (box.right - box.left)]
+    is_legible = 2 * len(read) >= len(lines)
+    return arrange(box for box in boxes if box.text), is_legible
 
 
-def _as_list(values: Any) -> list[Any]:
-    return [] if values is None else list(values)
+def _straighten(boxes: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the corners of lines as on a page that was not scanned askew."""
+    along = boxes[:, 1] - boxes[:, 0]  # from the left to the right end
+    angle = float(np.median(np.arctan2(along[:, 1], along[:, 0])))
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    straight: NDArray[np.float64] = boxes @ turn
+    return straight
 
 
-def _turn_upright(page: _Picture) -> _Picture:
-    """Turn a page that lies on its side or stands on its head."""
-    lines = _find_lines(page)
+def _turn_upright(page: _Picture, lines: Sequence[_Picture]) -> _Picture:
+    """Turn a page that lies on its side or stands on its head, as its longest lines tell."""
+    lines = sorted(lines, key=lambda line: max(line.shape), reverse=True)[:_LINES_LOOKED_AT]
     tall = [line for line in lines if line.shape[0] > _TALL * line.shape[1]]
     if 2 * len(tall) > len(lines):
         page = np.ascontiguousarray(np.rot90(page))
@@ -152,15 +170,14 @@ def _turn_upright(page: _Picture) -> _Picture:
 
 
 def _find_lines(page: _Picture) -> list[_Picture]:
-    """Return the pictures of the longest lines of a page."""
+    """Return the pictures of the lines of a page."""
     found = _load_engine()(page, use_det=True, use_cls=False, use_rec=False)
     lines: list[_Picture] = []
-    for corners in _as_list(found.boxes):
+    for corners in [] if found.boxes is None else found.boxes:
         left, top = np.min(corners, axis=0).astype(int)
         right, bottom = np.max(corners, axis=0).astype(int)
         lines.append(np.ascontiguousarray(page[top:bottom, left:right]))
-    whole = [line for line in lines if line.size]
-    return sorted(whole, key=lambda line: max(line.shape), reverse=True)[:_LINES_LOOKED_AT]
+    return [line for line in lines if line.size]
 
 
 SERVED = (count_pictures, read_page)

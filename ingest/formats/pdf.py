@@ -43,11 +43,13 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     damage: list[str] = []
     lines = _read_pages(document, damage)
     by_ocr = parse_ocr_texts(ocr_texts)
-    if not _has_text(lines) and not any(by_ocr.values()):
+    has_text = _has_text(lines)
+    if not has_text and not any(by_ocr.values()):
         fault = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
         raise FormatError(f"the PDF has no text; {damage[0] if damage else fault}")
-    pages = list(mark_headings(_without_running_lines(lines)))
-    scans = [number for number in list_scans(document) if not by_ocr.get(number)]
+    pages = [""] * len(lines)
+    if has_text:
+        pages = list(mark_headings(_without_running_lines(lines)))
     pages = [add_ocr_text(page, by_ocr.get(number, "")) for number, page in enumerate(pages, 1)]
     text, page_starts = join_pages(pages)
     return Content(
@@ -55,7 +57,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
-        left_out=name_scans(scans, len(pages), "OCR found no text" if ocr_texts else "scanned? try --ocr"),
+        left_out=() if ocr_texts else name_scans(list_scans(document), len(pages)),
         damage=tuple(damage),
         ocr_pages=tuple(number for number, page in by_ocr.items() if page),
     )

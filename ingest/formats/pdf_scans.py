@@ -77,12 +77,12 @@ def parse_ocr_texts(ocr_texts: str) -> dict[int, str]:
     return texts
 
 
-def name_scans(scans: Sequence[int], pages: int, detail: str) -> tuple[str, ...]:
+def name_scans(scans: Sequence[int], pages: int) -> tuple[str, ...]:
     """Return a phrase for the pages that are pictures without text; nothing if there are none."""
     if not scans:
         return ()
     verb = "is a picture" if len(scans) == 1 else "are pictures"
-    return (f"{len(scans):,} of {count(pages, 'page')}, which {verb} ({detail})",)
+    return (f"{len(scans):,} of {count(pages, 'page')}, which {verb} (scanned? try --ocr)",)
 
 
 def add_ocr_text(page: str, ocr_text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
+from pydantic import TypeAdapter, ValidationError
 
 from arag.errors import InputError
 from arag.ingest.formats.content import Content, FormatError, join_pages
 from arag.system.files import delete, make_folder, written_whole
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
+from arag.text.normalise import count
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 OCR_PACKAGE = "langgraph-arag[ocr]"
 
+_PAGE = TypeAdapter(tuple[str, bool])  # the text of a page, and whether most of its lines could be read
 _LAYOUT_VERSION = 1  # a change of how lines are put together makes all pages be read again
 _MEMORY_BYTES = 3_000_000_000
 _PAGE_SECONDS = 240  # of processor time, of which a dense page takes about 15
@@ -37,11 +40,24 @@ class ReadScans:
 
     Attributes:
         texts: By the numbers of pages, from 1. The text of a page on which nothing was found is empty.
+        illegible: The numbers of pages of whose lines most could not be read.
         damage: Pages that could not be read, and why.
     """
 
     texts: dict[int, str] = field(default_factory=dict)
+    illegible: list[int] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Phrases for the pages without text, and for those that are illegible."""
+        empty = [number for number, text in self.texts.items() if not text and number not in self.illegible]
+        phrases: list[str] = []
+        if empty:
+            phrases.append(f"{count(len(empty), 'page')} on which OCR found no text")
+        if self.illegible:
+            phrases.append(f"{count(len(self.illegible), 'page')} that OCR could not read (another script?)")
+        return tuple(phrases)
 
 
 def has_ocr() -> bool:
@@ -88,13 +104,15 @@ class ScanReader:
         scans = ReadScans()
         folder = self._cache / _digest(path)
         for number in numbers:
-            kept = folder / f"{number}.txt"
+            kept = folder / f"{number}.json"
             try:
-                text = _find_kept(kept)
-                if text is None:
-                    text = self._call("read_page", path, number, _PAGE_SECONDS, seconds=_HANG_SECONDS)
-                    _keep(kept, text)
-                scans.texts[number] = text
+                page = _find_kept(kept)
+                if page is None:
+                    page = self._call("read_page", path, number, _PAGE_SECONDS, seconds=_HANG_SECONDS)
+                    _keep(kept, page)
+                scans.texts[number], is_legible = page
+                if not is_legible:
+                    scans.illegible.append(number)
             except FormatError as error:
                 scans.damage.append(f"page {number}: OCR failed: {error}")
             self.show_page()
@@ -106,15 +124,16 @@ class ScanReader:
         Raises:
             FormatError: It cannot be read, or has no text.
         """
-        count = self._call("count_pictures", path, seconds=_COUNT_SECONDS)
-        scans = self.read_pages(path, range(1, count + 1))
+        numbers = range(1, self._call("count_pictures", path, seconds=_COUNT_SECONDS) + 1)
+        scans = self.read_pages(path, numbers)
         if not any(scans.texts.values()):
-            raise FormatError(scans.damage[0] if scans.damage else "OCR found no text in the picture")
-        text, page_starts = join_pages([scans.texts.get(number, "") for number in range(1, count + 1)])
+            raise FormatError("; ".join([*scans.damage, *scans.left_out]))
+        text, page_starts = join_pages([scans.texts.get(number, "") for number in numbers])
         return Content(
             title="",
             text=text,
             page_starts=page_starts,
+            left_out=scans.left_out,
             damage=tuple(scans.damage),
             ocr_pages=tuple(number for number, page in scans.texts.items() if page),
         )
@@ -134,22 +153,22 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _find_kept(file: Path) -> str | None:
-    """Return the text of a page that was read before, and note that it was used."""
+def _find_kept(file: Path) -> Sequence[Any] | None:
+    """Return what was read before on a page, and note that it was used."""
     try:
-        text = file.read_text(encoding="utf-8")
+        page = _PAGE.validate_json(file.read_bytes())
         os.utime(file)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValidationError):
         return None
-    return text
+    return page
 
 
-def _keep(file: Path, text: str) -> None:
-    """Keep the text of a page; without a place for it, the page is read again next time."""
+def _keep(file: Path, page: Sequence[Any]) -> None:
+    """Keep what was read on a page; without a place for it, the page is read again next time."""
     with suppress(OSError):
         make_folder(file.parent)
         with written_whole(file) as out:
-            out.write(text.encode())
+            out.write(_PAGE.dump_json((page[0], page[1])))
 
 
 def _delete_unused(folder: Path) -> None:
@@ -158,7 +177,7 @@ def _delete_unused(folder: Path) -> None:
     for other in folder.parent.glob("*"):
         if other != folder:
             delete(other)
-    for file in folder.glob("*/*.txt"):
+    for file in folder.glob("*/*.json"):
         with suppress(OSError):
             if file.stat().st_mtime < oldest:
                 file.unlink()

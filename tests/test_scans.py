@@ -188,6 +188,13 @@ class TestNotes:
         assert code == 0
         assert re.search(r"Skipped: a picture: use --ocr .* \(3\): .*a\.png, .*b\.JPG", err)
 
+    def test_without_the_extra_the_note_names_it(self, arag, tmp_path, monkeypatch, quick_embedder):
+        (tmp_path / "a.pdf").write_bytes(pdf("Text.", (page_picture("x"), "")))
+        arguments = ["ingest", tmp_path / "a.pdf", "--index", tmp_path / "index"]
+        assert "a.pdf: 1 of 2 pages, which is a picture (scanned? try --ocr)\n" in arag(*arguments)[2]
+        monkeypatch.setattr(scans, "find_spec", lambda _: None)
+        assert "For --ocr, install the extra: pip install 'langgraph-arag[ocr]'" in arag(*arguments)[2]
+
     def test_without_the_extra_it_is_named_before_anything_is_written(self, arag, tmp_path, monkeypatch):
         monkeypatch.setattr(scans, "find_spec", lambda _: None)
         (tmp_path / "a.txt").write_text("Text.")

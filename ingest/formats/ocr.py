@@ -39,7 +39,8 @@ def count_pictures(path: str) -> int:
     """
     try:
         with Image.open(path) as picture:
-            return getattr(picture, "n_frames", 1)
+            is_tiff = picture.format == "TIFF"  # others have previews and films
+            return getattr(picture, "n_frames", 1) if is_tiff else 1
     except Exception as error:
         raise FormatError("broken picture") from error
 

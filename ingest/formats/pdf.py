@@ -47,6 +47,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     if not has_text and not any(by_ocr.values()):
         fault = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
         raise FormatError(f"the PDF has no text; {damage[0] if damage else fault}")
+    texts = ["".join(line.text for line in page) for page in lines]
     pages = [""] * len(lines)
     if has_text:
         pages = list(mark_headings(_without_running_lines(lines)))
@@ -57,7 +58,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
-        left_out=() if ocr_texts else name_scans(list_scans(document), len(pages)),
+        left_out=() if ocr_texts else name_scans(list_scans(document, texts), len(pages)),
         damage=tuple(damage),
         ocr_pages=tuple(number for number, page in by_ocr.items() if page),
     )

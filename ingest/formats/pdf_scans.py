@@ -25,17 +25,28 @@ def find_scans(path: Path) -> list[int]:
     Raises:
         pypdfium2.PdfiumError: The PDF cannot be opened.
     """
-    return list_scans(pypdfium2.PdfDocument(path))
-
-
-def list_scans(document: pypdfium2.PdfDocument) -> list[int]:
-    """Return the numbers of the pages that are pictures, from 1; pages that cannot be read are none."""
-    numbers: list[int] = []
+    document = pypdfium2.PdfDocument(path)
+    texts: list[str] = []
     for index in range(len(document)):
         try:
-            page = document[index]
-            characters = len("".join(page.get_textpage().get_text_range().split()))
-            if characters <= _MAX_CHARACTERS and _is_picture(page, characters):
+            texts.append(document[index].get_textpage().get_text_range())
+        except pypdfium2.PdfiumError:
+            texts.append("")
+    return list_scans(document, texts)
+
+
+def list_scans(document: pypdfium2.PdfDocument, texts: Sequence[str]) -> list[int]:
+    """Return the numbers of the pages that are pictures, from 1, given the text of each page.
+
+    Pages that cannot be read are none.
+    """
+    numbers: list[int] = []
+    for index, text in enumerate(texts):
+        characters = len("".join(text.split()))
+        if characters > _MAX_CHARACTERS:
+            continue
+        try:
+            if _is_picture(document[index], characters):
                 numbers.append(index + 1)
         except pypdfium2.PdfiumError:
             continue

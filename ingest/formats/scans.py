@@ -93,7 +93,7 @@ class ScanReader:
         self._child = WorkerProcess("arag.ingest.formats.ocr", memory_bytes=_MEMORY_BYTES)
         edition = f"rapidocr-{version('rapidocr')}-{_LAYOUT_VERSION}"
         self._cache = user_cache_path("arag", appauthor=False) / "ocr" / edition
-        _delete_unused(self._cache)
+        _prepare(self._cache)
 
     def close(self) -> None:
         """End the process."""
@@ -171,8 +171,11 @@ def _keep(file: Path, page: Sequence[Any]) -> None:
             out.write(_PAGE.dump_json((page[0], page[1])))
 
 
-def _delete_unused(folder: Path) -> None:
-    """Delete pages that were not used for long, and those of other versions."""
+def _prepare(folder: Path) -> None:
+    """Make the folder for what is read, for this user alone; delete what was not used for long, and other versions'."""
+    with suppress(OSError):
+        make_folder(folder)
+        folder.parent.chmod(0o700)
     oldest = time.time() - _KEPT_SECONDS
     for other in folder.parent.glob("*"):
         if other != folder:

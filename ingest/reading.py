@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import JSON, clean_characters, clean_text, reason
+from arag.ingest.formats.content import JSON, FormatError, clean_characters, clean_text, reason
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
 from arag.text.normalise import count, shorten
@@ -102,6 +102,8 @@ class SourceReader:
         """Read one document, or several records. A reader that the user gives for an extension comes first."""
         if self._readers.knows(file.path):
             return self._read_whole(file.path, file.id)
+        if file.size == 0:
+            raise FormatError("the file is empty")
         read = RECORD_READERS[file.path.suffix.lower()]
         return read(file.path, file.id)
 

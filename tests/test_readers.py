@@ -316,7 +316,7 @@ class TestChildProcess:
                 raise answer
             return answer
 
-        (tmp_path / "a.pdf").touch()
+        (tmp_path / "a.pdf").write_bytes(b"%PDF-")
         with Readers() as readers:
             monkeypatch.setattr(readers._child, "call", call)
             assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["One.", "Two."]

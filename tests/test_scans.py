@@ -332,7 +332,7 @@ class TestPages:
         assert len(process.read) == 10
 
     def test_a_broken_pdf_says_so_with_ocr_too(self, process, tmp_path):
-        (tmp_path / "a.pdf").write_bytes(b"x")
+        (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7 x")
         with Readers(ocr=True) as readers, pytest.raises(FormatError, match="broken PDF"):
             readers.read(tmp_path / "a.pdf")
 

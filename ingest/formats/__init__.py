@@ -20,6 +20,7 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
+from arag.ingest.formats.kinds import find_kind
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.scans import PICTURES, ScanReader
 from arag.ingest.formats.text import read_code, read_markdown, read_text
@@ -31,12 +32,13 @@ _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one t
 
 _HTML = "html.read_html"
 _PDF = "pdf.read_pdf"
+_OFFICE = "office.read_office"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
-_OFFICE = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
+_OFFICE_EXTENSIONS = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -44,7 +46,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": _PDF,
-    **dict.fromkeys(_OFFICE, "office.read_office"),
+    **dict.fromkeys(_OFFICE_EXTENSIONS, _OFFICE),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
@@ -94,6 +96,7 @@ class Readers:
         if self.scans is not None:
             self._readers |= dict.fromkeys(PICTURES, self.scans.read_picture)
         self._known = dict(self._readers)
+        self._kinds = {extension: extension for extension in READERS}  # those that are read by the readers above
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
@@ -104,11 +107,13 @@ class Readers:
             raise InputError(f"{extension!r} is not an extension: give one with its dot, such as .log")
         if not isinstance(reader, str):
             self._readers[extension.lower()] = reader
+            self._kinds.pop(extension.lower(), None)
             return
         known = reader.lower()
         if known not in self._known:
             raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.extensions)}")
         self._readers[extension.lower()] = self._known[known]
+        self._kinds[extension.lower()] = known
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -131,14 +136,19 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        reader = self._readers[path.suffix.lower()]
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
+        kind = self._find_kind(path)
+        reader = READERS[kind] if kind else self._readers[path.suffix.lower()]
         if reader == _PDF and self.scans is not None:
             return self._read_pdf_with_ocr(path, self.scans)
         if reader == _HTML:
             return self._without_repeats(self._read_web_page(path), path)
-        options = [self._encoding] if reader in _WITH_ENCODING else []
+        options: list[str] = []
+        if reader in _WITH_ENCODING:
+            options = [self._encoding]
+        elif reader == _OFFICE:
+            options = [kind]
         if isinstance(reader, str):
             return self._read_in_child(reader, path, *options)
         return reader(path, *options)
@@ -160,6 +170,15 @@ class Readers:
             left_out=(*content.left_out, *read.left_out),
             damage=(*content.damage, *read.damage),
         )
+
+    def _find_kind(self, path: Path) -> str:
+        """Return the extension that a file should have; an empty string if a reader of the user's, or OCR, reads it."""
+        extension = self._kinds.get(path.suffix.lower())
+        if extension not in READERS:  # a picture has none of these readers, either
+            return ""
+        is_program = extension != "" and READERS[extension] is read_code
+        kind = find_kind(path, extension, is_program=is_program)
+        return kind if kind in READERS else extension
 
     def _is_web_page(self, path: Path) -> bool:
         return self._readers.get(path.suffix.lower()) == _HTML

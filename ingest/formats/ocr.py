@@ -19,6 +19,7 @@ from arag.ingest.formats.ocr_layout import Box, arrange
 
 _Picture: TypeAlias = NDArray[np.uint8]
 
+_HEAD_BYTES = 1_030
 _DPI = 170  # small print is read, and a page does not take too long
 _MAX_SIDE = 3_000  # pixels of a page: the models need memory for each
 _MAX_PICTURE_SIDE = 2_400  # of a picture, whose size on paper is not known
@@ -75,8 +76,9 @@ def read_page(path: str, number: int, cpu_seconds: float) -> tuple[str, bool]:
 
 
 def _open_page(path: str, number: int) -> _Picture:
-    if Path(path).suffix.lower() == ".pdf":
-        return _render(path, number)
+    with Path(path).open("rb") as data:
+        if b"%PDF-" in data.read(_HEAD_BYTES):  # its name may end in anything
+            return _render(path, number)
     with Image.open(path) as file:
         file.seek(number - 1)
         file.draft("RGB", (_MAX_PICTURE_SIDE, _MAX_PICTURE_SIDE))  # a JPEG is read smaller at once

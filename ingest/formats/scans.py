@@ -124,6 +124,8 @@ class ScanReader:
         Raises:
             FormatError: It cannot be read, or has no text.
         """
+        if not path.stat().st_size:
+            raise FormatError("the file is empty")
         numbers = range(1, self._call("count_pictures", path, seconds=_COUNT_SECONDS) + 1)
         scans = self.read_pages(path, numbers)
         if not any(scans.texts.values()):

@@ -380,6 +380,12 @@ class TestLayout:
         page += [Box(600, 100, 650, 124, "1881"), Box(600, 140, 650, 164, "80"), Box(600, 180, 650, 204, "90")]
         assert arrange(page) == "Grain | 1880 | 1881\nOats |  | 80\nRye | 75 | 90"
 
+    def test_a_date_beside_the_head_of_a_letter_is_no_column(self):
+        page = boxes("Our letter of 3 May", "Dear Sir,")
+        page += [Box(700, 100, 900, 124, "18 January 1872")]
+        page += boxes(f"{FULL}-", "ers of the mill.", left=240, top=180)
+        assert arrange(page) == (f"Our letter of 3 May | 18 January 1872\nDear Sir,\n\n{FULL}ers of the mill.")
+
     def test_parts_of_a_line_are_one_line(self):
         page = [Box(100, 100, 300, 124, "A line that was"), Box(308, 103, 400, 126, "found in parts")]
         assert arrange(page) == "A line that was found in parts"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 from arag.text.normalise import CELL_BOUNDARY
@@ -13,7 +13,7 @@ from arag.text.normalise import CELL_BOUNDARY
 _SAME_ROW = 0.5  # of the lower line's height that two lines share if they are beside each other
 _COLUMN_GAP = 0.8  # of a line's height: narrower gaps are between words
 _CELL_CHARACTERS = 12  # columns of shorter lines than this are those of a table
-_MIN_ROWS = 3  # with two columns; fewer are read row by row
+_MIN_ROWS = 3  # lines of a column; shorter ones are read row by row
 _PARAGRAPH_GAP = 0.9  # of a line's height, between two paragraphs
 _INDENT = 0.8  # of a line's height, at the start of a paragraph
 _FULL_LINE = 0.7  # of the column's width: a shorter line is not continued
@@ -114,8 +114,8 @@ def _write_band(band: _Band) -> str:
     if len(columns) == 1:
         return _write_column(columns[0])
     characters = min(median(len(box.text) for box in column) for column in columns)
-    if characters < _CELL_CHARACTERS or len(band.rows) < _MIN_ROWS:
-        return "\n".join(_write_row(row, band.covered) for row in band.rows)
+    if characters < _CELL_CHARACTERS or min(map(len, columns)) < _MIN_ROWS:
+        return _write_rows(band)
     return "\n\n".join(_write_column(column) for column in columns)
 
 
@@ -139,12 +139,24 @@ def _join_boxes(boxes: Sequence[Box]) -> Box:
     )
 
 
-def _write_row(row: Sequence[Box], columns: Sequence[_Span]) -> str:
+def _write_rows(band: _Band) -> str:
+    """Return the rows of a table; rows with one cell below each other are lines of a text, as in a letter's body."""
+    blocks: list[str] = []
+    for is_text, rows in groupby(band.rows, key=lambda row: len(list(filter(None, _cells(row, band)))) == 1):
+        if is_text:
+            blocks.append(_write_column([_join_boxes(row) for row in rows]))
+        else:
+            blocks += [CELL_BOUNDARY.join(_cells(row, band)).rstrip(CELL_BOUNDARY) for row in rows]
+    return "\n".join(blocks)
+
+
+def _cells(row: Sequence[Box], band: _Band) -> list[str]:
+    """Return the text of a row in each column."""
     cells: list[str] = []
-    for span in columns:
+    for span in band.covered:
         texts = [box.text for box in row if box.left < span.right and box.right > span.left]
         cells.append(" ".join(texts))
-    return CELL_BOUNDARY.join(cells).rstrip(CELL_BOUNDARY)
+    return cells
 
 
 def _write_column(lines: Sequence[Box]) -> str:

@@ -23,7 +23,7 @@ from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.usage import ModelCall, Usage, model_call, total
-from arag.retrieval.presentation.places import name_pages
+from arag.retrieval.presentation.places import name_cited_pages
 from arag.text.normalise import count, shorten
 from arag.text.surrogates import replace_surrogates
 from arag.text.visible import visible
@@ -330,7 +330,7 @@ _TEMPLATES.filters["argument"] = _show_argument
 _TEMPLATES.filters["count"] = count
 _TEMPLATES.filters["dollars"] = format_dollars
 _TEMPLATES.filters["duration"] = _duration
-_TEMPLATES.filters["pages"] = name_pages
+_TEMPLATES.filters["pages"] = name_cited_pages
 _TEMPLATES.filters["short"] = shorten
 _TEMPLATES.tests["web_address"] = is_web_address
 

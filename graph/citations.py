@@ -11,7 +11,7 @@ from typing import Any
 
 from arag.graph.state import Citation, CitedDocument, Grounding, Quote, Span
 from arag.retrieval.index import Index
-from arag.retrieval.types import Chunk
+from arag.retrieval.types import Chunk, DocumentInfo
 from arag.text.mail import find_asides, is_greeting
 from arag.text.marks import is_usual, quote_id
 from arag.text.normalise import collapse_whitespace, is_title, plain
@@ -71,14 +71,17 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             seen=chunk_id in seen,
             read=chunk_id in read,
             pages=None,
+            ocr_pages=[],
             document=None,
             quotes=quotes.get(chunk_id, []),
             spans=spans[chunk_id],
         )
         if chunk is not None:
-            citation["document"] = _describe_document(chunk, index)
+            document = index.document(chunk.document_id)
+            citation["document"] = _describe_document(chunk, document)
             if chunk.pages:
                 citation["pages"] = list(chunk.pages)
+                citation["ocr_pages"] = _list_ocr_pages(chunk.pages, document)
         citations.append(citation)
     return citations
 
@@ -226,9 +229,14 @@ def is_web_address(text: str) -> bool:
     return _WEB_ADDRESS.fullmatch(text) is not None
 
 
-def _describe_document(chunk: Chunk, index: Index) -> CitedDocument:
+def _list_ocr_pages(pages: tuple[int, int], document: DocumentInfo | None) -> list[int]:
+    first, last = pages
+    read = document.ocr_pages if document is not None else ()
+    return [page for page in read if first <= page <= last]
+
+
+def _describe_document(chunk: Chunk, document: DocumentInfo | None) -> CitedDocument:
     """Return the title, address, author and date of a chunk's document."""
-    document = index.document(chunk.document_id)
     metadata: dict[str, Any] = {}
     if document is not None:
         metadata = {key.lower(): value for key, value in document.metadata.items()}

@@ -74,6 +74,8 @@ class Citation(TypedDict):
     """Whether it was shown in full."""
     pages: list[int] | None
     """First and last page, for documents that have pages."""
+    ocr_pages: list[int]
+    """Those of these pages whose text was read by OCR: it may have mistakes."""
     document: CitedDocument | None
     """The chunk's document; None if the index has no such chunk."""
     quotes: list[Quote]

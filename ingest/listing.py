@@ -14,6 +14,7 @@ from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import clean_characters, reason
+from arag.ingest.formats.scans import PICTURES, how_to_use_ocr
 from arag.ingest.records import RECORD_READERS
 from arag.retrieval.storage.locations import is_index, looks_like_address
 
@@ -154,6 +155,8 @@ class Listing:
         return listed
 
     def _nothing_to_read(self, path: Path, fault: str) -> InputError:
+        if any(_is_picture(each) and not self._knows(each) for each in (path, *self.skipped)):
+            return InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
         extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
         return InputError(
             f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
@@ -233,9 +236,15 @@ def _real_path(path: Path) -> str:
 def _describe_unknown(path: Path) -> str:
     """Return why a file without a reader is skipped."""
     extension = path.suffix.lower()
+    if _is_picture(path):
+        return f"a picture: {how_to_use_ocr()}"
     if _is_text(path):
         return f"no reader for {extension}; to read it as text: --as {extension}=.txt"
     return f"no reader for {extension}"
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURES
 
 
 def _is_text(path: Path) -> bool:

@@ -49,6 +49,9 @@ class IngestOptions(TypedDict, total=False):
             a ValueError, the file is left out, and the message says why.
         encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:
             `windows-1252`. By default, they are read if there is no doubt about it, else left out.
+        ocr: Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR, which needs the extra `ocr`
+            and takes about 15 seconds of processor time a page; by default not. What was read is kept in the user's
+            cache folder.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread. By default, nothing is shown.
 
@@ -65,6 +68,7 @@ class IngestOptions(TypedDict, total=False):
     prune: bool
     readers: Mapping[str, str | Reader] | None
     encoding: str
+    ocr: bool
     progress: bool | ShowProgress
 
 
@@ -82,7 +86,8 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
             that can be checked is checked before anything is written.
         index: The place of the index, which is made if it does not exist: a folder, the address of a PostgreSQL
             database (`postgresql://user@host/database?index=NAME`), or its store.
-        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding` and `progress`; see `IngestOptions`.
+        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding`, `ocr` and `progress`; see
+            `IngestOptions`.
 
     Returns:
         The index, open.
@@ -129,10 +134,15 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
     embedder = options.get("embedder")
     chunk_tokens = options.get("chunk_tokens")
     own_readers = options.get("readers")
-    with using_store(index) as store, Readers(own_readers, options.get("encoding", "")) as readers:
+    with (
+        using_store(index) as store,
+        Readers(own_readers, options.get("encoding", ""), ocr=options.get("ocr", False)) as readers,
+    ):
         folder = store.location if isinstance(store.location, Path) else None
         reader = SourceReader(sources, readers, folder)
         meter = Meter(options.get("progress", False), reader.total)
+        if readers.scans is not None:
+            readers.scans.show_page = lambda: meter.report(ocr_pages=1)
         problems: list[Problem] = []
         documents = _require_one(_set_aside_problems(reader.read(), problems), problems)
         if embedder is None:

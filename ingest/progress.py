@@ -26,6 +26,7 @@ class Progress:
         total: The value of `done` at the end; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
+        ocr_pages: Scanned pages that are read.
         per_second: Sentences embedded per second.
         seconds_left: Seconds until this step is done; None if not known.
         seconds: Seconds since the start.
@@ -39,6 +40,7 @@ class Progress:
     per_second: float
     seconds_left: float | None
     seconds: float
+    ocr_pages: int = 0
 
     @property
     def share(self) -> float:
@@ -59,8 +61,10 @@ class Progress:
             return ""
         if self.phase == "copying":
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
-        documents = count(self.documents, "document")
-        return documents if self.total is None else f"{self.share:.0%}, {documents}"
+        finished = count(self.documents, "document")
+        if self.ocr_pages:
+            finished += f", {count(self.ocr_pages, 'scanned page')}"
+        return finished if self.total is None else f"{self.share:.0%}, {finished}"
 
     @property
     def embedded(self) -> str:
@@ -102,6 +106,7 @@ class Meter:
         self._show = self._print if show is True else show
         self._total = total
         self._documents = 0
+        self._ocr_pages = 0
         self._per_second = 0.0
         self._start = time.monotonic()
         self._last_line = 0.0  # seconds from the start to the last printed line
@@ -122,6 +127,7 @@ class Meter:
         *,
         documents: int = 0,
         sentences: int = 0,
+        ocr_pages: int = 0,
     ) -> None:
         """Show progress.
 
@@ -130,6 +136,7 @@ class Meter:
             done: Bytes or chunks that are finished. A smaller number than the last one changes nothing.
             documents: Documents finished since the last report.
             sentences: Sentences embedded since the last report.
+            ocr_pages: Scanned pages read since the last report.
         """
         if done is not None:
             self.done = max(self.done, done)
@@ -138,6 +145,7 @@ class Meter:
             self._phase_start = time.monotonic()
             self._phase_start_done = self.done
         self._documents += documents
+        self._ocr_pages += ocr_pages
         if sentences:
             self.sentences += sentences
             self._per_second = self.sentences / self._seconds_in_phase()
@@ -158,6 +166,7 @@ class Meter:
             total=self._total,
             documents=self._documents,
             sentences=self.sentences,
+            ocr_pages=self._ocr_pages,
             per_second=self._per_second,
             seconds_left=self._estimate_seconds_left(),
             seconds=self.seconds,

@@ -42,13 +42,14 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
         "seen": True,
         "read": True,
         "pages": None,
+        "ocr_pages": [],
         "document": {"id": "guide.md", "title": "Guide", "url": "", "author": "", "date": ""},
         "quotes": [{"start": 7, "end": 38, "text": "The guide tells of the harbour."}],
         "spans": [{"start": 12, "end": 24}],
     }
     assert (unread["chunk_id"], unread["seen"], unread["read"]) == ("notes.md:0", True, False)
     assert (unseen["document"]["id"], unseen["seen"], unseen["quotes"]) == ("论文 一", False, [])
-    nothing = {"pages": None, "document": None, "quotes": [], "spans": [{"start": 72, "end": 84}]}
+    nothing = {"pages": None, "ocr_pages": [], "document": None, "quotes": [], "spans": [{"start": 72, "end": 84}]}
     assert made_up == {"chunk_id": "atlas.md:3", "seen": False, "read": False, **nothing}
 
 

@@ -47,6 +47,8 @@ SHOWN = {  # what a page's commands and snippets print, among other things
         "film.srt:0",
         "[letter-from-amoy.txt:0] (0.7",
         "[keepers.md:0] (0.3",
+        "once in every four minutes",
+        "page 1, read by OCR",
     ],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "The model wants to call ", "assistant ['research']\n["],

@@ -201,6 +201,8 @@ def test_a_model_that_reads_a_document_is_told_once_what_its_text_lacks(docs, ru
         tools = {tool.name: tool for tool in make_tools(index, names="all")}
         shown = tools["chunk_read"].invoke({"chunk_ids": ["mole.plan:0"]})
         assert shown.endswith("\n\nMissing in the text of mole.plan: 2 charts, 1 comment")
+        (shell,) = make_tools(index, names=["shell"])
+        assert "mole.plan  (missing: 2 charts, 1 comment)" in shell.invoke({"command": "ls -l"})
         rows = tools["list_documents"].invoke({}).splitlines()
         assert "mole.plan | 2 charts, 1 comment" in {row.replace(" |  | ", " | ") for row in rows}
         assert "Missing" not in tools["chunk_read"].invoke({"chunk_ids": ["whole.txt:0"]})

@@ -92,7 +92,7 @@ def test_passwords(read, reason):
 
 
 def test_scans(reason):
-    assert "run OCR on it first" in reason("a.pdf", pdf("", ""))
+    assert "the PDF has no text; its pages are pictures (scanned?): use --ocr (in" in reason("a.pdf", pdf("", ""))
 
 
 @pytest.mark.parametrize("data", [pdf("Text.")[:300], bytes(range(256)) * 9])

@@ -83,17 +83,17 @@ class TestPaths:
         return [item.id for item in items if item not in problems], problems, reader.skipped
 
     def test_a_folder_is_read_in_sorted_order_and_what_is_skipped_is_named(self):
-        self.touch("in/b.txt", "in/a/z.md", "in/a/b/c.TXT", "in/a.txt", "in/.hidden.txt", "in/.git/x.txt", "in/p.png")
+        self.touch("in/b.txt", "in/a/z.md", "in/a/b/c.TXT", "in/a.txt", "in/.hidden.txt", "in/.git/x.txt", "in/p.mp3")
         self.touch("in/idx/index.sqlite3", "in/idx/notes.txt", "in/new/writer.md", "outside/secret.txt")
         Path("in/x.log").write_text("Meer: grün", "utf-8")
-        Path("in/p.png").write_bytes(b"\x89PNG\0")
+        Path("in/p.mp3").write_bytes(b"\x89PNG\0")
         Path("in/link.txt").symlink_to(Path("outside/secret.txt").absolute())
         Path("in/loop").symlink_to("../in", target_is_directory=True)
         ids, problems, skipped = self.read("in", target=Path("in/new"))
         assert (ids, problems) == (["a/b/c.TXT", "a/z.md", "a.txt", "b.txt"], [])
         link = "a link, which is not followed"
         assert {path.name: why for path, why in skipped.items()} == {
-            "p.png": "no reader for .png",
+            "p.mp3": "no reader for .mp3",
             "x.log": "no reader for .log; to read it as text: --as .log=.txt",
             "idx": "an index",
             "link.txt": link,
@@ -250,7 +250,7 @@ def test_an_event_loop_stays_free_with_a_thread(tmp_path):
 
 @pytest.mark.parametrize("function", [ingest, run_ingest])
 def test_an_option_with_another_name_is_an_error_before_anything_is_read(function, tmp_path):
-    message = "no option 'chunk_token'; there are embedder, chunk_tokens, prune, readers, encoding, progress$"
+    message = "no option 'chunk_token'; there are embedder, chunk_tokens, prune, readers, encoding, ocr, progress$"
     with pytest.raises(TypeError, match=message):
         function({"id": "n", "text": "The mill stands."}, tmp_path / "index", chunk_token=100)
     assert not (tmp_path / "index").exists()
@@ -303,8 +303,8 @@ class TestIds:
 def test_what_is_left_out_is_one_warning(backend, tmp_path):
     docs = write(tmp_path / "docs", a="The mill stands.", b=" ")
     for number in range(12):
-        (docs / f"{number}.png").write_bytes(b"x")
-    with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.png: no") as caught:
+        (docs / f"{number}.mp3").write_bytes(b"x")
+    with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.mp3: no") as caught:
         ingest(docs, backend, embedder=HashEmbeddings()).close()
     (warning,) = caught
     assert str(warning.message).endswith("; and 8 more: run_ingest returns up to 100 of each file")
@@ -349,7 +349,7 @@ class TestList:
         assert (code, err) == (0, "")
         assert out.splitlines() == [*(f"mills/{n}\tMill {n}\t1\t" for n in range(3)), "ship\t\t1\ta.pdf"]
         ship = {"id": "ship", "title": "", "source": "a.pdf", "metadata": {"source": "a.pdf"}, "chunks": 1}
-        ship |= {"date": "", "author": "", "kind": "pdf"}
+        ship |= {"date": "", "author": "", "kind": "pdf", "left_out": [], "ocr_pages": []}
         assert json.loads(arag("list", "--index", backend, "--json")[1])["documents"][-1] == ship
         code, out, err = arag("list", "--index", backend, "--documents", "x")
         assert (code, out, err) == (0, "", "No document of the index is in the scope.\n")

@@ -18,7 +18,7 @@ from arag.graph.state import Citation, State
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.places import name_pages
+from arag.retrieval.presentation.places import name_cited_pages
 from arag.terminal import out
 from arag.text.normalise import count, shorten
 
@@ -164,7 +164,7 @@ def _show_source(citation: Citation) -> None:
     document = citation["document"]
     title = document["title"] if document else ""
     note = "" if citation["seen"] else " (not seen in this run)"
-    about = _join(title, name_pages(citation["pages"]))
+    about = _join(title, name_cited_pages(citation["pages"], citation.get("ocr_pages", [])))
     out.print_line(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red"))
     if document:
         origin = _join(document["author"], document["date"], document["url"])

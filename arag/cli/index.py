@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.progress import TextColumn
 
+from arag.cli.summary import show_summary
 from arag.options import (
     DocumentsOption,
     IndexOption,
@@ -22,19 +23,16 @@ from arag.options import (
 )
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress
-from arag.text.normalise import count, shorten
+from arag.text.normalise import count
 from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from arag.ingest.documents import IngestSummary
     from arag.ingest.progress import Progress
     from arag.retrieval.index import Index
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
-_MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
-_MAX_NOTES = 20  # files of which parts were not read
 
 
 # --- writing ---
@@ -70,6 +68,14 @@ def ingest(
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",
+    ocr: Annotated[
+        bool,
+        typer.Option(
+            "--ocr",
+            help="Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR: about 15 seconds of "
+            "processor time a page. It needs the extra `ocr`.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -90,13 +96,14 @@ def ingest(
             chunk_tokens=chunk_tokens,
             readers=readers,
             encoding=encoding,
+            ocr=ocr,
             prune=prune,
             progress=show,
         )
     if as_json:
         print_json(asdict(summary))
     else:
-        _show_summary(summary, str(store.location))
+        show_summary(summary, str(store.location))
     if summary.problems:
         raise typer.Exit(LEFT_OUT)
 
@@ -170,37 +177,6 @@ def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bo
             bars.update(task, description=now.step, completed=now.done, total=now.total, figures=figures)
 
         yield show
-
-
-def _show_summary(summary: IngestSummary, location: str) -> None:
-    out.print(
-        f"Read {count(summary.read, 'document')}: {summary.written:,} new or changed, "
-        f"{count(summary.embedded, 'sentence')} embedded, {count(summary.removed, 'document')} removed, "
-        f"{summary.seconds:.1f} s."
-    )
-    documents = count(summary.documents, "document")
-    chunks = count(summary.chunks, "chunk")
-    sentences = count(summary.sentences, "sentence")
-    out.print_line((location, "bold"), f" holds {documents}, {chunks}, {sentences}.")
-    if summary.absent:
-        absent = count(summary.absent, "document")
-        out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone.")
-    if summary.other_languages:
-        others = count(summary.other_languages, "document")
-        out.print(f"{others} not in English, the embedder's only language: find them by keywords.")
-    files_by_reason: dict[str, list[str]] = {}
-    for problem in summary.skipped:
-        files_by_reason.setdefault(problem.reason, []).append(problem.source)
-    for reason, files in files_by_reason.items():
-        names = shorten(", ".join(files), _MAX_NAMES)
-        err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
-    for note in summary.notes[:_MAX_NOTES]:
-        err.print_line(("Not read:", "yellow"), f" {note}")
-    more = len(summary.notes) - _MAX_NOTES
-    if more > 0:
-        err.print_line(("Not read:", "yellow"), f" parts of {count(more, 'more file')}; `arag list` names them")
-    for problem in summary.problems:
-        err.print_line(("Left out:", "yellow"), f" {problem}")
 
 
 # --- looking ---

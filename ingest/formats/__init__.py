@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.kinds import find_kind
 from arag.ingest.formats.repeats import find_web_keepers
+from arag.ingest.formats.scans import PICTURES, ScanReader
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import collapse_whitespace
@@ -29,6 +31,7 @@ Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one that runs in the child process
 
 _HTML = "html.read_html"
+_PDF = "pdf.read_pdf"
 _OFFICE = "office.read_office"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
@@ -42,7 +45,7 @@ READERS: dict[str, _AnyReader] = {
     ".txt": read_text,
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
-    ".pdf": "pdf.read_pdf",
+    ".pdf": _PDF,
     **dict.fromkeys(_OFFICE_EXTENSIONS, _OFFICE),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
@@ -69,15 +72,30 @@ class Readers:
             `{".srt": read_subtitles, ".log": ".txt"}`. The function gets the file's path and returns its text or
             `Content`; if it raises a ValueError, the message is the reason why the file is left out.
         encoding: Of text files that are not in Unicode and declare none.
+        ocr: Whether scanned pages and pictures are read by OCR.
+
+    Attributes:
+        scans: Reads pages by OCR; None if that is not wanted.
 
     Raises:
-        InputError: An extension does not begin with a dot, there is no reader for one, or no such encoding.
+        InputError: An extension does not begin with a dot, there is no reader for one, or no such encoding; or the
+            extra `ocr` is not installed.
     """
 
-    def __init__(self, own: Mapping[str, Reader | str] | None = None, encoding: str = "") -> None:
+    def __init__(
+        self,
+        own: Mapping[str, Reader | str] | None = None,
+        encoding: str = "",
+        *,
+        ocr: bool = False,
+    ) -> None:
         _check_encoding(encoding)
         self._encoding = encoding
+        self.scans = ScanReader() if ocr else None
         self._readers = dict(READERS)
+        if self.scans is not None:
+            self._readers |= dict.fromkeys(PICTURES, self.scans.read_picture)
+        self._known = dict(self._readers)
         self._kinds = {extension: extension for extension in READERS}  # those that are read by the readers above
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
@@ -92,9 +110,9 @@ class Readers:
             self._kinds.pop(extension.lower(), None)
             return
         known = reader.lower()
-        if known not in READERS:
+        if known not in self._known:
             raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.extensions)}")
-        self._readers[extension.lower()] = READERS[known]
+        self._readers[extension.lower()] = self._known[known]
         self._kinds[extension.lower()] = known
 
     @property
@@ -122,6 +140,8 @@ class Readers:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         kind = self._find_kind(path)
         reader = READERS[kind] if kind else self._readers[path.suffix.lower()]
+        if reader == _PDF and self.scans is not None:
+            return self._read_pdf_with_ocr(path, self.scans)
         if reader == _HTML:
             return self._without_repeats(self._read_web_page(path), path)
         options: list[str] = []
@@ -133,10 +153,28 @@ class Readers:
             return self._read_in_child(reader, path, *options)
         return reader(path, *options)
 
+    def _read_pdf_with_ocr(self, path: Path, scans: ScanReader) -> Content:
+        try:
+            numbers = self._child.call(
+                "find_scans",
+                str(path.absolute()),
+                _processor_seconds(path),
+                seconds=_HANG_SECONDS,
+            )
+        except (RaisedInWorkerError, WorkerError):  # reading it says why
+            numbers = []
+        read = scans.read_pages(path, numbers)
+        content = self._read_in_child(_PDF, path, json.dumps(read.texts))
+        return replace(
+            content,
+            left_out=(*content.left_out, *read.left_out),
+            damage=(*content.damage, *read.damage),
+        )
+
     def _find_kind(self, path: Path) -> str:
-        """Return the extension that a file should have; an empty string if a reader of the user's reads it."""
+        """Return the extension that a file should have; an empty string if a reader of the user's, or OCR, reads it."""
         extension = self._kinds.get(path.suffix.lower())
-        if extension is None:
+        if extension not in READERS:  # a picture has none of these readers, either
             return ""
         is_program = extension != "" and READERS[extension] is read_code
         kind = find_kind(path, extension, is_program=is_program)
@@ -184,8 +222,10 @@ class Readers:
         return Content(**fields)
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
         self._child.close()
+        if self.scans is not None:
+            self.scans.close()
 
     def __enter__(self) -> Self:
         return self

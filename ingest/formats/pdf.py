@@ -12,7 +12,9 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.pdf_page import page_lines
+from arag.ingest.formats.pdf_scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
 from arag.ingest.formats.repeats import find_keepers
+from arag.ingest.formats.scans import how_to_use_ocr
 from arag.text.normalise import collapse_whitespace
 
 _EDGE_LINES = 2  # at the top and at the bottom of a page: more would also take repeated lines of text for headers
@@ -25,10 +27,14 @@ _NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\
 _NO_AUTHOR = {"", "anonymous"}
 
 
-def read_pdf(path: Path) -> Content:
+def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
 
     Lines at the top or the bottom of most pages are left out from the second page on.
+
+    Args:
+        path: The file.
+        ocr_texts: What OCR read on pages that are pictures, by their numbers, as JSON; an empty string without OCR.
 
     Raises:
         FormatError: The PDF is broken, needs a password or has no text.
@@ -36,17 +42,25 @@ def read_pdf(path: Path) -> Content:
     document = _open(path)
     damage: list[str] = []
     lines = _read_pages(document, damage)
-    if not _has_text(lines):
-        fault = damage[0] if damage else "its pages are probably scanned images: run OCR on it first"
-        raise FormatError(f"the PDF has no text; {fault}")
-    pages = list(mark_headings(_without_running_lines(lines)))
+    by_ocr = parse_ocr_texts(ocr_texts)
+    has_text = _has_text(lines)
+    if not has_text and not any(by_ocr.values()):
+        fault = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
+        raise FormatError(f"the PDF has no text; {damage[0] if damage else fault}")
+    texts = ["".join(line.text for line in page) for page in lines]
+    pages = [""] * len(lines)
+    if has_text:
+        pages = list(mark_headings(_without_running_lines(lines)))
+    pages = [add_ocr_text(page, by_ocr.get(number, "")) for number, page in enumerate(pages, 1)]
     text, page_starts = join_pages(pages)
     return Content(
         title=_title(document),
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
+        left_out=() if ocr_texts else name_scans(list_scans(document, texts), len(pages)),
         damage=tuple(damage),
+        ocr_pages=tuple(number for number, page in by_ocr.items() if page),
     )
 
 

@@ -40,6 +40,17 @@ def read(reader: str, path: str, cpu_seconds: float, *options: str) -> dict[str,
     return asdict(content)
 
 
+def find_scans(path: str, cpu_seconds: float) -> list[int]:
+    """Return the numbers of the pages of a PDF that are pictures, from 1."""
+    from arag.ingest.formats import pdf_scans
+
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    try:
+        return pdf_scans.find_scans(Path(path))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 def _load(reader: str) -> Callable[..., Content]:
     module_name, _, function_name = reader.partition(".")
     module = import_module(f"arag.ingest.formats.{module_name}")
@@ -47,4 +58,4 @@ def _load(reader: str) -> Callable[..., Content]:
     return function
 
 
-SERVED = (read,)
+SERVED = (read, find_scans)

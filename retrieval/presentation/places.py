@@ -37,6 +37,16 @@ def name_pages(pages: Sequence[int] | None, noun: str = "page") -> str:
     return f"{noun}s {first}-{last}"
 
 
+def name_cited_pages(pages: Sequence[int] | None, ocr_pages: Sequence[int]) -> str:
+    """Return the pages of a citation, and that they were read by OCR, as in "page 3, read by OCR"."""
+    named = name_pages(pages)
+    if not ocr_pages:
+        return named
+    if pages and len(ocr_pages) == pages[-1] - pages[0] + 1:
+        return f"{named}, read by OCR"
+    return f"{named} (read by OCR: {', '.join(map(str, ocr_pages))})"
+
+
 def name_place(chunk: Chunk) -> str:
     """Return all that says which part of its document a chunk is, as in "part 2 of 11, pages 3-4"."""
     places = [name_part(chunk), name_pages_of(chunk), _name_sheets(chunk)]

@@ -139,6 +139,8 @@ def _describe(document: ListedDocument, name: str) -> str:
         parts.append(document.title)
     if document.author:
         parts.append(f"({document.author})")
+    if document.left_out:
+        parts.append(f"(missing: {', '.join(document.left_out)})")
     return "  ".join(parts)
 
 

@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_pages
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.joining import join_lines
+from arag.ingest.formats.pdf_characters import UNKNOWN
+from arag.ingest.formats.pdf_fields import read_additions
+from arag.ingest.formats.pdf_files import read_files
+from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
-from arag.ingest.formats.repeats import find_keepers
-from arag.text.normalise import collapse_whitespace
+from arag.ingest.formats.pdf_running import without_running_lines
+from arag.text.normalise import collapse_whitespace, count
 
-_EDGE_LINES = 2  # at the top and at the bottom of a page: more would also take repeated lines of text for headers
-_PAGE_NUMBER = re.compile(
-    r"(?=.{1,40}$)\W*(?:page|p|seite|第)?\W*(\d{1,5})\W*页?(?:(?:of|von|/)?\W*\d+)?\W*", re.IGNORECASE
+_SIGNATURE = b"%PDF-"
+_MAX_BEFORE_SIGNATURE = 1_024  # bytes
+_ENCRYPTED = (
+    "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"
 )
+_XFA = {raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND}
+_WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 # Programs also write file names, numbers and placeholders into a PDF as its title.
 _NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
 _NO_AUTHOR = {"", "anonymous"}
 
 
+@dataclass
+class _Page:
+    """The lines of a page, and the comments on it."""
+
+    lines: list[Line]
+    comments: list[str] = field(default_factory=list)
+
+
 def read_pdf(path: Path) -> Content:
     """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
 
-    Lines at the top or the bottom of most pages are left out from the second page on.
+    Lines at the top or the bottom of most pages are left out from the second page on. Values of forms are in their
+    places, comments after their pages, and attached texts after the last page.
 
     Raises:
         FormatError: The PDF is broken, needs a password or has no text.
     """
     document = _open(path)
     left_out: list[str] = []
-    lines = _read_pages(document, left_out)
-    if not _has_text(lines):
+    files: list[raw.FPDF_ATTACHMENT] = []
+    pages = _read_pages(document, left_out, files)
+    attached = read_files(document, files)
+    left_out += [*attached.left_out, *_unread_parts(document), *_unknown_characters(pages)]
+    texts = _page_texts(document, pages)
+    if not any(texts) and not attached.texts:
         fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
         raise FormatError(f"the PDF has no text; {fault}")
-    pages = list(mark_headings(_without_running_lines(lines)))
-    text, page_starts = join_pages(pages)
+    texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
+    text, page_starts = join_pages(texts)
     return Content(
         title=_title(document),
         text=text,
@@ -51,29 +73,74 @@ def read_pdf(path: Path) -> Content:
 
 
 def _open(path: Path) -> pypdfium2.PdfDocument:
+    data = path.read_bytes()
+    if not data.strip(b"\0 \t\r\n"):
+        raise FormatError("the file is empty")
     try:
-        return pypdfium2.PdfDocument(path.read_bytes())
+        document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise FormatError("the PDF is encrypted and needs a password") from error
+            raise FormatError(_ENCRYPTED) from error
+        if _SIGNATURE not in data[:_MAX_BEFORE_SIGNATURE]:
+            raise FormatError(f"broken PDF: it is another kind of file, which begins with {data[:12]!r}") from error
         raise FormatError(f"broken PDF: {error}") from error
+    if document.get_formtype() in _WITH_FIELDS:
+        document.init_forms()
+    return document
 
 
-def _read_pages(document: pypdfium2.PdfDocument, left_out: list[str]) -> list[list[Line]]:
-    """Return the lines of each page; pages that cannot be read are empty and added to `left_out`."""
-    pages: list[list[Line]] = []
+def _read_pages(
+    document: pypdfium2.PdfDocument,
+    left_out: list[str],
+    files: list[raw.FPDF_ATTACHMENT],
+) -> list[_Page]:
+    """Return what is on each page.
+
+    Pages that cannot be read are empty and added to `left_out`, files that are attached to pages to `files`.
+    """
+    pages: list[_Page] = []
     for index in range(len(document)):
         try:
-            lines = page_lines(document[index].get_textpage())
+            page = document[index]
+            additions = read_additions(document, page)
+            lines = page_lines(page.get_textpage(), additions.fields)
         except pypdfium2.PdfiumError as error:
-            lines = []
+            pages.append(_Page(lines=[]))
             left_out.append(f"page {index + 1}: {error}")
-        pages.append(lines)
+            continue
+        files += additions.files
+        pages.append(_Page(lines, additions.comments))
     return pages
 
 
-def _has_text(pages: Sequence[Sequence[Line]]) -> bool:
-    return any(line.text for page in pages for line in page)
+def _page_texts(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[str]:
+    """Return the text of each page: its lines, with headings marked, and the comments on it."""
+    if not any(page.lines for page in pages):
+        return [join_blocks(page.comments) for page in pages]
+    lines = mark_outline(document, [page.lines for page in pages])
+    titles = [line.text for page in lines for line in page if line.level]
+    body = [join_lines(page) for page in without_running_lines(lines, titles)]
+    texts = mark_headings(body)
+    return [join_blocks([text, *page.comments]) for text, page in zip(texts, pages, strict=True)]
+
+
+def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
+    """Return the kinds of parts that no reader reads."""
+    parts: list[str] = []
+    if document.get_formtype() in _XFA:
+        parts.append("1 XFA form")
+    signatures = raw.FPDF_GetSignatureCount(document)
+    if signatures > 0:
+        parts.append(count(signatures, "signature"))
+    return parts
+
+
+def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
+    """Return how many pages have glyphs that the file does not name."""
+    unknown = [page for page in pages if any(UNKNOWN in line.text for line in page.lines)]
+    if not unknown:
+        return []
+    return [f"characters of {len(unknown)} of {count(len(pages), 'page')}, which their fonts do not name"]
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:
@@ -90,43 +157,3 @@ def _metadata(document: pypdfium2.PdfDocument) -> dict[str, JSON]:
     if date:
         metadata["date"] = "-".join(date.groups())
     return metadata
-
-
-def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Leave out page numbers and lines at the top or the bottom of most pages, except on the first that has them."""
-    edges = [_edges(page, number) for number, page in enumerate(pages)]
-    most_pages = max(len(pages) // 2, 2) + 1
-    keepers = find_keepers({number: edge.values() for number, edge in enumerate(edges)}, most_pages)
-    return [_kept_lines(page, number, edges[number], keepers) for number, page in enumerate(pages)]
-
-
-def _kept_lines(
-    page: Sequence[Line],
-    page_number: int,
-    edges: Mapping[int, str],
-    keepers: Mapping[str, int],
-) -> list[Line]:
-    lines: list[Line] = []
-    for position, line in enumerate(page):
-        edge_text = edges.get(position, "")
-        keeper = keepers.get(edge_text, page_number)
-        if keeper == page_number:
-            lines.append(line)
-    return lines
-
-
-def _edges(page: Sequence[Line], page_number: int) -> dict[int, str]:
-    """Return a page's first and last lines by their position.
-
-    A printed page number becomes its distance from `page_number`, which is the same on all pages.
-    """
-    lines: list[tuple[int, str]] = []
-    for position, line in enumerate(page):
-        if line.text:
-            lines.append((position, collapse_whitespace(line.text)))
-    edges = dict(lines[:_EDGE_LINES] + lines[-_EDGE_LINES:])
-    for position, text in edges.items():
-        printed = _PAGE_NUMBER.fullmatch(text)
-        if printed:
-            edges[position] = f"page {int(printed[1]) - page_number}"
-    return edges

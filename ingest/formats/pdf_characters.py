@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from pypdfium2 import raw
@@ -33,6 +34,7 @@ _ACCENTS = {
 _CODE = "`^~"  # these also stand for themselves
 _MARKS = "\u0300-\u030c\u0327\u0328"
 _ACCENT = re.compile(f"[{re.escape(''.join(_ACCENTS))}{_MARKS}]")
+_FAR_OFF = 80  # characters: PDFium sorts the parts of a line by where they begin
 _DOTLESS = {"ı": "i", "ȷ": "j"}
 # An acute accent also stands for an apostrophe: "l´eau", "John´s".
 _ELISION = re.compile(r"\b(?:[cdjlmnst]|qu)$", re.IGNORECASE)
@@ -191,7 +193,7 @@ def _compose(page: raw.FPDF_TEXTPAGE, text: str, indexes: Sequence[int], place: 
     """Return the letter to which an accent belongs with its accent, and nothing in the place of the accent."""
     before = _letter_place(text, place, -1)
     after = _letter_place(text, place, 1)
-    target = _letter_below(page, indexes, place, [other for other in (after, before) if other is not None])
+    target = _letter_below(page, text, indexes, place)
     if target is None:
         target = _letter_beside(text, place, before, after)
     if target is None:
@@ -199,8 +201,9 @@ def _compose(page: raw.FPDF_TEXTPAGE, text: str, indexes: Sequence[int], place: 
     letter = _with_accent(text[target], text[place])
     if not letter:
         return {}
-    changes = dict.fromkeys(range(min(place, target), max(place, target) + 1), "")
-    changes[target] = letter
+    changes = {place: "", target: letter}
+    if abs(place - target) == 2:  # only a space is between them
+        changes[(place + target) // 2] = ""
     return changes
 
 
@@ -214,19 +217,17 @@ def _letter_place(text: str, place: int, step: int) -> int | None:
     return None
 
 
-def _letter_below(
-    page: raw.FPDF_TEXTPAGE,
-    indexes: Sequence[int],
-    place: int,
-    others: Sequence[int],
-) -> int | None:
-    """Return the place of the letter over which an accent is printed."""
+def _letter_below(page: raw.FPDF_TEXTPAGE, text: str, indexes: Sequence[int], place: int) -> int | None:
+    """Return the place of the letter over which an accent is printed: beside it in the text, or farther off."""
     accent = fill_box(page, indexes[place])
-    for other in others:
+    near = range(1, _FAR_OFF)
+    for other in chain.from_iterable((place + distance, place - distance) for distance in near):
+        if not 0 <= other < len(text) or not text[other].isalpha() or not _with_accent(text[other], text[place]):
+            continue
         letter = fill_box(page, indexes[other])
         common = min(accent.right, letter.right) - max(accent.left, letter.left)
         narrower = min(accent.right - accent.left, letter.right - letter.left)
-        if common > 0.5 * narrower and min(accent.top, letter.top) > max(accent.bottom, letter.bottom):
+        if common > 0.5 * narrower > 0 and min(accent.top, letter.top) > max(accent.bottom, letter.bottom):
             return other
     return None
 
@@ -284,7 +285,7 @@ def set_raised_apart(
     for start, end in _raised_runs(boxes, base):
         run = [places_with_type[number] for number in range(start, end)]
         before = "".join(text[place] for place in places_with_type[:start])
-        after = text[run[-1] + 1 : run[-1] + 2]
+        after = text[places_with_type[end]] if end < len(places_with_type) else ""
         raised = "".join(text[place] for place in run)
         marked = _mark_raised(before, raised, after)
         if marked != raised:

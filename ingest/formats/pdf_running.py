@@ -20,8 +20,8 @@ _LARGER = 1.15
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
 _MIN_RUN = 2  # pages of a chapter, on average
 
-_WORD = r"(?:page|pag|pg|p|seite|s|страница|стр|página|pagina|sida|side|strona|第)\.?"
-_ROMAN = r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
+_WORD = r"(?:(?:page|pag|pg|p|seite|s|страница|стр|página|pagina|sida|side|strona|第)\.?)"
+_ROMAN = r"(?=[mdclxvi])m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
 _NUMBER = re.compile(
     rf"(?=.{{1,40}}$)\W*{_WORD}?\W*(?:(\d{{1,5}})|({_ROMAN}))\W*[页頁ページ]*(?:\W*(?:of|von|de|/|из|共)?\W*\d+)?\W*[页頁]?\W*",
     re.IGNORECASE,
@@ -29,7 +29,10 @@ _NUMBER = re.compile(
 _AT_END = re.compile(
     rf"(.*\S)(?:\s*[|·•–—/-]\s*(?:{_WORD}\s*)?|[\s,]+(?:page|seite|стр\.?)\s*)(\d{{1,5}})(?: of \d+)?$", re.IGNORECASE
 )
-_AT_START = re.compile(r"(?:page|seite)?\s*(\d{1,5})(\s*[|·•–—/-]\s*|\s+)(\S.*)$", re.IGNORECASE)
+_AT_START = re.compile(
+    r"(page|seite)?\s*(\d{1,5})(?: (?:of|von) \d+)?(\s*[|·•–—/-]\s*|\s+)(\S.*)",
+    re.IGNORECASE,
+)
 _SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 _NAME_ENDS = (":", "：")
@@ -156,7 +159,7 @@ def _find_number(text: str) -> _Number | None:
         return _Number(int(at_end[2]), at_end[1], is_certain=True)
     at_start = _AT_START.fullmatch(text)
     if at_start:
-        return _Number(int(at_start[1]), at_start[3], is_certain=bool(at_start[2].strip()))
+        return _Number(int(at_start[2]), at_start[4], is_certain=bool(at_start[1] or at_start[3].strip()))
     return None
 
 
@@ -191,9 +194,10 @@ def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str])
     sides = [[edge for edge in others if edge.page % 2 == side] for side in (0, 1)]
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
         return running + _without_variants(others)
-    for side, side_edges in enumerate(sides):
+    for side, (side_edges, other_edges) in enumerate((sides, sides[::-1])):
         side_pages = (pages + 1 - side) // 2
-        if _is_one_text(side_edges, side_pages) or _is_chapters(side_edges, side_pages, headings):
+        is_one_text = _is_one_text(side_edges, side_pages) and len({edge.text for edge in other_edges}) < 2
+        if is_one_text or _is_chapters(side_edges, side_pages, headings):
             running += _without_variants(side_edges)
     return running
 

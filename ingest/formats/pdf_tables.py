@@ -16,12 +16,15 @@ _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart a
 _MIN_ROWS = 3  # of a table of words alone
 _MIN_WORDS_GAP = 1.5  # times the height, between the columns of such a table
 _MAX_CELL = 60  # characters of such a table's cells, on average: longer ones are prose
+_GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
+_PROSE_LINE = 20  # characters
 _TIGHT = 1.3  # times the height: the pitch of the lines of one cell
 _LOOSE = 1.25  # times that pitch: the pitch of rows
 _MAX_NAME = 60  # characters of a column's name
 _ALIGNED = 2.0  # points
+_OFF_MIDDLE = 0.15  # times the width of columns: how far a name may be from their middle
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
 
 _Cells: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
@@ -88,15 +91,27 @@ def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
     for row in rows:
         is_single = len(row.cells) == 1 or _is_list_item(row)
         is_apart = is_single or len(row.above) > 1  # one line may be the name of the rows below it
+        if group and len(group[-1].cells) == 1 and not _is_inside(group[-1], row):
+            is_apart = True
         if group and (is_apart or _distance(group[-1], row) > _MAX_DISTANCE * _height(row)):
             yield group
             group = []
         group.append(row)
-        if is_single:
+        if is_single and not _may_be_name(row):
             yield group
             group = []
     if group:
         yield group
+
+
+def _may_be_name(row: Row) -> bool:
+    """Return whether a line may be a name above several columns of the rows below it."""
+    return len(row.cells) == 1 and len(row.cells[0]) == 1 and len(row.texts[0]) <= _MAX_NAME
+
+
+def _is_inside(row: Row, following: Row) -> bool:
+    """Return whether a line is above other cells of the next row than the first."""
+    return len(following.cells) > 2 and _extent(row.cells[0]).left > _extent(following.cells[0]).right
 
 
 def _is_list_item(row: Row) -> bool:
@@ -130,7 +145,15 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     texts = [text for row in full for text in row.texts]
     if sum(map(len, texts)) > _MAX_CELL * len(texts):
         return False
+    if _is_prose(texts[columns:]):
+        return False
     return all(_is_straight(full, column) for column in range(columns)) and all(map(_has_wide_gaps, full))
+
+
+def _is_prose(texts: Sequence[str]) -> bool:
+    """Return whether texts are lines that go on in other ones."""
+    going_on = sum(text[0].islower() for text in texts)
+    return going_on > _GOING_ON * len(texts) and sum(map(len, texts)) > _PROSE_LINE * len(texts)
 
 
 def _is_straight(rows: Sequence[Row], column: int) -> bool:
@@ -165,18 +188,39 @@ def _extent(cell: Cell) -> _Column:
 
 def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
     """Yield the rows of a table with their cells by columns if these are clear, else with the cells that they have."""
-    columns = _find_columns(rows)
-    places = [_place(row, columns) for row in rows]
-    are_unclear = len(columns) > max(len(row.cells) for row in rows) + 1 or not all(places)
-    if are_unclear or _is_mostly_words(rows):
-        for row in rows:
-            yield TableRow(row, row.texts if row.has_figure else [])
+    if _is_mostly_words(rows):
+        yield from _unaligned(rows)
         return
-    lines = [_Line(row, cells) for row, cells in zip(rows, places, strict=True)]
-    lines = _join_wrapped(lines)
-    lines = _join_header(lines, columns)
+    if len(rows) > 2 and len(rows[0].cells) < len(rows[1].cells) and not rows[0].has_figure:
+        columns = _find_columns(rows[1:])
+        lines = _join_header(rows[0], _align(rows[1:], columns), columns)
+        if lines:
+            yield from _rows(lines, columns)
+            return
+    if len(rows[0].cells) == 1:
+        yield TableRow(rows[0], [])
+        rows = rows[1:]
+    columns = _find_columns(rows)
+    lines = _align(rows, columns)
+    yield from _rows(lines, columns) if lines else _unaligned(rows)
+
+
+def _align(rows: Sequence[Row], columns: Sequence[_Column]) -> list[_Line]:
+    """Return the rows with their cells by columns, or nothing if these are not clear."""
+    places = [_place(row, columns) for row in rows]
+    if len(columns) > max(len(row.cells) for row in rows) + 1 or not all(places):
+        return []
+    return _join_wrapped([_Line(row, cells) for row, cells in zip(rows, places, strict=True)])
+
+
+def _rows(lines: Sequence[_Line], columns: Sequence[_Column]) -> Iterator[TableRow]:
     for line in lines:
         yield TableRow(line.row, [line.cells.get(column, "") for column in range(len(columns))])
+
+
+def _unaligned(rows: Sequence[Row]) -> Iterator[TableRow]:
+    for row in rows:
+        yield TableRow(row, row.texts if row.has_figure else [])
 
 
 def _is_mostly_words(rows: Sequence[Row]) -> bool:
@@ -284,36 +328,38 @@ def _append(line: _Line, further: _Line) -> None:
     line.row = Row(cells=[*line.row.cells, *further.row.cells], above=line.row.above)
 
 
-def _join_header(lines: list[_Line], columns: Sequence[_Column]) -> list[_Line]:
-    """Join names above several columns to the names below them: `Dues` above `1920` and `1921` is `Dues 1920`..."""
-    if len(lines) < 3 or len(lines[0].cells) >= len(lines[1].cells):
-        return lines
-    first, second = lines[:2]
-    names = [*first.cells.values(), *second.cells.values()]
-    if first.has_figure or second.has_figure or any(len(name) > _MAX_NAME for name in names):
-        return lines
-    groups = [_columns_below(_extent(cell), second.cells, columns) for cell in first.row.cells]
+def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[_Column]) -> list[_Line]:
+    """Join names above several columns to the names below them: `Dues` above `1880` and `1881` is `Dues 1880`...
+
+    Returns:
+        The rows with these names as the first, or nothing if the row above is no such names.
+    """
+    if not lines or lines[0].has_figure or any(len(name) > _MAX_NAME for name in above.texts):
+        return []
+    first = lines[0]
+    groups = [_columns_below(_extent(cell), first.cells, columns) for cell in above.cells]
     below = [column for group in groups for column in group]
-    if not below or len(below) != len(set(below)) or max(map(len, groups)) < 2:
-        return lines
-    header = dict(second.cells)
-    for cell, group in zip(first.row.cells, groups, strict=True):
+    if not all(groups) or len(below) != len(set(below)) or max(map(len, groups)) < 2:
+        return []
+    header = dict(first.cells)
+    for text, group in zip(above.texts, groups, strict=True):
         for column in group:
-            header[column] = f"{cell_text(cell)} {second.cells.get(column, '')}".strip()
-    row = Row(cells=[*first.row.cells, *second.row.cells], above=first.row.above)
-    return [_Line(row, header), *lines[2:]]
+            header[column] = f"{text} {first.cells[column]}"
+    row = Row(cells=[*above.cells, *first.row.cells], above=above.above)
+    return [_Line(row, header), *lines[1:]]
 
 
 def _columns_below(name: _Column, cells: _Cells, columns: Sequence[_Column]) -> list[int]:
-    """Return the columns in whose middle a name is."""
+    """Return the columns in whose middle a name is, as few as possible."""
     best: list[int] = []
-    best_distance = float("inf")
+    best_score = float("inf")
     filled = sorted(cells)
     for start in range(len(filled)):
         for end in range(start + 1, len(filled) + 1):
             group = filled[start:end]
-            middle = (columns[group[0]].left + columns[group[-1]].right) / 2
-            distance = abs(middle - name.middle)
-            if distance < best_distance - _ALIGNED:
-                best, best_distance = group, distance
+            left, right = columns[group[0]].left, columns[group[-1]].right
+            distance = abs((left + right) / 2 - name.middle)
+            score = distance + _OFF_MIDDLE * (right - left)
+            if distance < max(_OFF_MIDDLE * (right - left), _ALIGNED) and score < best_score:
+                best, best_score = group, score
     return best

@@ -111,6 +111,9 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     document's own outline names headings, other lines in type of that size are none.
     """
     characters_by_size, characters_by_font = _count_characters(pages)
+    if not characters_by_size:
+        yield from ("\n".join(line.text for line in page) for page in pages)
+        return
     body_size = _most_common(characters_by_size)
     larger = _LARGER * body_size
     pages_of_blocks = [_join_titles(page, larger) for page in pages]
@@ -143,8 +146,9 @@ def _count_characters(pages: Sequence[Sequence[Line]]) -> tuple[Counter[float], 
     by_font = Counter[str]()
     for page in pages:
         for line in page:
-            by_size[line.size] += len(line.text)
-            by_font[line.font] += len(line.text)
+            if line.size:  # a form's value has none
+                by_size[line.size] += len(line.text)
+                by_font[line.font] += len(line.text)
     return by_size, by_font
 
 

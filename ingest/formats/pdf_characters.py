@@ -202,8 +202,9 @@ def _compose(page: raw.FPDF_TEXTPAGE, text: str, indexes: Sequence[int], place: 
     if not letter:
         return {}
     changes = {place: "", target: letter}
-    if abs(place - target) == 2:  # only a space is between them
-        changes[(place + target) // 2] = ""
+    between = (place + target) // 2
+    if abs(place - target) == 2 and text[between] == " ":
+        changes[between] = ""
     return changes
 
 

@@ -129,38 +129,40 @@ def _read_numbers(edges: Sequence[_Edge]) -> None:
 
     The number of a page is as far from its place in the file as those of other pages.
     """
-    numbers = {id(edge): _find_number(edge.text) for edge in edges}
     alone: dict[int, set[int]] = defaultdict(set)  # the pages, by the difference between number and place
-    certain: dict[int, set[int]] = defaultdict(set)
+    beside: dict[int, set[int]] = defaultdict(set)
     for edge in edges:
-        number = numbers[id(edge)]
-        if number is not None and number.is_certain:
-            pages = certain if number.text else alone
-            pages[number.value - edge.page].add(edge.page)
+        for number in _find_numbers(edge.text):
+            if number.is_certain:
+                pages = beside if number.text else alone
+                pages[number.value - edge.page].add(edge.page)
     offsets = {offset for offset, found in alone.items() if len(found) >= _MIN_PAGES}
-    if not offsets and certain:
-        offset = max(certain, key=lambda offset: len(certain[offset]))
-        offsets = {offset} if len(certain[offset]) >= _MIN_PAGES else set()
+    if not offsets and beside:
+        offset = max(beside, key=lambda offset: len(beside[offset]))
+        offsets = {offset} if len(beside[offset]) >= _MIN_PAGES else set()
     for edge in edges:
-        number = numbers[id(edge)]
-        if number is not None and number.value - edge.page in offsets:
-            edge.text = number.text
-            edge.has_number = True
+        for number in _find_numbers(edge.text):
+            if number.value - edge.page in offsets:
+                edge.text = number.text
+                edge.has_number = True
+                break
 
 
-def _find_number(text: str) -> _Number | None:
+def _find_numbers(text: str) -> list[_Number]:
+    """Return what may be the page's number in a line, and the text beside it."""
     alone = _NUMBER.fullmatch(text)
-    if alone and alone[1]:
-        return _Number(int(alone[1]), "", is_certain=True)
-    if alone and alone[2]:
-        return _Number(_roman_value(alone[2].lower()), "", is_certain=True)
+    if alone:
+        value = int(alone[1]) if alone[1] else _roman_value(alone[2].lower())
+        return [_Number(value, "", is_certain=True)]
+    numbers: list[_Number] = []
     at_end = _AT_END.fullmatch(text)
     if at_end:
-        return _Number(int(at_end[2]), at_end[1], is_certain=True)
+        numbers.append(_Number(int(at_end[2]), at_end[1], is_certain=True))
     at_start = _AT_START.fullmatch(text)
     if at_start:
-        return _Number(int(at_start[2]), at_start[4], is_certain=bool(at_start[1] or at_start[3].strip()))
-    return None
+        is_certain = bool(at_start[1] or at_start[3].strip())
+        numbers.append(_Number(int(at_start[2]), at_start[4], is_certain))
+    return numbers
 
 
 def _roman_value(numeral: str) -> int:

@@ -145,7 +145,7 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     texts = [text for row in full for text in row.texts]
     if sum(map(len, texts)) > _MAX_CELL * len(texts):
         return False
-    if _is_prose(texts[columns:]):
+    if _is_prose(texts[columns:]) or _is_form(full):
         return False
     return all(_is_straight(full, column) for column in range(columns)) and all(map(_has_wide_gaps, full))
 
@@ -154,6 +154,12 @@ def _is_prose(texts: Sequence[str]) -> bool:
     """Return whether texts are lines that go on in other ones."""
     going_on = sum(text[0].islower() for text in texts)
     return going_on > _GOING_ON * len(texts) and sum(map(len, texts)) > _PROSE_LINE * len(texts)
+
+
+def _is_form(rows: Sequence[Row]) -> bool:
+    """Return whether each row is a name with a colon and its value, which are clear without columns."""
+    names = [row.texts[0] for row in rows if len(row.cells) == 2]
+    return 2 * sum(name.endswith((":", "：")) for name in names) > len(rows)
 
 
 def _is_straight(rows: Sequence[Row], column: int) -> bool:
@@ -214,8 +220,10 @@ def _align(rows: Sequence[Row], columns: Sequence[_Column]) -> list[_Line]:
 
 
 def _rows(lines: Sequence[_Line], columns: Sequence[_Column]) -> Iterator[TableRow]:
+    """Yield the rows, without columns that are left empty because a wide cell is above them."""
+    filled = [column for column in range(len(columns)) if any(column in line.cells for line in lines)]
     for line in lines:
-        yield TableRow(line.row, [line.cells.get(column, "") for column in range(len(columns))])
+        yield TableRow(line.row, [line.cells.get(column, "") for column in filled])
 
 
 def _unaligned(rows: Sequence[Row]) -> Iterator[TableRow]:

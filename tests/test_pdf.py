@@ -103,13 +103,8 @@ def test_broken(reason, data):
     assert reason("a.pdf", data).startswith("broken PDF: ")
 
 
-@pytest.mark.parametrize("data", [b"", b"\r\n", bytes(2_000)])
-def test_empty(reason, data):
-    assert reason("a.pdf", data) == "the file is empty"
-
-
-def test_another_kind_of_file(reason):
-    assert "another kind of file, which begins with b'<!DOCTYPE ht'" in reason("a.pdf", b"<!DOCTYPE html><p>Text.")
+def test_empty(reason):
+    assert reason("a.pdf", b"") == "the file is empty"
 
 
 def test_a_broken_page_is_named(read):
@@ -117,7 +112,7 @@ def test_a_broken_page_is_named(read):
     page = PdfReader(io.BytesIO(data)).pages[0].indirect_reference.idnum
     content = read("a.pdf", data.replace(f"\n{page} 0 obj".encode(), f"\n{page} 0 xxx".encode()))
     assert (content.text, content.page_starts) == ("\n\nTwo.", (0, 2))
-    assert content.left_out == ["page 1: Failed to load page."]
+    assert content.damage == ("page 1: Failed to load page.",)
 
 
 def test_larger_type_and_bold_numbers_make_headings(read):

@@ -21,8 +21,6 @@ from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.pdf_running import without_running_lines
 from arag.text.normalise import collapse_whitespace, count
 
-_SIGNATURE = b"%PDF-"
-_MAX_BEFORE_SIGNATURE = 1_024  # bytes
 _ENCRYPTED = (
     "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"
 )
@@ -52,14 +50,15 @@ def read_pdf(path: Path) -> Content:
         FormatError: The PDF is broken, needs a password or has no text.
     """
     document = _open(path)
-    left_out: list[str] = []
+    damage: list[str] = []
     files: list[raw.FPDF_ATTACHMENT] = []
-    pages = _read_pages(document, left_out, files)
+    pages = _read_pages(document, damage, files)
     attached = read_files(document, files)
-    left_out += [*attached.left_out, *_unread_parts(document), *_unknown_characters(pages)]
+    left_out = [*attached.left_out, *_unread_parts(document), *_unknown_characters(pages)]
     texts = _page_texts(document, pages)
     if not any(texts) and not attached.texts:
-        fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
+        faults = [*damage, *left_out]
+        fault = faults[0] if faults else "its pages are probably scanned images: run OCR on it first"
         raise FormatError(f"the PDF has no text; {fault}")
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
     text, page_starts = join_pages(texts)
@@ -69,20 +68,16 @@ def read_pdf(path: Path) -> Content:
         page_starts=page_starts,
         metadata=_metadata(document),
         left_out=tuple(left_out),
+        damage=tuple(damage),
     )
 
 
 def _open(path: Path) -> pypdfium2.PdfDocument:
-    data = path.read_bytes()
-    if not data.strip(b"\0 \t\r\n"):
-        raise FormatError("the file is empty")
     try:
-        document = pypdfium2.PdfDocument(data)
+        document = pypdfium2.PdfDocument(path.read_bytes())
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
             raise FormatError(_ENCRYPTED) from error
-        if _SIGNATURE not in data[:_MAX_BEFORE_SIGNATURE]:
-            raise FormatError(f"broken PDF: it is another kind of file, which begins with {data[:12]!r}") from error
         raise FormatError(f"broken PDF: {error}") from error
     if document.get_formtype() in _WITH_FIELDS:
         document.init_forms()
@@ -91,12 +86,12 @@ def _open(path: Path) -> pypdfium2.PdfDocument:
 
 def _read_pages(
     document: pypdfium2.PdfDocument,
-    left_out: list[str],
+    damage: list[str],
     files: list[raw.FPDF_ATTACHMENT],
 ) -> list[_Page]:
     """Return what is on each page.
 
-    Pages that cannot be read are empty and added to `left_out`, files that are attached to pages to `files`.
+    Pages that cannot be read are empty and added to `damage`, files that are attached to pages to `files`.
     """
     pages: list[_Page] = []
     for index in range(len(document)):
@@ -106,7 +101,7 @@ def _read_pages(
             lines = page_lines(page.get_textpage(), additions.fields)
         except pypdfium2.PdfiumError as error:
             pages.append(_Page(lines=[]))
-            left_out.append(f"page {index + 1}: {error}")
+            damage.append(f"page {index + 1}: {error}")
             continue
         files += additions.files
         pages.append(_Page(lines, additions.comments))

@@ -116,6 +116,16 @@ def test_a_hidden_comment_is_not_read(read):
     assert "Hidden" not in read("a.pdf", commented(note)).text
 
 
+def test_a_stamp_and_a_comment_with_formatted_text_alone(read):
+    stamp = Text(rect=(50, 550, 70, 570), text="")
+    stamp[NameObject("/Subtype")] = NameObject("/Stamp")
+    stamp[NameObject("/Name")] = NameObject("/NotApproved")
+    box = FreeText(text="", rect=(200, 550, 300, 580))
+    box[NameObject("/RC")] = TextStringObject("<body><p>Rye &amp; <b>oats</b></p></body>")
+    text = read("a.pdf", commented(stamp, box)).text
+    assert "\n\nStamp: Not Approved\n\nComment: Rye & oats\n\n" in text
+
+
 # --- attached files ---
 
 

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from pypdf import PdfReader
-from pypdf.generic import (
-    ArrayObject,
-    DecodedStreamObject,
-    DictionaryObject,
-    NameObject,
-    NumberObject,
-)
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 
-from pdf_pages import Pages, change
-
-CMAP = (
-    "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n"
-    "1 begincodespacerange <00> <ff> endcodespacerange\n"
-    "{count} beginbfchar {pairs} endbfchar\nendcmap end end"
-)
+from pdf_pages import Pages, change, font_with_characters, stream
 
 
 def with_unnamed_glyphs(glyphs, content, base="Helvetica"):
@@ -34,29 +19,18 @@ def with_unnamed_glyphs(glyphs, content, base="Helvetica"):
 
     def work(writer):
         page = writer.pages[0]
-        pairs = " ".join(f"<{33 + number:02x}> <0000>" for number in range(len(glyphs)))
-        cmap = DecodedStreamObject()
-        cmap.set_data(CMAP.format(count=len(glyphs), pairs=pairs).encode())
-        names = ArrayObject([NumberObject(33), *(NameObject(f"/{glyph}") for glyph in glyphs)])
-        encoding = DictionaryObject({NameObject("/Type"): NameObject("/Encoding"), NameObject("/Differences"): names})
         usual = {
             NameObject("/Type"): NameObject("/Font"),
             NameObject("/Subtype"): NameObject("/Type1"),
             NameObject("/BaseFont"): NameObject(f"/{base}"),
             NameObject("/Encoding"): NameObject("/WinAnsiEncoding"),
         }
-        unnamed = {
-            **usual,
-            NameObject("/Encoding"): encoding,
-            NameObject("/ToUnicode"): writer._add_object(cmap),
-        }
-        fonts = DictionaryObject(
-            {NameObject("/F1"): DictionaryObject(usual), NameObject("/F9"): DictionaryObject(unnamed)}
-        )
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        stream = DecodedStreamObject()
-        stream.set_data(content.encode("latin-1"))
-        page[NameObject("/Contents")] = writer._add_object(stream)
+        unnamed = font_with_characters(writer, [(33 + number, "0000") for number in range(len(glyphs))], base)
+        names = ArrayObject([NumberObject(33), *(NameObject(f"/{glyph}") for glyph in glyphs)])
+        unnamed[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): names})
+        fonts = {NameObject("/F1"): DictionaryObject(usual), NameObject("/F9"): unnamed}
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): DictionaryObject(fonts)})
+        page[NameObject("/Contents")] = stream(writer, content)
 
     pages = Pages()
     pages.text(72, 700, "x")
@@ -200,7 +174,3 @@ def test_letters_that_are_printed_twice_to_make_them_bold(read, shift):
     pages.text(72 + shift, 680, "A shadow of the whole")
     pages.text(72, 660, "Bookkeeping committee 1,000,000")
     assert read("a.pdf", pages.finish()).text == "Millers\nA shadow of the whole\nBookkeeping committee 1,000,000"
-
-
-def test_the_files_of_these_tests_are_valid():
-    assert len(PdfReader(io.BytesIO(with_unnamed_glyphs(["fi"], written(33)))).pages) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdf_pages import CHINESE, JAPANESE, Pages
+from pdf_pages import CHINESE, JAPANESE, Pages, in_any_script
 
 LEFT = [
     "The mill stands on the north bank of",
@@ -298,3 +298,18 @@ def test_items_and_paragraphs_of_chinese_stay_apart(read):
     pages.lines(72, 700, lines, 12, CHINESE, 20)
     pages.lines(72, 620, ["短行", "另一行"], 12, CHINESE, 20)
     assert read("a.pdf", pages.finish()).text.split("\n") == [*lines, "短行", "另一行"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "joined"),
+    [
+        (["โรงสีตั้งอยู่ทางฝั่งเหนือของแม่", "น้ำและสร้างโดยสองพี่น้อง"], "แม่น้ำและสร้าง"),
+        (["ໂຮງສີຕັ້ງຢູ່ຝັ່ງເໜືອຂອງແມ່", "ນ້ຳແລະສ້າງໂດຍສອງພີ່ນ້ອງ"], "ແມ່ນ້ຳແລະ"),
+        (["រោងម៉ាស៊ីនស្ថិតនៅច្រាំងខាងជើងនៃ", "ទន្លេនិងសាងសង់ដោយបងប្អូន"], "នៃទន្លេ"),
+        (["ဆန်စက်သည်မြစ်၏မြောက်ဘက်ကမ်း", "တွင်တည်ရှိပြီးညီအစ်ကိုနှစ်ဦး"], "ကမ်းတွင်"),
+        (["Правление постановило ор-", "ганизовать склад"], "организовать"),
+        (["방앗간은 강의 북쪽 기슭에", "있으며 두 형제가 지었다"], "기슭에\n있으며"),
+    ],
+)
+def test_lines_of_other_scripts(read, lines, joined):
+    assert joined in read("a.pdf", in_any_script(lines)).text

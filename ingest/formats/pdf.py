@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.pdf_running import without_running_lines
 from arag.text.normalise import collapse_whitespace, count
+
+logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for programmers
 
 _ENCRYPTED = (
     "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"

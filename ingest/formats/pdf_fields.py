@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Sequence
+from html import unescape
 from typing import Any, NamedTuple
 
 import pypdfium2
@@ -33,6 +35,12 @@ _COMMENTS = {
 }
 _CHECKED = {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
 _CHOICES = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+_STAMPS = set(
+    "Approved AsIs Confidential Departmental Draft Experimental Expired Final ForComment ForPublicRelease NotApproved "
+    "NotForPublicRelease Sold TopSecret".split()
+)
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TAG = re.compile(r"<[^>]*>")
 _CODE_UNIT = 2  # bytes, of UTF-16
 _MIN_COMMON_HEIGHT = 0.4  # of a field and the line beside it
 
@@ -76,7 +84,7 @@ def read_additions(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> 
             if field:
                 additions.fields.append(field)
         elif kind in _COMMENTS:
-            comment = _read_comment(annotation)
+            comment = _read_comment(annotation, kind)
             if comment:
                 additions.comments.append(comment)
         if kind == raw.FPDF_ANNOT_FILEATTACHMENT:
@@ -111,13 +119,19 @@ def _read_text(function: Callable[..., int], *arguments: Any) -> str:
 # --- comments ---
 
 
-def _read_comment(annotation: raw.FPDF_ANNOTATION) -> str:
+def _read_comment(annotation: raw.FPDF_ANNOTATION, kind: int) -> str:
     text = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
     if not text:
-        return ""
-    author = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"T")
-    by_author = f" by {author}" if author else ""
-    return f"Comment{by_author}: {text}"
+        formatted = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"RC")
+        text = collapse_whitespace(unescape(_TAG.sub(" ", formatted)))
+    if text:
+        author = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"T")
+        by_author = f" by {author}" if author else ""
+        return f"Comment{by_author}: {text}"
+    name = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"Name")
+    if kind == raw.FPDF_ANNOT_STAMP and name in _STAMPS:
+        return f"Stamp: {_CAPITAL.sub(' ', name)}"
+    return ""
 
 
 # --- fields of forms ---

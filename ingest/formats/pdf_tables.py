@@ -252,7 +252,7 @@ def _find_columns(rows: Sequence[Row]) -> list[_Column]:
     columns: list[_Column] = []
     extents = [_extent(cell) for row in rows for cell in row.cells]
     for extent in sorted(extents, key=lambda extent: extent.right - extent.left):
-        hits = [number for number, column in enumerate(columns) if _overlap(column, extent) > 0]
+        hits = _hits(columns, extent)
         if not hits:
             columns.append(extent)
         elif len(hits) == 1:
@@ -281,6 +281,12 @@ def _merge(columns: list[_Column], rows: Sequence[Row]) -> list[_Column]:
     return columns
 
 
+def _hits(columns: Sequence[_Column], extent: _Column) -> list[int]:
+    """Return the columns that a cell is in, at least in part."""
+    left, right = extent
+    return [number for number, column in enumerate(columns) if column.left < right and left < column.right]
+
+
 def _overlap(column: _Column, other: _Column) -> float:
     return min(column.right, other.right) - max(column.left, other.left)
 
@@ -290,7 +296,7 @@ def _place(row: Row, columns: Sequence[_Column]) -> _Cells:
     cells: _Cells = {}
     for cell in row.cells:
         extent = _extent(cell)
-        hits = [number for number, column in enumerate(columns) if _overlap(column, extent) > 0]
+        hits = _hits(columns, extent)
         if not hits or hits[0] in cells:
             return {}
         cells[hits[0]] = cell_text(cell)

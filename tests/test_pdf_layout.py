@@ -288,6 +288,16 @@ def test_lines_of_japanese_and_latin(read):
     assert "名はOrrin台帳といい" in text
 
 
+def test_lines_that_end_with_a_mark_of_both_scripts(read):
+    pages = Pages()
+    pages.lines(72, 700, ["It says “the mill”", "and no more of it."])
+    assert read("a.pdf", pages.finish()).text == "It says “the mill”\nand no more of it."
+    lines = ["账簿记录了每一袋黑麦和每一个欠款的“人”", "直到洪水冲走了下面的一层"]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, CHINESE, 20)
+    assert read("a.pdf", pages.finish()).text == "".join(lines)
+
+
 def test_items_and_paragraphs_of_chinese_stay_apart(read):
     lines = [
         "1. 磨坊每年春天开放水闸并且禁止在水渠中捕鱼",

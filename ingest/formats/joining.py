@@ -16,9 +16,10 @@ _LOWER = r"[^\W\d_A-Z]"
 _DIVIDED = re.compile(rf"(?<={_LOWER})[{HYPHEN}\u2010\u058a¬]$")
 _BEGINS_LOWER = re.compile(_LOWER)
 
-_WIDE_MARKS = "、，。．！？；：・…—～（）「」『』《》〈〉【】〔〕“”‘’"
-_UNSPACED_END = re.compile(f"[{UNSPACED}{_WIDE_MARKS}]$")
-_UNSPACED_START = re.compile(f"[{UNSPACED}{_WIDE_MARKS}]")
+_WIDE_MARKS = "、，。．！？；：・～（）「」『』《》〈〉【】〔〕"
+_MARKS = "…—“”‘’"  # beside a letter of these scripts, they are its marks; beside a Latin one, they are not
+_UNSPACED_END = re.compile(f"(?:[{UNSPACED}{_WIDE_MARKS}]|[{UNSPACED}][{_MARKS}]{{1,2}})$")
+_UNSPACED_START = re.compile(f"[{UNSPACED}{_WIDE_MARKS}]|[{_MARKS}]{{1,2}}[{UNSPACED}]")
 _SENTENCE_END = re.compile(r"[。！？!?：:；;။។៕][”’」』）)]*$")
 _WORD_END = re.compile(r"[A-Za-z0-9\u00c0-\u024f)%]$")
 _WORD_START = re.compile(r"[A-Za-z0-9\u00c0-\u024f(]")

@@ -15,7 +15,11 @@ _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
 _MAX_TITLE_LINES = 3
 _MIN_MATCHES = 2
-_NUMBER = re.compile(r"^\W*(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)\.?\s+")
+_NUMBER = re.compile(
+    r"^\W*(?:(?:chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|annexe|chapitre)\s+[\dA-Z][\d.]*"
+    r"|\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)[.:]?\s+",
+    re.IGNORECASE,
+)
 _OTHER = re.compile(r"[\W_]+")
 
 

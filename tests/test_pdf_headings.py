@@ -136,6 +136,7 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
             ("Of the mill and its wheel", ["Of the mill", "and its wheel"]),
             ("The race", ["2. The race"]),
             ("Dues", ["DUES"]),
+            ("Of copies", ["Appendix A: Of copies"]),
         ]
     ):
         pages.canvas.bookmarkPage(str(number))
@@ -143,9 +144,5 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
         pages.lines(72, 740, lines, 11, "Helvetica-Bold")
         pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
         pages.show()
-    assert headings(read, pages) == [
-        "# Of the mill and its wheel",
-        "# 2. The race",
-        "# DUES",
-        "# Appendix A: Of copies",
-    ]
+    titles = [heading.removeprefix("# ") for heading in headings(read, pages)]
+    assert titles == ["Of the mill and its wheel", "2. The race", "DUES", "Appendix A: Of copies"]

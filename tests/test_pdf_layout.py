@@ -161,6 +161,44 @@ def test_cells_are_in_the_column_of_figures_that_are_set_to_the_right(read):
     assert lines == ["Port | In | Out | Dues", "Orra | 1,204 |  | 90", "Vik |  | 7 | 1,100"]
 
 
+def test_names_on_the_other_side_of_their_column(read):
+    pages = Pages()
+    for number, row in enumerate([("Period", "Add", "Due"), ("Weekly", "42.30", "7.10"), ("Daily", "8.50", "")]):
+        pages.text(72, 700 - 18 * number, row[0])
+        for left, right, cell in zip((200, 320), (290, 410), row[1:], strict=True):
+            width = pages.canvas.stringWidth(cell, "Helvetica", 11)
+            if cell:
+                pages.text(right - width if number else left, 700 - 18 * number, cell)
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines == ["Period | Add | Due", "Weekly | 42.30 | 7.10", "Daily | 8.50 |"]
+
+
+def test_sentences_in_cells_are_no_columns(read):
+    rows = [
+        ("Spouse employed by spouse of", "Withhold, and the dues are taxable if the work is"),
+        ("", "done in the course of trade, and not if it is done"),
+        ("", "in the house, as the rule of the board says for all"),
+        ("Fishing and the like of the coast", "Withhold, and report what was paid to the crew and"),
+        ("", "what was paid in fish, by the end of the quarter."),
+        ("Foreign states and their envoys", "The board does not ask for dues, but for a note of"),
+        ("", "the sum, and of the name of the envoy who is paid."),
+    ]
+    pages = Pages()
+    pages.rows(700, (60, 260), rows, 10, 13)
+    text = flat(read("a.pdf", pages.finish()).text)
+    assert (
+        text.index("Spouse") < text.index("in the house") < text.index("Fishing") < text.index("what was paid in fish")
+    )
+    assert text.index("what was paid in fish") < text.index("Foreign")
+
+
+def test_a_line_that_is_spread_over_its_column_is_no_row(read):
+    pages = Pages()
+    pages.lines(72, 740, ["the number of withholding allowances claimed by the ap-"])
+    pages.rows(726, (72, 150, 210, 260, 310, 350), [("propriate", "amount", "from", "table", "5.", "of the")])
+    assert "claimed by the appropriate amount from table 5. of the" in read("a.pdf", pages.finish()).text
+
+
 def test_labels_that_are_set_in_are_in_the_first_column(read):
     pages = Pages()
     pages.rows(700, COLUMNS, [("Goods of the mill", "1880", "1881", "1882")])
@@ -222,6 +260,19 @@ def test_further_lines_of_cells_belong_to_their_row(read):
     ]
 
 
+def test_rows_that_are_nearer_to_each_other_than_to_their_header_stay_rows(read):
+    pages = Pages()
+    y = pages.rows(700, (72, 200, 300), [("Quarter", "Ends", "Due date")], pitch=22)
+    rows = [("January", "Mar. 31", "Apr. 30"), ("April", "June 30", "July 31"), ("July", "Sept. 30", "Oct. 31")]
+    pages.rows(y, (72, 200, 300), rows, pitch=13)
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Quarter | Ends | Due date",
+        "January | Mar. 31 | Apr. 30",
+        "April | June 30 | July 31",
+        "July | Sept. 30 | Oct. 31",
+    ]
+
+
 def test_a_currency_is_in_the_cell_of_its_amount(read):
     pages = Pages()
     pages.rows(700, (72, 200, 230, 300, 330), [("Dues", "$", "120", "$", "90"), ("Fines", "", "7", "", "")])
@@ -249,6 +300,7 @@ def test_a_table_of_words_alone(read):
         [("•", "It is burnt in the lamps of the tower."), ("•", "It is sold."), ("•", "It is kept in the cellar.")],
         [("[1]", "A. Berg, Of mills, 1880."), ("[2]", "T. Hill, Of rye."), ("[Hil81]", "T. Hill, Of the race.")],
         [("(a)", "the mill and its wheel;"), ("(b)", "the race;"), ("(c)", "the carts of the yard.")],
+        [("Ship:", "Gull"), ("Master:", "Ada Berg"), ("Port:", "Orra")],
     ],
 )
 def test_lists_and_references_are_no_tables(read, rows):

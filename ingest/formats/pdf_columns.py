@@ -22,8 +22,9 @@ _MIN_CHARACTERS = 15  # of a column's lines, on average: cells of tables are sho
 _MIN_WORDS = 3
 _LONG = 0.7  # times the longest line of a column: most lines of prose are at least as long
 _MOSTLY = 0.6
+_BALANCE = 0.7  # of the lines of two columns, side by side
 
-_INDEX_ENTRY = re.compile(r".*\D,? \d{1,4}(?:[-–]\d+)?")
+_INDEX_ENTRY = re.compile(r".*\D, \d{1,4}(?:[-–]\d+)?")
 _WITHOUT_SPACES = re.compile(f"[{UNSPACED}{EAST_ASIAN}]")
 _DIVIDED = re.compile(r"(?<=[^\W\d_])[-‐]$")
 
@@ -140,7 +141,20 @@ def _has_columns(rows: Sequence[_Line], gap: _Gap) -> bool:
         return False
     if _is_index(left) and _is_index(right):
         return True
-    return _is_prose(left) and _is_prose(right)
+    return _are_full(rows, gap) and _is_prose(left) and _is_prose(right)
+
+
+def _are_full(rows: Sequence[_Line], gap: _Gap) -> bool:
+    """Return whether both sides have about as many lines, down to the end of the shorter one.
+
+    In a table of sentences, the cells on one side have fewer lines than those on the other.
+    """
+    lefts = [number for number, row in enumerate(rows) if min(word.left for word in row) < gap.left]
+    rights = [number for number, row in enumerate(rows) if max(word.left for word in row) >= gap.left]
+    end = min(lefts[-1], rights[-1])
+    left_lines = sum(number <= end for number in lefts)
+    right_lines = sum(number <= end for number in rights)
+    return min(left_lines, right_lines) >= _BALANCE * max(left_lines, right_lines)
 
 
 def _count_across(rows: Sequence[_Line], gap: _Gap) -> int:

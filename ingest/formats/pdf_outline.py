@@ -13,7 +13,7 @@ from arag.ingest.formats.headings import Line
 
 _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
-_MAX_TITLE_LINES = 3
+_MAX_TITLE_LINES = 5
 _MIN_MATCHES = 2
 _NUMBER = re.compile(
     r"^\W*(?:(?:chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|annexe|chapitre)\s+[\dA-Z][\d.]*"
@@ -44,9 +44,12 @@ def mark_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
     marked = [list(page) for page in pages]
     matches = 0
     for bookmark in bookmarks:
-        page = marked[bookmark.page]
-        match = _find(page, bookmark)
-        if match is None:
+        # Some programs let an entry point to the place just before its title.
+        for page in marked[bookmark.page : bookmark.page + 2]:
+            match = _find(page, bookmark)
+            if match is not None:
+                break
+        else:
             continue
         title = "\n".join(line.text for line in page[match.start : match.end])
         page[match.start : match.end] = [page[match.start]._replace(text=title, level=bookmark.level)]

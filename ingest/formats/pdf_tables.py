@@ -76,7 +76,7 @@ def _table_bounds(rows: Sequence[Row]) -> tuple[int, int]:
     if _is_table_of_words(rows):
         return 0, len(rows)
     with_figure = [number for number, row in enumerate(rows) if row.has_figure]
-    if not with_figure:
+    if not with_figure or (len(with_figure) == 1 and _is_spread_text(rows[with_figure[0]])):
         return 0, 0
     start = max(0, with_figure[0] - _MAX_HEADER)
     end = with_figure[-1] + 1
@@ -85,12 +85,19 @@ def _table_bounds(rows: Sequence[Row]) -> tuple[int, int]:
     return start, end
 
 
+def _is_spread_text(row: Row) -> bool:
+    """Return whether a row is a line of text that is spread over its column: most cells are small words."""
+    small = sum(text.isalpha() and text.islower() for text in row.texts)
+    return 2 * small > len(row.cells)
+
+
 def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Yield rows of several cells that follow each other, and each other row by itself."""
     group: list[Row] = []
     for row in rows:
-        is_single = len(row.cells) == 1 or _is_list_item(row)
-        is_apart = is_single or len(row.above) > 1  # one line may be the name of the rows below it
+        is_single = len(row.cells) == 1 or _is_item(row)
+        # One line may be the name of the rows below it, but not above names of columns.
+        is_apart = is_single or len(row.above) > 1 or (bool(row.above) and not row.has_figure)
         if group and len(group[-1].cells) == 1 and not _is_inside(group[-1], row):
             is_apart = True
         if group and (is_apart or _distance(group[-1], row) > _MAX_DISTANCE * _height(row)):
@@ -114,8 +121,12 @@ def _is_inside(row: Row, following: Row) -> bool:
     return len(following.cells) > 2 and _extent(row.cells[0]).left > _extent(following.cells[0]).right
 
 
-def _is_list_item(row: Row) -> bool:
-    return len(row.cells) == 2 and not row.has_figure and _MARKER.fullmatch(row.texts[0]) is not None
+def _is_item(row: Row) -> bool:
+    """Return whether a row is an item of a list, or a name with a colon and its value: both are clear as a line."""
+    if len(row.cells) != 2 or row.has_figure:
+        return False
+    first = row.texts[0]
+    return first.endswith((":", "：")) or _MARKER.fullmatch(first) is not None
 
 
 def _distance(row: Row, following: Row) -> float:
@@ -145,7 +156,7 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     texts = [text for row in full for text in row.texts]
     if sum(map(len, texts)) > _MAX_CELL * len(texts):
         return False
-    if _is_prose(texts[columns:]) or _is_form(full):
+    if _is_prose(texts[columns:]):
         return False
     return all(_is_straight(full, column) for column in range(columns)) and all(map(_has_wide_gaps, full))
 
@@ -154,12 +165,6 @@ def _is_prose(texts: Sequence[str]) -> bool:
     """Return whether texts are lines that go on in other ones."""
     going_on = sum(text[0].islower() for text in texts)
     return going_on > _GOING_ON * len(texts) and sum(map(len, texts)) > _PROSE_LINE * len(texts)
-
-
-def _is_form(rows: Sequence[Row]) -> bool:
-    """Return whether each row is a name with a colon and its value, which are clear without columns."""
-    names = [row.texts[0] for row in rows if len(row.cells) == 2]
-    return 2 * sum(name.endswith((":", "：")) for name in names) > len(rows)
 
 
 def _is_straight(rows: Sequence[Row], column: int) -> bool:
@@ -214,9 +219,27 @@ def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
 def _align(rows: Sequence[Row], columns: Sequence[_Column]) -> list[_Line]:
     """Return the rows with their cells by columns, or nothing if these are not clear."""
     places = [_place(row, columns) for row in rows]
-    if len(columns) > max(len(row.cells) for row in rows) + 1 or not all(places):
+    if not all(places):
         return []
-    return _join_wrapped([_Line(row, cells) for row, cells in zip(rows, places, strict=True)])
+    lines = _join_wrapped([_Line(row, cells) for row, cells in zip(rows, places, strict=True)])
+    _move_names(lines, len(columns))
+    filled = {column for line in lines for column in line.cells}
+    return lines if len(filled) <= max(len(row.cells) for row in rows) + 1 else []
+
+
+def _move_names(lines: Sequence[_Line], columns: int) -> None:
+    """Move names of columns over their figures, which may be set to the other side of the column."""
+    header, *others = lines
+    if header.has_figure or not others:
+        return
+    below = {column for line in others for column in line.cells}
+    for column in range(columns - 1, -1, -1):
+        if column in below or column not in header.cells:
+            continue
+        for other in (column + 1, column - 1):
+            if other in below and other not in header.cells:
+                header.cells[other] = header.cells.pop(column)
+                break
 
 
 def _rows(lines: Sequence[_Line], columns: Sequence[_Column]) -> Iterator[TableRow]:
@@ -310,29 +333,33 @@ def _join_wrapped(lines: Sequence[_Line]) -> list[_Line]:
     """Join rows that are further lines of the cells of the row above."""
     joined: list[_Line] = []
     pitches = [_distance(line.row, following.row) for line, following in pairwise(lines)]
-    loose = max(pitches, default=0)
-    was_joined = False
     for number, line in enumerate(lines):
-        pitch = pitches[number - 1] if number else 0
-        is_tight = number and pitch < _TIGHT * _height(line.row) and not line.row.above
-        is_further = is_tight and not line.has_figure and not any(map(_YEAR.fullmatch, line.cells.values()))
-        if is_further and _continues(joined, line, lines[number + 1 :], loose > _LOOSE * pitch):
+        if number and _is_further(joined, line, lines[number + 1 :], pitches[number - 1], pitches):
             _append(joined[-1], line)
-            was_joined = True
         else:
             joined.append(_Line(line.row, dict(line.cells)))
-    return joined if was_joined else list(lines)
+    return joined
 
 
-def _continues(joined: Sequence[_Line], line: _Line, others: Sequence[_Line], is_apart: bool) -> bool:
-    """Return whether the cells of a row go on in the next one; `is_apart` says that rows are farther apart."""
+def _is_further(
+    joined: Sequence[_Line],
+    line: _Line,
+    following: Sequence[_Line],
+    pitch: float,
+    pitches: Sequence[float],
+) -> bool:
+    """Return whether the cells of the last row go on in a line, which is nearer to it than rows are to each other."""
+    if pitch > _TIGHT * _height(line.row) or line.row.above or line.has_figure:
+        return False
     above = joined[-1]
+    wide_pitches = sum(other > _LOOSE * pitch for other in pitches)
     if set(line.cells) < set(above.cells):
-        return 0 not in line.cells or is_apart
-    is_header = len(joined) == 1 and not above.has_figure and any(other.has_figure for other in others[:1])
+        return 0 not in line.cells or wide_pitches > 0
+    is_header = len(joined) == 1 and not above.has_figure and any(other.has_figure for other in following[:1])
     if is_header:
-        return set(above.cells) < set(line.cells) or is_apart
-    return set(above.cells) == set(line.cells) and is_apart and not above.has_figure
+        return set(above.cells) < set(line.cells) or wide_pitches > 0
+    # One pitch may be the one below the names of the columns.
+    return set(above.cells) == set(line.cells) and wide_pitches > 1 and not above.has_figure
 
 
 def _append(line: _Line, further: _Line) -> None:
@@ -348,7 +375,7 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[_Column])
     Returns:
         The rows with these names as the first, or nothing if the row above is no such names.
     """
-    if not lines or lines[0].has_figure or any(len(name) > _MAX_NAME for name in above.texts):
+    if not lines or lines[0].has_figure or not all(map(_may_be_group, above.texts)):
         return []
     first = lines[0]
     groups = [_columns_below(_extent(cell), first.cells, columns) for cell in above.cells]
@@ -361,6 +388,11 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[_Column])
             header[column] = f"{text} {first.cells[column]}"
     row = Row(cells=[*above.cells, *first.row.cells], above=above.above)
     return [_Line(row, header), *lines[1:]]
+
+
+def _may_be_group(name: str) -> bool:
+    """Return whether a text may be a name above several columns: it has no numbers, unless it is a year."""
+    return len(name) <= _MAX_NAME and (not any(map(str.isdigit, name)) or _YEAR.fullmatch(name) is not None)
 
 
 def _columns_below(name: _Column, cells: _Cells, columns: Sequence[_Column]) -> list[int]:

@@ -146,3 +146,15 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
         pages.show()
     titles = [heading.removeprefix("# ") for heading in headings(read, pages)]
     assert titles == ["Of the mill and its wheel", "2. The race", "DUES", "Appendix A: Of copies"]
+
+
+def test_a_title_that_the_outline_lacks_is_in_the_type_of_its_headings(read):
+    pages = Pages()
+    for number in range(6):
+        pages.canvas.bookmarkPage(str(number))
+        if number != 3:
+            pages.canvas.addOutlineEntry(f"Ships {number}", str(number), 0)
+        pages.text(72, 740, f"Ships {number}", 18)
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# Ships {number}" for number in range(6)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import UNSPACED
@@ -16,6 +16,7 @@ _LARGER = 1.15  # times the size of most text; a lower value makes headings of t
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
+_UNNAMED = 0.2  # of the titles in one type may be missing in the document's outline
 _MAX_LEVEL = 6  # of a heading in Markdown
 
 _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
@@ -26,6 +27,7 @@ _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
 _Key = TypeVar("_Key")
+_Type: TypeAlias = tuple[float, str]
 
 
 class Line(NamedTuple):
@@ -61,6 +63,7 @@ class _Typography:
     heading_sizes: list[float]  # the largest first
     outline_levels: int  # how many levels of headings the document's own outline has
     outline_depth: int  # and how many parts its numbers have
+    outline_types: Mapping[_Type, int]  # the types of nearly all of these headings alone, and their levels
 
     def level(self, block: Line) -> int:
         """Return the level of a heading, or 0 for text."""
@@ -68,6 +71,8 @@ class _Typography:
             return min(block.level, _MAX_LEVEL)
         if not _is_title(block.text):
             return 0
+        if (block.size, block.font) in self.outline_types:
+            return self.outline_types[block.size, block.font]
         if block.size in self.heading_sizes:
             return min(self.outline_levels + self.heading_sizes.index(block.size) + 1, _MAX_LEVEL)
         number = _NUMBER.match(block.text)
@@ -128,11 +133,27 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         heading_sizes=sizes,
         outline_levels=max((block.level for block in named), default=0),
         outline_depth=max((_count_parts(block.text) for block in named), default=0),
+        outline_types=_find_outline_types(pages_of_blocks, larger),
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
     for page in pages_of_blocks:
         yield _mark_page(page, typography, last_titles, nesting)
+
+
+def _find_outline_types(pages: Sequence[Sequence[Line]], larger: float) -> dict[_Type, int]:
+    """Return the larger types in which nearly all titles are in the document's outline, with the level of most."""
+    levels: dict[_Type, Counter[int]] = defaultdict(Counter)
+    for page in pages:
+        for block in page:
+            if block.size >= larger and (block.level or _is_title(block.text)):
+                levels[block.size, block.font][block.level] += 1
+    types: dict[_Type, int] = {}
+    for block_type, counts in levels.items():
+        level = _most_common(counts)
+        if level and counts[0] <= _UNNAMED * counts.total():
+            types[block_type] = min(level, _MAX_LEVEL)
+    return types
 
 
 def _count_parts(title: str) -> int:

@@ -61,7 +61,7 @@ def test_ligatures_that_the_file_does_not_name(read, glyphs, parts, text, base):
 def test_a_glyph_that_cannot_be_known_is_reported(read):
     content = read("a.pdf", with_unnamed_glyphs(["bullet"], written(33, " The mill is closed.")))
     assert "The mill is closed." in content.text
-    assert content.left_out == ("characters of 1 of 1 page, which their fonts do not name",)
+    assert content.left_out == ("characters without a name in the file, on 1 of 1 page",)
 
 
 # --- accents ---

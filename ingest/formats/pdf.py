@@ -138,7 +138,7 @@ def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
     unknown = [page for page in pages if any(UNKNOWN in line.text for line in page.lines)]
     if not unknown:
         return []
-    return [f"characters of {len(unknown)} of {count(len(pages), 'page')}, which their fonts do not name"]
+    return [f"characters without a name in the file, on {len(unknown)} of {count(len(pages), 'page')}"]
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:

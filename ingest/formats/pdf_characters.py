@@ -1,4 +1,4 @@
-"""Mends the characters of a PDF: letters joined in one glyph, accents that stand alone, raised figures."""
+"""Corrects the characters of a PDF: letters joined in one glyph, accents that stand alone, raised figures."""
 
 from __future__ import annotations
 
@@ -65,13 +65,15 @@ class Box(NamedTuple):
         return self.top - self.bottom
 
 
+_NOWHERE = Box(0, 0, 0, 0)  # in place of numbers that a damaged file makes infinite
 _rectangle = raw.FS_RECTF()  # filled again and again: a page has thousands of characters
 
 
 def fill_box(page: raw.FPDF_TEXTPAGE, character: int) -> Box:
     """Return the box of a character."""
     raw.FPDFText_GetLooseCharBox(page, character, _rectangle)
-    return Box(_rectangle.left, _rectangle.right, _rectangle.bottom, _rectangle.top)
+    box = Box(_rectangle.left, _rectangle.right, _rectangle.bottom, _rectangle.top)
+    return box if math.isfinite(sum(box)) else _NOWHERE
 
 
 def is_turned(page: raw.FPDF_TEXTPAGE, character: int) -> bool:

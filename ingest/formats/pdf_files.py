@@ -30,14 +30,14 @@ class Files(NamedTuple):
 
 
 def read_files(document: pypdfium2.PdfDocument, on_pages: Iterable[raw.FPDF_ATTACHMENT]) -> Files:
-    """Return the texts of attached files, and the names of those that are no texts.
+    """Return the texts of attached files, and the names of all others.
 
     Args:
         document: The PDF.
         on_pages: Files that are attached to its pages.
     """
-    attached = [document.get_attachment(number) for number in range(document.count_attachments())]
-    attached += [pypdfium2.PdfAttachment(file, document) for file in on_pages]
+    of_document = [raw.FPDFDoc_GetAttachment(document, number) for number in range(document.count_attachments())]
+    attached = [pypdfium2.PdfAttachment(file, document) for file in (*of_document, *on_pages) if file]
     texts: list[str] = []
     others: list[str] = []
     for file in attached:

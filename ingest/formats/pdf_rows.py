@@ -47,6 +47,18 @@ class Piece(NamedTuple):
         return self.left < other.right and other.left < self.right
 
 
+class Extent(NamedTuple):
+    """Where a cell or a column begins and ends."""
+
+    left: float
+    right: float
+
+    @property
+    def middle(self) -> float:
+        """Its middle."""
+        return (self.left + self.right) / 2
+
+
 Cell: TypeAlias = "list[Piece]"  # its lines, from top to bottom
 
 
@@ -66,6 +78,23 @@ class Row:
     def texts(self) -> list[str]:
         """The text of each cell."""
         return [cell_text(cell) for cell in self.cells]
+
+    @property
+    def extents(self) -> list[Extent]:
+        """The place of each cell."""
+        return [Extent(min(line.left for line in cell), max(line.right for line in cell)) for cell in self.cells]
+
+    @property
+    def height(self) -> float:
+        """The height of its type."""
+        return self.cells[0][0].height
+
+    def distance(self, following: Row) -> float:
+        """Return how far the first line of the next row is below the last one of this row; a row above it is far."""
+        bottom = min(line.bottom for cell in self.cells for line in cell)
+        highest = max((line for cell in following.cells for line in cell), key=lambda line: line.top)
+        distance = bottom - highest.bottom
+        return distance if distance > 0 else float("inf")
 
     @property
     def has_figure(self) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from pdf_pages import CHINESE, JAPANESE, Pages, in_any_script
 
@@ -76,6 +80,14 @@ def test_a_heading_across_columns_stays_between_what_is_above_and_below_it(read)
     place = 0
     for beginning in order:
         place = text.index(beginning, place) + 1
+
+
+def test_columns_whose_lines_are_not_at_the_same_height(read):
+    pages = Pages()
+    for number in range(5):
+        pages.text(60, 700 - 14 * number, LEFT[number])
+        pages.text(300, 694 - 14 * number, RIGHT[number])
+    assert read("a.pdf", pages.finish()).text == "\n".join(LEFT + RIGHT)
 
 
 def test_a_word_that_a_column_divides_is_whole(read):
@@ -305,6 +317,46 @@ def test_a_table_of_words_alone(read):
 )
 def test_lists_and_references_are_no_tables(read, rows):
     assert not any(" | " in line for line in table(read, rows, (72, 110)))
+
+
+def test_a_table_of_words_with_empty_cells(read):
+    rows = [("Grain", "Price", "Note"), ("Rye", "4 marks", "good"), ("Oats", "", "wet"), ("Barley", "3 marks", "")]
+    assert table(read, rows, (72, 200, 330)) == [
+        "Grain | Price | Note",
+        "Rye | 4 marks | good",
+        "Oats |  | wet",
+        "Barley | 3 marks |",
+    ]
+
+
+def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read):
+    def cell(text):
+        return Paragraph(text, ParagraphStyle("", fontSize=10, leading=12))
+
+    dues = [
+        ["Port", "Dues", "", "Ships", ""],
+        ["", "1880", "1881", "1880", "1881"],
+        ["Orra", "9", "", "7", "6"],
+        ["Vik", "", "3", "2", ""],
+    ]
+    spans = [("SPAN", (1, 0), (2, 0)), ("SPAN", (3, 0), (4, 0)), ("SPAN", (0, 0), (0, 1))]
+    style = [("ALIGN", (0, 0), (-1, -1), "CENTER"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"), *spans]
+    ships = [
+        [cell("Ship"), cell("What was said of it in the year"), cell("Dues")],
+        [cell("Gull of Orra and Vik"), cell("It was sold to the board of trade, and then broken up."), cell("12")],
+        [cell("Auk"), cell("Lost at sea with all hands in the great storm of the year."), ""],
+    ]
+    tables = [Table(dues, 80, style=style), cell("Between them."), Table(ships, [90, 180, 60], style=style[1:2])]
+    SimpleDocTemplate(buffer := io.BytesIO()).build(tables)
+    assert read("a.pdf", buffer.getvalue()).text.split("\n") == [
+        "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
+        "Orra | 9 |  | 7 | 6",
+        "Vik |  | 3 | 2 |",
+        "Between them.",
+        "Ship | What was said of it in the year | Dues",
+        "Gull of Orra and Vik | It was sold to the board of trade, and then broken up. | 12",
+        "Auk | Lost at sea with all hands in the great storm of the year. |",
+    ]
 
 
 def test_prose_in_close_columns_is_no_table(read):

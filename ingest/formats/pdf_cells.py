@@ -196,7 +196,7 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[Extent]) 
     if not lines or lines[0].has_figure or not all(map(_may_be_group, above.texts)):
         return []
     first = lines[0]
-    if len(first.cells) > _MAX_COLUMNS:
+    if len(columns) > _MAX_COLUMNS:
         return []
     groups = [_columns_below(extent, first.cells, columns) for extent in above.extents]
     below = [column for group in groups for column in group]
@@ -205,7 +205,7 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[Extent]) 
     header = dict(first.cells)
     for text, group in zip(above.texts, groups, strict=True):
         for column in group:
-            header[column] = f"{text} {first.cells[column]}"
+            header[column] = f"{text} {first.cells.get(column, '')}".strip()
     row = Row(cells=[*above.cells, *first.row.cells], above=above.above)
     return [_Line(row, header), *lines[1:]]
 
@@ -216,16 +216,18 @@ def _may_be_group(name: str) -> bool:
 
 
 def _columns_below(name: Extent, cells: _Cells, columns: Sequence[Extent]) -> list[int]:
-    """Return the columns in whose middle a name is, as few as possible."""
+    """Return the columns in whose middle a name is, as few as possible; several have names of their own."""
     best: list[int] = []
     best_score = float("inf")
-    filled = sorted(cells)
-    for start in range(len(filled)):
-        for end in range(start + 1, len(filled) + 1):
-            group = filled[start:end]
-            left, right = columns[group[0]].left, columns[group[-1]].right
+    for start in range(len(columns)):
+        for end in range(start + 1, len(columns) + 1):
+            group = list(range(start, end))
+            if len(group) > 1 and not set(group) <= set(cells):
+                break
+            left, right = columns[start].left, columns[end - 1].right
             distance = abs((left + right) / 2 - name.middle)
             score = distance + _OFF_MIDDLE * (right - left)
-            if distance < max(_OFF_MIDDLE * (right - left), _ALIGNED) and score < best_score:
+            is_above = distance < max(_OFF_MIDDLE * (right - left), _ALIGNED) or _hits(columns, name) == group
+            if is_above and score < best_score:
                 best, best_score = group, score
     return best

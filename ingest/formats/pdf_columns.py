@@ -22,6 +22,7 @@ _MIN_CHARACTERS = 15  # of a column's lines, on average: cells of tables are sho
 _MIN_WORDS = 3
 _LONG = 0.7  # times the longest line of a column: most lines of prose are at least as long
 _MOSTLY = 0.6
+_MIN_COMMON = 0.3  # of the heights of two lines that are beside each other
 _BALANCE = 0.7  # of the lines of two columns, side by side
 
 _INDEX_ENTRY = re.compile(r".*\D, \d{1,4}(?:[-–]\d+)?")
@@ -50,20 +51,38 @@ def separate_columns(lines: Sequence[_Line]) -> list[_Line]:
     Args:
         lines: The words of each line, as PDFium orders them.
     """
+    rows = _join_rows(lines)
     separated: list[_Line] = []
     start = 0
-    while start < len(lines):
-        gaps, end = _find_gaps(lines, start)
-        gap = _find_column_gap(lines[start:end], gaps)
+    while start < len(rows):
+        gaps, end = _find_gaps(rows, start)
+        gap = _find_column_gap(rows[start:end], gaps)
         if gap is None:
             end = max(start + 1, end - 1)  # the last row may begin another block
-            separated += lines[start:end]
+            separated += rows[start:end]
         else:
-            left, right = _cut(lines[start:end], gap)
+            left, right = _cut(rows[start:end], gap)
             separated += _join_divided_words(separate_columns(left))
             separated += _join_divided_words(separate_columns(right))
         start = end
     return separated
+
+
+def _join_rows(lines: Sequence[_Line]) -> list[_Line]:
+    """Return lines that are beside each other as one."""
+    rows: list[_Line] = []
+    for line in lines:
+        if rows and _is_beside(rows[-1][-1], line[0]):
+            rows[-1] = [*rows[-1], *line]
+        else:
+            rows.append(line)
+    return rows
+
+
+def _is_beside(last: Word, word: Word) -> bool:
+    common = min(last.top, word.top) - max(last.bottom, word.bottom)
+    is_same_type = abs(last.height - word.height) < 0.1 * word.height
+    return is_same_type and common > _MIN_COMMON * word.height and word.left > last.right + word.height
 
 
 def _find_gaps(lines: Sequence[_Line], start: int) -> tuple[list[_Gap], int]:

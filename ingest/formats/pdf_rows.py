@@ -12,6 +12,7 @@ from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
+_NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
 _CURRENCY = re.compile(r"[$€£¥₹₽₩]|[A-Z]{2}\$")
 _SUFFIX = re.compile(r"[%)‰°]+")
@@ -148,9 +149,29 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
     for piece in _pieces(lines):
         if not rows or not rows[-1].add(piece):
             rows.append(Row(cells=[[piece]]))
+    rows = _join_labels(rows)
     for row in rows:
         _join_signs(row)
     return rows
+
+
+def _join_labels(rows: Sequence[Row]) -> list[Row]:
+    """Join a label that is beside two rows, as in a table whose cells span rows, to the one that follows it."""
+    joined: list[Row] = []
+    for row in rows:
+        label = joined[-1] if joined else None
+        if label is not None and len(label.cells) == 1 and len(label.cells[0]) == 1 and _is_label_of(label, row):
+            joined[-1] = Row(cells=[*label.cells, *row.cells], above=[*label.above, *row.above])
+        else:
+            joined.append(row)
+    return joined
+
+
+def _is_label_of(label: Row, row: Row) -> bool:
+    (line,) = label.cells[0]
+    first = row.cells[0][0]
+    is_near = abs(line.bottom - first.bottom) < _NEAR * line.height
+    return is_near and len(row.cells) > 1 and not row.above and first.left - line.right > line.height
 
 
 def cell_text(cell: Cell) -> str:

@@ -13,12 +13,14 @@ from arag.ingest.formats.pdf_rows import Row
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
 _MIN_ROWS = 3  # of a table of words alone
+_MIN_FULL_ROWS = 2  # of these, with a cell in each column
 _MIN_WORDS_GAP = 1.5  # times the height, between the columns of such a table
 _MAX_CELL = 60  # characters of such a table's cells, on average: longer ones are prose
 _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 _STRAIGHT = 2.0  # points: how far the cells of a column may be from one line
 
+_BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
 
 
@@ -81,9 +83,21 @@ def _table_bounds(rows: Sequence[Row]) -> tuple[int, int]:
         return 0, 0
     start = max(0, with_figure[0] - _MAX_HEADER)
     end = with_figure[-1] + 1
-    if end < len(rows) and rows[end - 1].distance(rows[end]) < TIGHT * rows[end].height:
-        end += 1  # it may be further lines of the last row's cells
+    lefts = [extent.left for row in rows[start:end] for extent in row.extents]
+    while end < len(rows) and _is_further(rows[end - 1], rows[end], lefts):
+        end += 1
     return start, end
+
+
+def _is_further(above: Row, row: Row, lefts: Sequence[float]) -> bool:
+    """Return whether a row of words after the last figure of a table is in its columns, or goes on in its cells."""
+    if above.distance(row) < TIGHT * row.height:
+        return True
+    return all(_is_near(extent.left, lefts) for extent in row.extents)
+
+
+def _is_near(place: float, others: Sequence[float]) -> bool:
+    return any(abs(place - other) < _STRAIGHT for other in others)
 
 
 def _is_spread_text(row: Row) -> bool:
@@ -124,9 +138,11 @@ def _is_inside(row: Row, following: Row) -> bool:
 
 def _is_item(row: Row) -> bool:
     """Return whether a row is an item of a list, or a name with a colon and its value: both are clear as a line."""
-    if len(row.cells) != 2 or row.has_figure:
+    if row.has_figure or len(row.cells) < 2:
         return False
     first = row.texts[0]
+    if len(row.cells) > 2:
+        return _BULLET.fullmatch(first) is not None
     return first.endswith((":", "：")) or _MARKER.fullmatch(first) is not None
 
 
@@ -136,18 +152,29 @@ def _is_item(row: Row) -> bool:
 def _is_table_of_words(rows: Sequence[Row]) -> bool:
     if len(rows) < _MIN_ROWS:
         return False
-    columns = len(rows[0].cells)
-    if columns < 2 or any(len(row.cells) > columns for row in rows):
-        return False
+    columns = max(len(row.cells) for row in rows)
     full = [row for row in rows if len(row.cells) == columns]
-    if len(full) < _MIN_ROWS or any(len(row.cells) < 2 for row in rows):
+    if len(full) < _MIN_FULL_ROWS or min(len(row.cells) for row in rows) < 2:
         return False
-    texts = [text for row in full for text in row.texts]
-    if sum(map(len, texts)) > _MAX_CELL * len(texts):
+    texts = [text for row in rows for text in row.texts]
+    if sum(map(len, texts)) > _MAX_CELL * len(texts) or _is_prose(texts[columns:]):
         return False
-    if _is_prose(texts[columns:]):
+    if not all(map(_has_wide_gaps, rows)):
         return False
-    return all(_is_straight(full, column) for column in range(columns)) and all(map(_has_wide_gaps, full))
+    return all(_is_straight(full, column) for column in range(columns)) and _are_in_columns(rows, full[0])
+
+
+def _are_in_columns(rows: Sequence[Row], full: Row) -> bool:
+    """Return whether all cells begin, end or have their middle where those of a full row do."""
+    for row in rows:
+        for extent in row.extents:
+            offsets = [
+                min(abs(extent.left - other.left), abs(extent.right - other.right), abs(extent.middle - other.middle))
+                for other in full.extents
+            ]
+            if min(offsets) >= _STRAIGHT:
+                return False
+    return True
 
 
 def _is_prose(texts: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from arag.ingest.formats.pdf_characters import Box, fill_box, is_turned, mend_ch
 _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(rf"[^{_SPACES}{HYPHEN}]+{HYPHEN}?|{HYPHEN}")
 _SMALLER = 0.87  # times the height of the type beside it: that of raised and lowered characters
+_LOWER = 0.2  # times the height: what is so far below a word is in another line
 _NEAR = 0.5  # times the height: a wider gap is between two parts of a line
 
 
@@ -64,15 +65,20 @@ def read_lines(page: pypdfium2.PdfTextPage) -> list[list[Word]]:
     lines: list[list[Word]] = []
     printed: set[tuple[str, int, int]] = set()
     for span in _spans(page.raw, text, indexes, mended):
-        if span.begins_line or not lines:
-            lines.append([])
         word = _make_word(page.raw, text, indexes, span, mended)
+        if not lines or span.begins_line or (lines[-1] and _is_below(lines[-1][-1], word)):
+            lines.append([])
         place = (word.text, round(word.left), round(word.bottom))
         is_again = place in printed and word.right > word.left  # for bold type, or under a picture of the page
         if word.text and not is_again:
             lines[-1].append(word)
             printed.add(place)
     return [line for line in lines if line]
+
+
+def _is_below(last: Word, word: Word) -> bool:
+    """Return whether a word begins a line of its own, in columns whose lines are not at the same height."""
+    return word.right < last.left and last.bottom - word.bottom > _LOWER * word.height
 
 
 def _character_indexes(page: pypdfium2.PdfTextPage, text: str) -> Sequence[int]:

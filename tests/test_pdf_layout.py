@@ -285,6 +285,18 @@ def test_rows_that_are_nearer_to_each_other_than_to_their_header_stay_rows(read)
     ]
 
 
+def test_one_cell_that_goes_on_in_the_next_line(read):
+    pages = Pages()
+    y = pages.rows(700, COLUMNS, [("Ship", "Tons", "Sold to", "Year")], pitch=22)
+    y = pages.rows(y, COLUMNS, [("Gull", "40", "the board", "1880"), ("", "", "of trade", "")], pitch=13)
+    pages.rows(y - 9, COLUMNS, [("Petrel", "7", "nobody", "1881")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Ship | Tons | Sold to | Year",
+        "Gull | 40 | the board of trade | 1880",
+        "Petrel | 7 | nobody | 1881",
+    ]
+
+
 def test_a_currency_is_in_the_cell_of_its_amount(read):
     pages = Pages()
     pages.rows(700, (72, 200, 230, 300, 330), [("Dues", "$", "120", "$", "90"), ("Fines", "", "7", "", "")])
@@ -329,7 +341,8 @@ def test_a_table_of_words_with_empty_cells(read):
     ]
 
 
-def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read):
+@pytest.mark.parametrize("edge", ["TOP", "MIDDLE", "BOTTOM"])
+def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read, edge):
     def cell(text):
         return Paragraph(text, ParagraphStyle("", fontSize=10, leading=12))
 
@@ -346,7 +359,11 @@ def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read):
         [cell("Gull of Orra and Vik"), cell("It was sold to the board of trade, and then broken up."), cell("12")],
         [cell("Auk"), cell("Lost at sea with all hands in the great storm of the year."), ""],
     ]
-    tables = [Table(dues, 80, style=style), cell("Between them."), Table(ships, [90, 180, 60], style=style[1:2])]
+    tables = [
+        Table(dues, 80, style=style),
+        cell("Between them."),
+        Table(ships, [90, 180, 60], style=[("VALIGN", (0, 0), (-1, -1), edge)]),
+    ]
     SimpleDocTemplate(buffer := io.BytesIO()).build(tables)
     assert read("a.pdf", buffer.getvalue()).text.split("\n") == [
         "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
@@ -357,6 +374,12 @@ def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read):
         "Gull of Orra and Vik | It was sold to the board of trade, and then broken up. | 12",
         "Auk | Lost at sea with all hands in the great storm of the year. |",
     ]
+
+
+def test_a_reference_with_wide_spaces_and_figures_is_no_row(read):
+    pages = Pages()
+    pages.rows(700, (72, 110, 240, 290, 340), [("[2]", "J. Kahn, Seattle,", "USA,", "pp.", "17-19")])
+    assert " | " not in read("a.pdf", pages.finish()).text
 
 
 def test_prose_in_close_columns_is_no_table(read):

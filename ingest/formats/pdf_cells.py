@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.joining import join_texts
-from arag.ingest.formats.pdf_rows import Extent, Row, is_figure
+from arag.ingest.formats.pdf_rows import TIGHT, Extent, Row, is_figure
 
 MAX_NAME = 60  # characters of a column's name
-TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
 
 _LOOSE = 1.25  # times that pitch: the pitch of rows
 _ALIGNED = 2.0  # points

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from arag.ingest.formats.joining import join_texts
 from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
+TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
+
+_STRAIGHT = 2.0  # points: how far lines of one cell may be from one edge
+_MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
@@ -111,13 +117,27 @@ class Row:
             self.cells[-1] = beside
             self.cells.append([piece])
             return True
-        if piece.is_in_column_of(cell[-1]) and self._may_continue(piece):
+        if piece.is_in_column_of(cell[-1]) and (self._may_continue(piece) or self._is_next_line(piece)):
             cell.append(piece)
             if self._has_one_cell():
                 self.above += cell[:-_MAX_CELL_LINES]
                 del cell[:-_MAX_CELL_LINES]
             return True
         return False
+
+    def add_higher(self, cell: Cell) -> bool:
+        """Add a cell whose last line is beside the last one of the row, and return whether it belongs to the row.
+
+        So are the cells of a table that stand on the lower edges of their rows.
+        """
+        last = self.cells[-1][-1]
+        if not cell[-1].overlaps(last) or not _is_right_of([last], cell[-1]):
+            return False
+        if self._has_one_cell():
+            self.above += self.cells[0][:-1]
+            self.cells[0] = [last]
+        self.cells.append(cell)
+        return True
 
     def _lines_beside(self, piece: Piece) -> Cell:
         """Return the lines of the last cell, without lines above the row if it is the first cell."""
@@ -133,6 +153,14 @@ class Row:
         """Return whether a piece may be another line of the last cell: beside a line of an earlier one, if any."""
         return self._has_one_cell() or _is_beside_any(self.cells[:-1], piece)
 
+    def _is_next_line(self, piece: Piece) -> bool:
+        """Return whether a piece is the next line of the last cell, which has more lines than the others."""
+        last = self.cells[-1][-1]
+        if self._has_one_cell() or is_figure(piece.text) or is_figure(last.text):
+            return False
+        pitch = last.bottom - piece.bottom
+        return abs(last.left - piece.left) < _STRAIGHT and 0 < pitch < TIGHT * piece.height
+
     def _has_one_cell(self) -> bool:
         return len(self.cells) == 1
 
@@ -146,13 +174,34 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
         lines: The words of each line of a page.
     """
     rows: list[Row] = []
-    for piece in _pieces(lines):
-        if not rows or not rows[-1].add(piece):
+    pieces = deque(_pieces(lines))
+    while pieces:
+        piece = pieces.popleft()
+        if rows and rows[-1].add(piece):
+            continue
+        cell = [piece, *_lines_below(piece, pieces)]
+        if rows and rows[-1].add_higher(cell):
+            for _ in cell[1:]:
+                pieces.popleft()
+        else:
             rows.append(Row(cells=[[piece]]))
     rows = _join_labels(rows)
     for row in rows:
         _join_signs(row)
     return rows
+
+
+def _lines_below(piece: Piece, following: Iterable[Piece]) -> Cell:
+    """Return the next lines of a cell, down to the last one that may belong to it."""
+    lines: Cell = []
+    above = piece
+    for line in islice(following, _MAX_CELL_LINES):
+        pitch = above.bottom - line.bottom
+        if not line.is_in_column_of(above) or not 0 < pitch < _MAX_PITCH * line.height:
+            break
+        lines.append(line)
+        above = line
+    return lines
 
 
 def _join_labels(rows: Sequence[Row]) -> list[Row]:

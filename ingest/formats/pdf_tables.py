@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from arag.ingest.formats.pdf_cells import MAX_NAME, TIGHT, align_cells
-from arag.ingest.formats.pdf_rows import Row
+from arag.ingest.formats.pdf_cells import MAX_NAME, align_cells
+from arag.ingest.formats.pdf_rows import TIGHT, Row
 
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
@@ -20,6 +20,7 @@ _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 _STRAIGHT = 2.0  # points: how far the cells of a column may be from one line
 
+_REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
 _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
 
@@ -79,7 +80,7 @@ def _table_bounds(rows: Sequence[Row]) -> tuple[int, int]:
     if _is_table_of_words(rows):
         return 0, len(rows)
     with_figure = [number for number, row in enumerate(rows) if row.has_figure]
-    if not with_figure or (len(with_figure) == 1 and _is_spread_text(rows[with_figure[0]])):
+    if not with_figure or _is_item(rows[0]) or (len(with_figure) == 1 and _is_spread_text(rows[with_figure[0]])):
         return 0, 0
     start = max(0, with_figure[0] - _MAX_HEADER)
     end = with_figure[-1] + 1
@@ -110,6 +111,9 @@ def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Yield rows of several cells that follow each other, and each other row by itself."""
     group: list[Row] = []
     for row in rows:
+        if group and _goes_on(group[-1], row):
+            group.append(row)
+            continue
         is_single = len(row.cells) == 1 or _is_item(row)
         # One line may be the name of the rows below it, but not above names of columns.
         is_apart = is_single or len(row.above) > 1 or (bool(row.above) and not row.has_figure)
@@ -126,6 +130,15 @@ def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield group
 
 
+def _goes_on(above: Row, row: Row) -> bool:
+    """Return whether a line is the next one of a cell of the row above it, other than the first."""
+    if len(row.cells) > 1 or len(above.cells) < 2 or row.has_figure or row.above:
+        return False
+    if above.distance(row) > TIGHT * row.height:
+        return False
+    return _is_near(row.extents[0].left, [extent.left for extent in above.extents[1:]])
+
+
 def _may_be_name(row: Row) -> bool:
     """Return whether a line may be a name above several columns of the rows below it."""
     return len(row.cells) == 1 and len(row.cells[0]) == 1 and len(row.texts[0]) <= MAX_NAME
@@ -138,9 +151,11 @@ def _is_inside(row: Row, following: Row) -> bool:
 
 def _is_item(row: Row) -> bool:
     """Return whether a row is an item of a list, or a name with a colon and its value: both are clear as a line."""
+    first = row.texts[0]
+    if _REFERENCE.fullmatch(first):
+        return True
     if row.has_figure or len(row.cells) < 2:
         return False
-    first = row.texts[0]
     if len(row.cells) > 2:
         return _BULLET.fullmatch(first) is not None
     return first.endswith((":", "：")) or _MARKER.fullmatch(first) is not None

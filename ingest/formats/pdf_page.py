@@ -82,6 +82,6 @@ def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:
     raw.FPDFText_GetFontInfo(page, character, name, len(name), flags)
     scale = math.hypot(matrix.b, matrix.d)
     size = raw.FPDFText_GetFontSize(page, character) * scale
-    to_half_points = round(2 * size) / 2
+    to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
     _, _, font = name.value.decode("latin-1").rpartition("+")  # a random prefix marks a font of which only a part is in
     return to_half_points, font

@@ -88,7 +88,10 @@ def test_a_title_that_a_program_made_up(read, title):
 
 def test_passwords(read, reason):
     assert read("a.pdf", encrypted(pdf("Text."), "")).text == "Text."
-    assert reason("a.pdf", encrypted(pdf("Text."), "secret")) == "the PDF is encrypted and needs a password"
+    assert reason("a.pdf", encrypted(pdf("Text."), "secret")) == (
+        "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF "
+        "without one"
+    )
 
 
 def test_scans(reason):
@@ -98,6 +101,10 @@ def test_scans(reason):
 @pytest.mark.parametrize("data", [pdf("Text.")[:300], bytes(range(256)) * 9])
 def test_broken(reason, data):
     assert reason("a.pdf", data).startswith("broken PDF: ")
+
+
+def test_empty(reason):
+    assert reason("a.pdf", b"") == "the file is empty"
 
 
 def test_a_broken_page_is_named(read):
@@ -137,7 +144,8 @@ def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(read):
     table = "Ships\t1880\t1881\nGull\tin port\t\t40\nPetrel\t—\t(90) %"
     prose = "•\tA sub-class\tis given\n2.\tIt has 3 types"
     assert read("a.pdf", pdf(f"{table}\n{prose}")).text == (
-        "Ships | 1880 | 1881\nGull | in port | 40\nPetrel | — | (90) %\n• A sub-class is given\n2. It has 3 types"
+        "Ships | 1880 | 1881 |\nGull | in port |  | 40\nPetrel | — | (90) % |\n"
+        "• A sub-class is given\n2. It has 3 types"
     )
 
 

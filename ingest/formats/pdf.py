@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_pages
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.joining import join_lines
+from arag.ingest.formats.pdf_characters import UNKNOWN
+from arag.ingest.formats.pdf_fields import read_additions
+from arag.ingest.formats.pdf_files import read_files
+from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
+from arag.ingest.formats.pdf_running import without_running_lines
 from arag.ingest.formats.pdf_scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
-from arag.ingest.formats.repeats import find_keepers
 from arag.ingest.formats.scans import how_to_use_ocr
-from arag.text.normalise import collapse_whitespace
+from arag.text.normalise import collapse_whitespace, count
 
-_EDGE_LINES = 2  # at the top and at the bottom of a page: more would also take repeated lines of text for headers
-_PAGE_NUMBER = re.compile(
-    r"(?=.{1,40}$)\W*(?:page|p|seite|第)?\W*(\d{1,5})\W*页?(?:(?:of|von|/)?\W*\d+)?\W*", re.IGNORECASE
+logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for programmers
+
+_ENCRYPTED = (
+    "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"
 )
+_SCANNED = "its pages are pictures (scanned?): {}"
+_XFA = {raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND}
+_WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 # Programs also write file names, numbers and placeholders into a PDF as its title.
 _NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
 _NO_AUTHOR = {"", "anonymous"}
 
 
+@dataclass
+class _Page:
+    """The lines of a page, and the comments on it."""
+
+    lines: list[Line]
+    comments: list[str] = field(default_factory=list)
+
+
 def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
 
-    Lines at the top or the bottom of most pages are left out from the second page on.
+    Lines at the top or the bottom of most pages are left out from the second page on. Values of forms are in their
+    places, comments after their pages, and attached texts after the last page.
 
     Args:
         path: The file.
@@ -41,24 +61,28 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     """
     document = _open(path)
     damage: list[str] = []
-    lines = _read_pages(document, damage)
+    files: list[raw.FPDF_ATTACHMENT] = []
+    pages = _read_pages(document, damage, files)
+    attached = read_files(document, files)
     by_ocr = parse_ocr_texts(ocr_texts)
-    has_text = _has_text(lines)
-    if not has_text and not any(by_ocr.values()):
-        fault = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
-        raise FormatError(f"the PDF has no text; {damage[0] if damage else fault}")
-    texts = ["".join(line.text for line in page) for page in lines]
-    pages = [""] * len(lines)
-    if has_text:
-        pages = list(mark_headings(_without_running_lines(lines)))
-    pages = [add_ocr_text(page, by_ocr.get(number, "")) for number, page in enumerate(pages, 1)]
-    text, page_starts = join_pages(pages)
+    texts: list[str] = []
+    for number, text in enumerate(_page_texts(document, pages), 1):
+        texts.append(add_ocr_text(text, by_ocr.get(number, "")))
+    left_out = [*attached.left_out, *_unread_parts(document), *_unknown_characters(pages)]
+    if not any(texts) and not attached.texts:
+        faults = [*damage, *left_out, "OCR found none" if ocr_texts else _SCANNED.format(how_to_use_ocr())]
+        raise FormatError(f"the PDF has no text; {faults[0]}")
+    if not ocr_texts:
+        own_texts = ["".join(line.text for line in page.lines) for page in pages]
+        left_out += name_scans(list_scans(document, own_texts), len(pages))
+    texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
+    text, page_starts = join_pages(texts)
     return Content(
         title=_title(document),
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
-        left_out=() if ocr_texts else name_scans(list_scans(document, texts), len(pages)),
+        left_out=tuple(left_out),
         damage=tuple(damage),
         ocr_pages=tuple(number for number, page in by_ocr.items() if page),
     )
@@ -66,28 +90,68 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
 
 def _open(path: Path) -> pypdfium2.PdfDocument:
     try:
-        return pypdfium2.PdfDocument(path.read_bytes())
+        document = pypdfium2.PdfDocument(path.read_bytes())
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise FormatError("the PDF is encrypted and needs a password") from error
+            raise FormatError(_ENCRYPTED) from error
         raise FormatError(f"broken PDF: {error}") from error
+    if document.get_formtype() in _WITH_FIELDS:
+        document.init_forms()
+    return document
 
 
-def _read_pages(document: pypdfium2.PdfDocument, damage: list[str]) -> list[list[Line]]:
-    """Return the lines of each page; pages that cannot be read are empty and added to `damage`."""
-    pages: list[list[Line]] = []
+def _read_pages(
+    document: pypdfium2.PdfDocument,
+    damage: list[str],
+    files: list[raw.FPDF_ATTACHMENT],
+) -> list[_Page]:
+    """Return what is on each page.
+
+    Pages that cannot be read are empty and added to `damage`, files that are attached to pages to `files`.
+    """
+    pages: list[_Page] = []
     for index in range(len(document)):
         try:
-            lines = page_lines(document[index].get_textpage())
+            page = document[index]
+            additions = read_additions(document, page)
+            lines = page_lines(page.get_textpage(), additions.fields)
         except pypdfium2.PdfiumError as error:
-            lines = []
+            pages.append(_Page(lines=[]))
             damage.append(f"page {index + 1}: {error}")
-        pages.append(lines)
+            continue
+        files += additions.files
+        pages.append(_Page(lines, additions.comments))
     return pages
 
 
-def _has_text(pages: Sequence[Sequence[Line]]) -> bool:
-    return any(line.text for page in pages for line in page)
+def _page_texts(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[str]:
+    """Return the text of each page: its lines, with headings marked, and the comments on it."""
+    if not any(page.lines for page in pages):
+        return [join_blocks(page.comments) for page in pages]
+    lines = mark_outline(document, [page.lines for page in pages])
+    titles = [line.text for page in lines for line in page if line.level]
+    body = [join_lines(page) for page in without_running_lines(lines, titles)]
+    texts = mark_headings(body)
+    return [join_blocks([text, *page.comments]) for text, page in zip(texts, pages, strict=True)]
+
+
+def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
+    """Return the kinds of parts that no reader reads."""
+    parts: list[str] = []
+    if document.get_formtype() in _XFA:
+        parts.append("1 XFA form")
+    signatures = raw.FPDF_GetSignatureCount(document)
+    if signatures > 0:
+        parts.append(count(signatures, "signature"))
+    return parts
+
+
+def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
+    """Return how many pages have glyphs that the file does not name."""
+    unknown = [page for page in pages if any(UNKNOWN in line.text for line in page.lines)]
+    if not unknown:
+        return []
+    return [f"characters without a name in the file, on {len(unknown)} of {count(len(pages), 'page')}"]
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:
@@ -104,43 +168,3 @@ def _metadata(document: pypdfium2.PdfDocument) -> dict[str, JSON]:
     if date:
         metadata["date"] = "-".join(date.groups())
     return metadata
-
-
-def _without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Leave out page numbers and lines at the top or the bottom of most pages, except on the first that has them."""
-    edges = [_edges(page, number) for number, page in enumerate(pages)]
-    most_pages = max(len(pages) // 2, 2) + 1
-    keepers = find_keepers({number: edge.values() for number, edge in enumerate(edges)}, most_pages)
-    return [_kept_lines(page, number, edges[number], keepers) for number, page in enumerate(pages)]
-
-
-def _kept_lines(
-    page: Sequence[Line],
-    page_number: int,
-    edges: Mapping[int, str],
-    keepers: Mapping[str, int],
-) -> list[Line]:
-    lines: list[Line] = []
-    for position, line in enumerate(page):
-        edge_text = edges.get(position, "")
-        keeper = keepers.get(edge_text, page_number)
-        if keeper == page_number:
-            lines.append(line)
-    return lines
-
-
-def _edges(page: Sequence[Line], page_number: int) -> dict[int, str]:
-    """Return a page's first and last lines by their position.
-
-    A printed page number becomes its distance from `page_number`, which is the same on all pages.
-    """
-    lines: list[tuple[int, str]] = []
-    for position, line in enumerate(page):
-        if line.text:
-            lines.append((position, collapse_whitespace(line.text)))
-    edges = dict(lines[:_EDGE_LINES] + lines[-_EDGE_LINES:])
-    for position, text in edges.items():
-        printed = _PAGE_NUMBER.fullmatch(text)
-        if printed:
-            edges[position] = f"page {int(printed[1]) - page_number}"
-    return edges

@@ -3,70 +3,143 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from arag.text.normalise import CELL_BOUNDARY
+from arag.ingest.formats.joining import join_texts
+from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
+TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
+
+_STRAIGHT = 2.0  # points: how far lines of one cell may be from one edge
+_MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
+_NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
-
-
-class Span(NamedTuple):
-    """A line or a row of a table, and the part of the page's text that it comes from."""
-
-    start: int
-    end: int
-    text: str
+_CURRENCY = re.compile(r"[$€£¥₹₽₩]|[A-Z]{2}\$")
+_SUFFIX = re.compile(r"[%)‰°]+")
 
 
 class Piece(NamedTuple):
     """A part of a line, between wide gaps."""
 
-    start: int  # in the text of the page
-    end: int
+    words: list[Word]
+    line: int  # of the page
     left: float
     right: float
     bottom: float
     top: float
 
+    @property
+    def text(self) -> str:
+        """Its words."""
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def height(self) -> float:
+        """The height of its type."""
+        return self.top - self.bottom
+
     def overlaps(self, other: Piece) -> bool:
         """Return whether another piece is beside it, at least in part."""
         common = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return common > (self.top - self.bottom) * _MIN_OVERLAP
+        return common > self.height * _MIN_OVERLAP
 
     def is_in_column_of(self, other: Piece) -> bool:
         """Return whether another piece is above or below it, at least in part."""
         return self.left < other.right and other.left < self.right
 
 
-_Cell: TypeAlias = "list[Piece]"  # its lines, from top to bottom
+class Extent(NamedTuple):
+    """Where a cell or a column begins and ends."""
+
+    left: float
+    right: float
+
+    @property
+    def middle(self) -> float:
+        """Its middle."""
+        return (self.left + self.right) / 2
+
+
+Cell: TypeAlias = "list[Piece]"  # its lines, from top to bottom
 
 
 @dataclass
-class _Row:
-    """Pieces that may be a row of a table: the cells from left to right."""
+class Row:
+    """Pieces that may be a row of a table.
 
-    cells: list[_Cell]
+    Attributes:
+        cells: From left to right.
+        above: Lines before the row.
+    """
+
+    cells: list[Cell]
+    above: list[Piece] = field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each cell."""
+        return [cell_text(cell) for cell in self.cells]
+
+    @property
+    def extents(self) -> list[Extent]:
+        """The place of each cell."""
+        return [Extent(min(line.left for line in cell), max(line.right for line in cell)) for cell in self.cells]
+
+    @property
+    def height(self) -> float:
+        """The height of its type."""
+        return self.cells[0][0].height
+
+    def distance(self, following: Row) -> float:
+        """Return how far the first line of the next row is below the last one of this row; a row above it is far."""
+        bottom = min(line.bottom for cell in self.cells for line in cell)
+        highest = max((line for cell in following.cells for line in cell), key=lambda line: line.top)
+        distance = bottom - highest.bottom
+        return distance if distance > 0 else float("inf")
+
+    @property
+    def has_figure(self) -> bool:
+        """Whether a cell after the first is a figure."""
+        return any(map(is_figure, self.texts[1:]))
 
     def add(self, piece: Piece) -> bool:
         """Add a piece as a new cell or as a line of the last cell; return whether it belongs to the row."""
         cell = self.cells[-1]
         beside = self._lines_beside(piece)
         if beside and _is_right_of(beside, piece) and _is_beside_any(self.cells, piece):
+            self.above += cell[: len(cell) - len(beside)]
             self.cells[-1] = beside
             self.cells.append([piece])
             return True
-        if piece.is_in_column_of(cell[-1]) and self._may_continue(piece):
+        if piece.is_in_column_of(cell[-1]) and (self._may_continue(piece) or self._is_next_line(piece)):
             cell.append(piece)
             if self._has_one_cell():
+                self.above += cell[:-_MAX_CELL_LINES]
                 del cell[:-_MAX_CELL_LINES]
             return True
         return False
 
-    def _lines_beside(self, piece: Piece) -> _Cell:
+    def add_higher(self, cell: Cell) -> bool:
+        """Add a cell whose last line is beside the last one of the row, and return whether it belongs to the row.
+
+        So are the cells of a table that stand on the lower edges of their rows.
+        """
+        last = self.cells[-1][-1]
+        if not cell[-1].overlaps(last) or not _is_right_of([last], cell[-1]):
+            return False
+        if self._has_one_cell():
+            self.above += self.cells[0][:-1]
+            self.cells[0] = [last]
+        self.cells.append(cell)
+        return True
+
+    def _lines_beside(self, piece: Piece) -> Cell:
         """Return the lines of the last cell, without lines above the row if it is the first cell."""
         cell = self.cells[-1]
         if not self._has_one_cell():
@@ -80,46 +153,132 @@ class _Row:
         """Return whether a piece may be another line of the last cell: beside a line of an earlier one, if any."""
         return self._has_one_cell() or _is_beside_any(self.cells[:-1], piece)
 
+    def _is_next_line(self, piece: Piece) -> bool:
+        """Return whether a piece is the next line of the last cell, which has more lines than the others."""
+        last = self.cells[-1][-1]
+        if self._has_one_cell() or is_figure(piece.text) or is_figure(last.text):
+            return False
+        pitch = last.bottom - piece.bottom
+        return abs(last.left - piece.left) < _STRAIGHT and 0 < pitch < TIGHT * piece.height
+
     def _has_one_cell(self) -> bool:
         return len(self.cells) == 1
 
 
-def find_rows(text: str, pieces: Iterable[Piece]) -> Iterator[Span]:
-    """Yield the rows of tables that have a figure after their first cell.
+def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
+    """Return what may be the rows of tables; all other lines are rows of one cell, or above a row.
 
     A cell may have several lines if they are beside lines of other cells.
 
     Args:
-        text: The text of the page.
-        pieces: Its pieces, in the order of the text.
+        lines: The words of each line of a page.
     """
-    rows: list[_Row] = []
-    for piece in pieces:
-        if not rows or not rows[-1].add(piece):
-            rows.append(_Row(cells=[[piece]]))
+    rows: list[Row] = []
+    pieces = deque(_pieces(lines))
+    while pieces:
+        piece = pieces.popleft()
+        if rows and rows[-1].add(piece):
+            continue
+        cell = [piece, *_lines_below(piece, pieces)]
+        if rows and rows[-1].add_higher(cell):
+            for _ in cell[1:]:
+                pieces.popleft()
+        else:
+            rows.append(Row(cells=[[piece]]))
+    rows = _join_labels(rows)
     for row in rows:
-        yield from _table_row(text, row)
+        _join_signs(row)
+    return rows
 
 
-def _is_right_of(cell: _Cell, piece: Piece) -> bool:
+def _lines_below(piece: Piece, following: Iterable[Piece]) -> Cell:
+    """Return the next lines of a cell, down to the last one that may belong to it."""
+    lines: Cell = []
+    above = piece
+    for line in islice(following, _MAX_CELL_LINES):
+        pitch = above.bottom - line.bottom
+        if not line.is_in_column_of(above) or not 0 < pitch < _MAX_PITCH * line.height:
+            break
+        lines.append(line)
+        above = line
+    return lines
+
+
+def _join_labels(rows: Sequence[Row]) -> list[Row]:
+    """Join a label that is beside two rows, as in a table whose cells span rows, to the one that follows it."""
+    joined: list[Row] = []
+    for row in rows:
+        label = joined[-1] if joined else None
+        if label is not None and len(label.cells) == 1 and len(label.cells[0]) == 1 and _is_label_of(label, row):
+            joined[-1] = Row(cells=[*label.cells, *row.cells], above=[*label.above, *row.above])
+        else:
+            joined.append(row)
+    return joined
+
+
+def _is_label_of(label: Row, row: Row) -> bool:
+    (line,) = label.cells[0]
+    first = row.cells[0][0]
+    is_near = abs(line.bottom - first.bottom) < _NEAR * line.height
+    return is_near and len(row.cells) > 1 and not row.above and first.left - line.right > line.height
+
+
+def cell_text(cell: Cell) -> str:
+    """Return the text of a cell's lines."""
+    return join_texts(line.text for line in cell)
+
+
+def is_figure(text: str) -> bool:
+    """Return whether a text is a number, or a dash in the place of one."""
+    return _FIGURE.fullmatch(text) is not None
+
+
+def _pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
+    """Yield the parts of lines between wide gaps. A form's value belongs to the words before it."""
+    for number, line in enumerate(lines):
+        words = [line[0]]
+        for word in line[1:]:
+            before = words[-1]
+            is_value = word.is_field and not before.is_field
+            if word.left - before.right > word.height and not is_value:  # wider than the type is high
+                yield _make_piece(words, number)
+                words = []
+            words.append(word)
+        yield _make_piece(words, number)
+
+
+def _make_piece(words: list[Word], line: int) -> Piece:
+    return Piece(
+        words=words,
+        line=line,
+        left=words[0].left,
+        right=words[-1].right,
+        bottom=words[0].bottom,
+        top=words[0].top,
+    )
+
+
+def _is_right_of(cell: Cell, piece: Piece) -> bool:
     """Return whether a gap is between a cell and a piece that is wider than the type is high."""
     right = max(line.right for line in cell)
-    return piece.left - right > piece.top - piece.bottom
+    return piece.left - right > piece.height
 
 
-def _is_beside_any(cells: Iterable[_Cell], piece: Piece) -> bool:
+def _is_beside_any(cells: Iterable[Cell], piece: Piece) -> bool:
     return any(piece.overlaps(line) for cell in cells for line in cell)
 
 
-def _table_row(text: str, row: _Row) -> Iterator[Span]:
-    """Yield the row if it is one of a table."""
-    cells = [" ".join(text[line.start : line.end] for line in cell) for cell in row.cells]
-    if not any(map(_FIGURE.fullmatch, cells[1:])):
-        return
-    first_line = row.cells[0][0]
-    last_line = row.cells[-1][-1]
-    yield Span(
-        start=first_line.start,
-        end=last_line.end,
-        text=CELL_BOUNDARY.join(cells),
-    )
+def _join_signs(row: Row) -> None:
+    """Join a currency's sign to the figure after it, and a percent sign to the one before it."""
+    cells = row.cells
+    for number in range(len(cells) - 1, 0, -1):
+        before, cell = cell_text(cells[number - 1]), cell_text(cells[number])
+        is_sign = number > 1 and _CURRENCY.fullmatch(before) and is_figure(cell)
+        is_suffix = _SUFFIX.fullmatch(cell) and is_figure(before)
+        if is_sign or is_suffix:
+            cells[number - 1 : number + 1] = [_join_cells(cells[number - 1], cells[number])]
+
+
+def _join_cells(cell: Cell, other: Cell) -> Cell:
+    words = [word for line in (*cell, *other) for word in line.words]
+    return [_make_piece(words, cell[0].line)]

@@ -1,0 +1,226 @@
+"""What readers add to the pages of a PDF: values of its form, comments."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator, Sequence
+from html import unescape
+from typing import Any, NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
+
+from arag.ingest.formats.pdf_words import Word
+from arag.text.normalise import collapse_whitespace
+
+_HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+_COMMENTS = {
+    raw.FPDF_ANNOT_TEXT,
+    raw.FPDF_ANNOT_FREETEXT,
+    raw.FPDF_ANNOT_LINE,
+    raw.FPDF_ANNOT_SQUARE,
+    raw.FPDF_ANNOT_CIRCLE,
+    raw.FPDF_ANNOT_POLYGON,
+    raw.FPDF_ANNOT_POLYLINE,
+    raw.FPDF_ANNOT_HIGHLIGHT,
+    raw.FPDF_ANNOT_UNDERLINE,
+    raw.FPDF_ANNOT_SQUIGGLY,
+    raw.FPDF_ANNOT_STRIKEOUT,
+    raw.FPDF_ANNOT_STAMP,
+    raw.FPDF_ANNOT_CARET,
+    raw.FPDF_ANNOT_INK,
+    raw.FPDF_ANNOT_FILEATTACHMENT,
+    raw.FPDF_ANNOT_REDACT,
+}
+_CHECKED = {raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON}
+_CHOICES = {raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+_STAMPS = set(
+    "Approved AsIs Confidential Departmental Draft Experimental Expired Final ForComment ForPublicRelease NotApproved "
+    "NotForPublicRelease Sold TopSecret".split()
+)
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TAG = re.compile(r"<[^>]*>")
+_CODE_UNIT = 2  # bytes, of UTF-16
+_MIN_COMMON_HEIGHT = 0.4  # of a field and the line beside it
+
+
+class Field(NamedTuple):
+    """A field of a form that has a value, and its box.
+
+    Attributes:
+        name: What the file calls it, for a field without a text beside it.
+        value: What a person sees in it; `[x]` for a checked box, `[ ]` for one that is not.
+    """
+
+    name: str
+    value: str
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+class Additions(NamedTuple):
+    """What is added to a page."""
+
+    fields: list[Field]
+    comments: list[str]
+    files: list[raw.FPDF_ATTACHMENT]
+
+
+def read_additions(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Additions:
+    """Return the values of fields, the comments and the attached files of a page.
+
+    Args:
+        document: The PDF, with its form initialised if it has one.
+        page: One of its pages.
+    """
+    additions = Additions([], [], [])
+    for annotation in _annotations(page):
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if kind == raw.FPDF_ANNOT_WIDGET:
+            field = _read_field(document.formenv, annotation) if document.formenv else None
+            if field:
+                additions.fields.append(field)
+        elif kind in _COMMENTS:
+            comment = _read_comment(annotation, kind)
+            if comment:
+                additions.comments.append(comment)
+        if kind == raw.FPDF_ANNOT_FILEATTACHMENT:
+            file = raw.FPDFAnnot_GetFileAttachment(annotation)
+            if file:
+                additions.files.append(file)
+    return additions
+
+
+def _annotations(page: pypdfium2.PdfPage) -> Iterator[raw.FPDF_ANNOTATION]:
+    """Yield the visible annotations of a page."""
+    for number in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, number)
+        if not annotation:
+            continue
+        if not raw.FPDFAnnot_GetFlags(annotation) & _HIDDEN:
+            yield annotation
+        raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _read_text(function: Callable[..., int], *arguments: Any) -> str:
+    """Return a text that a function of PDFium writes into a buffer."""
+    size = function(*arguments, None, 0)
+    if size <= _CODE_UNIT:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    function(*arguments, ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), size)
+    text = buffer.raw[: size - _CODE_UNIT].decode("utf-16-le", "replace")
+    return collapse_whitespace(text.replace("\0", ""))
+
+
+# --- comments ---
+
+
+def _read_comment(annotation: raw.FPDF_ANNOTATION, kind: int) -> str:
+    text = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"Contents")
+    if not text:
+        formatted = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"RC")
+        text = collapse_whitespace(unescape(_TAG.sub(" ", formatted)))
+    if text:
+        author = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"T")
+        by_author = f" by {author}" if author else ""
+        return f"Comment{by_author}: {text}"
+    name = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"Name")
+    if kind == raw.FPDF_ANNOT_STAMP and name in _STAMPS:
+        return f"Stamp: {_CAPITAL.sub(' ', name)}"
+    return ""
+
+
+# --- fields of forms ---
+
+
+def _read_field(form: Any, annotation: raw.FPDF_ANNOTATION) -> Field | None:
+    value = _read_value(form, annotation)
+    if not value:
+        return None
+    name = _read_text(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
+    box = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, box)
+    return Field(
+        name=name or _read_text(raw.FPDFAnnot_GetFormFieldName, form, annotation),
+        value=value,
+        left=min(box.left, box.right),
+        right=max(box.left, box.right),
+        bottom=min(box.bottom, box.top),
+        top=max(box.bottom, box.top),
+    )
+
+
+def _read_value(form: Any, annotation: raw.FPDF_ANNOTATION) -> str:
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind in _CHECKED:
+        return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+    if kind in _CHOICES:
+        chosen = [
+            _read_text(raw.FPDFAnnot_GetOptionLabel, form, annotation, number)
+            for number in range(raw.FPDFAnnot_GetOptionCount(form, annotation))
+            if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)
+        ]
+        return ", ".join(chosen) or _read_text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+    if kind != raw.FPDF_FORMFIELD_TEXTFIELD:
+        return ""
+    if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD:
+        return ""
+    return _read_text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+
+
+def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[list[Word]]:
+    """Return the lines of a page with the values of its form.
+
+    A value comes into the line that it is beside. One without such a line has its field's name before it.
+
+    Args:
+        lines: The words of each line.
+        fields: The form's fields.
+    """
+    completed = [list(line) for line in lines]
+    for field in sorted(fields, key=lambda field: (-field.top, field.left)):
+        line = _line_beside(completed, field)
+        if line is None:
+            words = [_word(part, field) for part in (f"{field.name}:", field.value) if part != ":"]
+            completed.insert(_place_below(completed, field), words)
+        else:
+            _insert(line, field)
+    return completed
+
+
+def _line_beside(lines: Sequence[list[Word]], field: Field) -> list[Word] | None:
+    """Return the line that a field is beside, and nearest to."""
+    best: list[Word] | None = None
+    best_common = 0.0
+    for line in lines:
+        word = line[0]
+        common = min(word.top, field.top) - max(word.bottom, field.bottom)
+        lower = min(word.height, field.top - field.bottom)
+        if common > _MIN_COMMON_HEIGHT * lower and common > best_common:
+            best, best_common = line, common
+    return best
+
+
+def _place_below(lines: Sequence[list[Word]], field: Field) -> int:
+    """Return the place of a field among the lines: before the first one that is below it."""
+    for number, line in enumerate(lines):
+        if line[0].top < field.top:
+            return number
+    return len(lines)
+
+
+def _word(text: str, field: Field) -> Word:
+    return Word(text, field.left, field.right, field.bottom, field.top)
+
+
+def _insert(line: list[Word], field: Field) -> None:
+    beside = line[0]
+    word = Word(field.value, field.left, field.right, beside.bottom, beside.top)
+    place = 0
+    while place < len(line) and line[place].left <= field.left:
+        place += 1
+    line.insert(place, word)

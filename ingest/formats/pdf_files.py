@@ -1,0 +1,79 @@
+"""Files that are attached to a PDF: texts are read, the others are named."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
+
+from arag.ingest.formats.content import MAX_CHARACTERS, FormatError, decode_text
+from arag.text.normalise import collapse_whitespace, count
+
+_TEXTS = {".txt", ".md", ".markdown", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".log"}
+_MAX_NAMES = 5
+
+
+class Files(NamedTuple):
+    """The files that are attached to a PDF.
+
+    Attributes:
+        texts: The name and the text of each text file.
+        left_out: The others, as one phrase.
+    """
+
+    texts: list[str]
+    left_out: list[str]
+
+
+def read_files(document: pypdfium2.PdfDocument, on_pages: Iterable[raw.FPDF_ATTACHMENT]) -> Files:
+    """Return the texts of attached files, and the names of all others.
+
+    Args:
+        document: The PDF.
+        on_pages: Files that are attached to its pages.
+    """
+    of_document = [raw.FPDFDoc_GetAttachment(document, number) for number in range(document.count_attachments())]
+    attached = [pypdfium2.PdfAttachment(file, document) for file in (*of_document, *on_pages) if file]
+    texts: list[str] = []
+    others: list[str] = []
+    for file in attached:
+        name = _name(file)
+        text = _read_text(file, name)
+        if text:
+            texts.append(f"Attachment {name}:\n{text}")
+        else:
+            others.append(name)
+    return Files(texts, _describe(others))
+
+
+def _name(file: pypdfium2.PdfAttachment) -> str:
+    try:
+        return collapse_whitespace(file.get_name()) or "unnamed"
+    except pypdfium2.PdfiumError:
+        return "unnamed"
+
+
+def _read_text(file: pypdfium2.PdfAttachment, name: str) -> str:
+    """Return the text of a file, or an empty string if it is none."""
+    if PurePath(name).suffix.lower() not in _TEXTS:
+        return ""
+    size = ctypes.c_ulong()
+    raw.FPDFAttachment_GetFile(file, None, 0, size)
+    if not 0 < size.value <= MAX_CHARACTERS:
+        return ""
+    try:
+        return decode_text(bytes(file.get_data())).strip()
+    except (FormatError, pypdfium2.PdfiumError):
+        return ""
+
+
+def _describe(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(names[:_MAX_NAMES])
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return [f"{count(len(names), 'attachment')} ({shown}{more})"]

@@ -1,0 +1,176 @@
+"""Characters of PDFs: ligatures, accents, raised figures, hyphens, letters that are printed twice."""
+
+from __future__ import annotations
+
+import pytest
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
+
+from pdf_pages import Pages, change, font_with_characters, stream
+
+
+def with_unnamed_glyphs(glyphs, content, base="Helvetica"):
+    """Return a PDF with a font F9 of glyphs that its table of characters maps to nothing.
+
+    Args:
+        glyphs: The names of the glyphs, from code 33 on.
+        content: The program of the page; F1 is a usual font.
+        base: The font of both.
+    """
+
+    def work(writer):
+        page = writer.pages[0]
+        usual = {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject(f"/{base}"),
+            NameObject("/Encoding"): NameObject("/WinAnsiEncoding"),
+        }
+        unnamed = font_with_characters(writer, [(33 + number, "0000") for number in range(len(glyphs))], base)
+        names = ArrayObject([NumberObject(33), *(NameObject(f"/{glyph}") for glyph in glyphs)])
+        unnamed[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): names})
+        fonts = {NameObject("/F1"): DictionaryObject(usual), NameObject("/F9"): unnamed}
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): DictionaryObject(fonts)})
+        page[NameObject("/Contents")] = stream(writer, content)
+
+    pages = Pages()
+    pages.text(72, 700, "x")
+    return change(pages.finish(), work)
+
+
+def written(*parts):
+    """Return the program of a page with a line: texts in F1, and codes of glyphs in F9 as numbers."""
+    shown = [f"/F1 12 Tf ({part}) Tj" if isinstance(part, str) else f"/F9 12 Tf <{part:02x}> Tj" for part in parts]
+    return f"BT 72 700 Td {' '.join(shown)} ET"
+
+
+@pytest.mark.parametrize(
+    ("glyphs", "parts", "text"),
+    [
+        (["fi"], ("The miller's of", 33, "ce is con", 33, "dential."), "The miller's office is confidential."),
+        (["fi", "fl"], ("A ", 33, "eld by the ", 34, "ooded mill."), "A field by the flooded mill."),
+        (["fl"], (33, "our and con", 33, "ict"), "flour and conflict"),
+        (["fi", "fl"], (33, "sh in the ", 34, "at race, modi", 33, "ed"), "fish in the flat race, modified"),
+    ],
+)
+@pytest.mark.parametrize("base", ["Helvetica", "Times-Roman"])
+def test_ligatures_that_the_file_does_not_name(read, glyphs, parts, text, base):
+    content = read("a.pdf", with_unnamed_glyphs(glyphs, written(*parts), base))
+    assert (content.text, content.left_out) == (text, ())
+
+
+def test_a_glyph_that_cannot_be_known_is_reported(read):
+    content = read("a.pdf", with_unnamed_glyphs(["bullet"], written(33, " The mill is closed.")))
+    assert "The mill is closed." in content.text
+    assert content.left_out == ("characters without a name in the file, on 1 of 1 page",)
+
+
+# --- accents ---
+
+
+def over(accent, letter, before, after):
+    """Return a page on which an accent is printed over a letter, as TeX does."""
+    pages = Pages()
+    x = pages.text(72, 700, before)
+    width = pages.canvas.stringWidth(letter, "Helvetica", 11)
+    accent_width = pages.canvas.stringWidth(accent, "Helvetica", 11)
+    pages.text(x + (width - accent_width) / 2, 700, accent)
+    pages.text(x, 700, letter + after)
+    return pages.finish()
+
+
+@pytest.mark.parametrize(
+    ("accent", "letter", "before", "after", "text"),
+    [
+        ("¨", "o", "J", "rg", "Jörg"),
+        ("´", "e", "caf", " noir", "café noir"),
+        ("ˆ", "i", "", "le", "île"),
+        ("˜", "n", "Mu", "oz", "Muñoz"),
+        ("¸", "c", "gar", "on", "garçon"),
+        ("`", "a", "voil", "!", "voilà!"),
+        ("´", "s", "gor", "ci", "gorści"),
+    ],
+)
+def test_accents_that_are_printed_over_their_letter(read, accent, letter, before, after, text):
+    assert read("a.pdf", over(accent, letter, before, after)).text == text
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("J¨org and Ren´e", "Jörg and René"),
+        ("Jo¨rg and cafe´", "Jörg and café"),
+        ("Mu˜noz, gar¸con", "Muñoz, garçon"),
+        ("l´eau and John´s", "l´eau and John´s"),
+        ("10^6 and ~user and `code`", "10^6 and ~user and `code`"),
+    ],
+)
+def test_accents_beside_their_letter(read, line, text):
+    pages = Pages()
+    pages.text(72, 700, line)
+    assert read("a.pdf", pages.finish()).text == text
+
+
+# --- raised figures ---
+
+
+def raised(*parts):
+    """Return a page with a line: parts that begin with ^ are raised, those with _ are lowered."""
+    pages = Pages()
+    x = 72
+    for part in parts:
+        shift = {"^": 4, "_": -2}.get(part[0], 0)
+        x = pages.text(x, 700 + shift, part.lstrip("^_"), 7 if shift else 11)
+    return pages.finish()
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("In 1880", "^3", " the mill"), "In 1880 [3] the mill"),
+        (("It was sold.", "^12", " Then"), "It was sold. [12] Then"),
+        (("Berg", "^1,2", " and Hill", "^3"), "Berg [1,2] and Hill [3]"),
+        (("10", "^6", " sacks of 5 m", "^3", "."), "10^6 sacks of 5 m^3."),
+        (("2 x 10", "^−3", " s"), "2 x 10^−3 s"),
+        (("H", "_2", "O and the 4", "^th", " of May"), "H2O and the 4th of May"),
+        (("3", "^1", "/", "_2", " marks"), "3 1/2 marks"),
+        (("^1", " See the ledger."), "1 See the ledger."),
+    ],
+)
+def test_raised_figures_are_apart(read, parts, text):
+    assert read("a.pdf", raised(*parts)).text == text
+
+
+# --- hyphens and spaces ---
+
+
+def test_words_that_are_divided_at_the_end_of_a_line(read):
+    pages = Pages()
+    pages.lines(
+        72,
+        700,
+        ["It was never for-", "gotten that the North-", "Western mill, in 1990-", "1995, was the mill¬", "er's."],
+    )
+    text = read("a.pdf", pages.finish()).text
+    assert text == "It was never forgotten that the North-Western mill, in 1990-\n1995, was the miller's."
+
+
+def test_soft_hyphens_and_spaces_that_do_not_break(read):
+    pages = Pages()
+    pages.lines(72, 700, ["He went to the yard of the com\xad", "mittee at 10\xa0o'clock."])
+    assert read("a.pdf", pages.finish()).text == "He went to the yard of the committee at 10 o'clock."
+
+
+# --- letters that are printed twice ---
+
+
+@pytest.mark.parametrize("shift", [0, 0.3, 0.8])
+def test_letters_that_are_printed_twice_to_make_them_bold(read, shift):
+    pages = Pages()
+    x = 72
+    for letter in "Millers":
+        pages.text(x + shift, 700, letter)
+        x = pages.text(x, 700, letter)
+    pages.text(72, 680, "A shadow of the whole")
+    pages.text(72 + shift, 680, "A shadow of the whole")
+    pages.text(72, 660, "Bookkeeping committee 1,000,000")
+    assert read("a.pdf", pages.finish()).text == "Millers\nA shadow of the whole\nBookkeeping committee 1,000,000"

@@ -1,0 +1,160 @@
+"""Headings of PDFs: by their type, by their numbers, and by the outline of the document."""
+
+from __future__ import annotations
+
+import re
+
+from pdf_pages import Pages
+
+TEXT = [
+    "The yard holds twelve carts of the mill",
+    "and of its tenants, who pay for them",
+    "in the first week of each month.",
+]
+
+
+def sections(titles, subtitles=()):
+    """Return pages with a title and a text each; subtitles are in another type."""
+    pages = Pages()
+    for number, title in enumerate(titles):
+        pages.text(72, 740, title, 16, "Helvetica-Bold")
+        if subtitles:
+            pages.text(72, 715, subtitles[number], 13, "Helvetica-Bold")
+        pages.lines(72, 690, [f"{line} {chr(97 + number)}" for line in TEXT])
+        pages.show()
+    return pages
+
+
+def headings(read, pages):
+    return re.findall("^#.*", read("a.pdf", pages.finish()).text, re.MULTILINE)
+
+
+def test_titles_begin_with_any_character(read):
+    titles = [
+        "3.4 /bin",
+        '3.5 "Old" mill',
+        "3.6 ~user",
+        "“Quoted” words",
+        "3.7 malloc",
+        "¿Qué es?",
+        "/usr/share",
+        "C++",
+    ]
+    assert headings(read, sections(titles)) == [f"# {title}" for title in titles]
+
+
+def test_what_is_no_title(read):
+    titles = [
+        "34,229",
+        "• Oil",
+        "— and so on —",
+        "and so on",
+        "Introduction . . . . . . 23",
+        "Sales ........ 4",
+        "Why;",
+        "1880",
+    ]
+    assert headings(read, sections(titles)) == []
+
+
+def test_numbers_nest_as_they_count(read):
+    pages = Pages()
+    for number, (title, size) in enumerate(
+        [("5.5.4 Carts", 16), ("5.5.4.1 Wheels", 14), ("5.6.1 Horses", 12.5), ("5.6.1.1 Hay", 16), ("6 Ships", 12.5)]
+    ):
+        for page in range(2):
+            y = 740 if not page else 500
+            pages.text(72, y, title if not page else f"{title} again", size, "Helvetica-Bold")
+            pages.lines(72, y - 25, [f"{line} {number} {page}" for line in TEXT])
+        pages.show()
+    levels = {}
+    for heading in headings(read, pages):
+        marks, title = heading.split(" ", 1)
+        if not title.endswith("again"):
+            levels[title.split()[0]] = len(marks)
+    assert levels["5.5.4"] < levels["5.5.4.1"]
+    assert levels["5.6.1"] <= levels["5.5.4"]
+    assert levels["5.6.1"] < levels["5.6.1.1"]
+    assert levels["6"] <= levels["5.6.1"]
+
+
+def test_larger_numbers_below_smaller_ones(read):
+    titles = ["3.3 The cart yard", "3.4 /race: the mill race", '3.5 "Old" mill']
+    pages = Pages()
+    for number, title in enumerate(titles):
+        pages.text(72, 740, title, 11, "Helvetica-Bold")
+        pages.text(72, 715, f"{title.split()[0]}.1 Purpose", 14, "Helvetica-Bold")
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    lines = headings(read, pages)
+    assert [line.lstrip("# ") for line in lines] == [
+        text for title in titles for text in (title, f"{title.split()[0]}.1 Purpose")
+    ]
+    assert [line.index(" ") for line in lines] == [lines[0].index(" "), lines[0].index(" ") + 1] * 3
+
+
+# --- the document's own outline ---
+
+
+def outlined(entries, shown=True):
+    """Return pages with a line for each entry of an outline, in the type of the text."""
+    pages = Pages()
+    for number, (title, level) in enumerate(entries):
+        pages.canvas.bookmarkPage(str(number))
+        if shown:
+            pages.canvas.addOutlineEntry(title, str(number), level)
+        pages.text(72, 740, title)
+        pages.text(72, 715, "A larger line", 18)
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    return pages
+
+
+ENTRIES = [("The mill", 0), ("Its wheel", 1), ("its stones", 1), ("1880. A year", 0)]
+
+
+def test_the_outline_names_the_headings(read):
+    assert headings(read, outlined(ENTRIES)) == ["# The mill", "## Its wheel", "## its stones", "# 1880. A year"]
+    assert "# The mill" not in headings(read, outlined(ENTRIES, shown=False))
+
+
+def test_an_outline_whose_entries_are_no_lines_of_the_pages_is_left_aside(read):
+    pages = Pages()
+    for number in range(4):
+        pages.canvas.bookmarkPage(str(number))
+        pages.canvas.addOutlineEntry(f"Slide {number}", str(number), 0)
+        pages.text(72, 740, f"Of ships {chr(97 + number)}", 18, "Helvetica-Bold")
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# Of ships {letter}" for letter in "abcd"]
+
+
+def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
+    pages = Pages()
+    for number, (entry, lines) in enumerate(
+        [
+            ("Of the mill and its wheel", ["Of the mill", "and its wheel"]),
+            ("The race", ["2. The race"]),
+            ("Dues", ["DUES"]),
+            ("Of copies", ["Appendix A: Of copies"]),
+        ]
+    ):
+        pages.canvas.bookmarkPage(str(number))
+        pages.canvas.addOutlineEntry(entry, str(number), 0)
+        pages.lines(72, 740, lines, 11, "Helvetica-Bold")
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    titles = [heading.removeprefix("# ") for heading in headings(read, pages)]
+    assert titles == ["Of the mill and its wheel", "2. The race", "DUES", "Appendix A: Of copies"]
+
+
+def test_a_title_that_the_outline_lacks_is_in_the_type_of_its_headings(read):
+    pages = Pages()
+    for number in range(6):
+        pages.canvas.bookmarkPage(str(number))
+        if number != 3:
+            pages.canvas.addOutlineEntry(f"Ships {number}", str(number), 0)
+        pages.text(72, 740, f"Ships {number}", 18)
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# Ships {number}" for number in range(6)]

@@ -1,0 +1,452 @@
+"""Columns, tables and line ends of PDFs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+from pdf_pages import CHINESE, JAPANESE, Pages, in_any_script
+
+LEFT = [
+    "The mill stands on the north bank of",
+    "the Orrin and was built by two brothers",
+    "who had come from the salt marshes. They",
+    "ground rye for the whole valley, and",
+    "kept a ledger of every sack.",
+]
+RIGHT = [
+    "In the spring the sluice is opened at",
+    "dawn, and the wheel turns until the",
+    "church bell rings at noon. Nobody may",
+    "fish in the race while it turns, on",
+    "pain of a fine of two marks.",
+]
+THIRD = [
+    "The ledger of the mill names all those",
+    "who brought their rye to it, and those",
+    "who did not pay. It was kept until the",
+    "flood, when the lower floor was lost",
+    "with the stones and the old wheel.",
+]
+
+
+def across(pages, y, columns, size=10):
+    """Draw the lines of columns row by row, as many programs write them."""
+    for row in zip(*(lines for _, lines in columns), strict=True):
+        for (x, _), line in zip(columns, row, strict=True):
+            pages.text(x, y, line, size)
+        y -= 13
+    return y
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+# --- columns ---
+
+
+@pytest.mark.parametrize("right", [251, 265, 320])
+def test_columns_that_are_written_row_by_row_are_read_one_after_the_other(read, right):
+    pages = Pages()
+    across(pages, 700, [(50, LEFT), (right, RIGHT)])
+    assert read("a.pdf", pages.finish()).text == "\n".join(LEFT + RIGHT)
+
+
+def test_three_columns(read):
+    pages = Pages()
+    across(pages, 700, [(10, LEFT), (207, RIGHT), (400, THIRD)], 9)
+    assert read("a.pdf", pages.finish()).text == "\n".join(LEFT + RIGHT + THIRD)
+
+
+def test_a_heading_across_columns_stays_between_what_is_above_and_below_it(read):
+    pages = Pages()
+    pages.text(50, 740, "Of the mill, the race and those who had a share in either of them, by the parish clerk", 10)
+    y = across(pages, 700, [(50, LEFT), (300, RIGHT)])
+    pages.text(50, y - 10, "What the ledger of the mill says about the years before and after the great flood", 10)
+    across(pages, y - 40, [(50, THIRD), (300, LEFT)])
+    text = flat(read("a.pdf", pages.finish()).text)
+    order = [
+        "Of the mill, the race",
+        "The mill stands",
+        "In the spring",
+        "What the ledger",
+        "The ledger of",
+        "The mill stands",
+    ]
+    place = 0
+    for beginning in order:
+        place = text.index(beginning, place) + 1
+
+
+def test_columns_whose_lines_are_not_at_the_same_height(read):
+    pages = Pages()
+    for number in range(5):
+        pages.text(60, 700 - 14 * number, LEFT[number])
+        pages.text(300, 694 - 14 * number, RIGHT[number])
+    assert read("a.pdf", pages.finish()).text == "\n".join(LEFT + RIGHT)
+
+
+def test_a_word_that_a_column_divides_is_whole(read):
+    left = [LEFT[0], "the Orrin and was built by two breth-", "ren who came from the salt marshes. They", *LEFT[3:]]
+    pages = Pages()
+    across(pages, 700, [(50, left), (300, RIGHT)])
+    assert "two brethren who came" in read("a.pdf", pages.finish()).text
+
+
+def test_columns_of_an_index_that_are_written_row_by_row(read):
+    left = ["barley, 12", "bridge, 3", "carts, 14, 15", "flood of 1861, 22", "marks, 9"]
+    right = ["mill, 1, 4", "noon bell, 7", "race, 8", "rye, 11, 12", "sluice, 2"]
+    pages = Pages()
+    across(pages, 700, [(50, left), (300, right)])
+    assert read("a.pdf", pages.finish()).text == "\n".join(left + right)
+
+
+def test_columns_that_are_written_one_after_the_other_stay(read):
+    pages = Pages()
+    pages.lines(60, 700, LEFT)
+    pages.lines(275, 700, RIGHT)
+    assert read("a.pdf", pages.finish()).text == "\n".join(LEFT + RIGHT)
+
+
+def test_columns_of_chinese_that_are_written_row_by_row(read):
+    left = [
+        "北岸磨坊建于一八八〇年，由两兄弟共",
+        "同修建。磨坊每年春天开放水闸，禁止",
+        "在水渠中捕鱼，违者罚款两马克，由村",
+    ]
+    right = [
+        "教堂的钟声在正午响起之前，水轮一直",
+        "转动。账簿记录了每一袋黑麦和每一个",
+        "欠款的人，直到洪水冲走了下面的一层",
+    ]
+    pages = Pages()
+    for number in range(3):
+        pages.text(50, 700 - 20 * number, left[number], 12, CHINESE)
+        pages.text(300, 700 - 20 * number, right[number], 12, CHINESE)
+    text = read("a.pdf", pages.finish()).text
+    assert "".join(text.split()) == "".join(left + right)
+
+
+# --- tables ---
+
+COLUMNS = (72, 172, 272, 372)
+
+
+def table(read, rows, columns=COLUMNS, **options):
+    pages = Pages()
+    pages.rows(700, columns, rows, **options)
+    return read("a.pdf", pages.finish()).text.split("\n")
+
+
+def test_an_empty_cell_is_a_cell(read):
+    rows = [
+        ("Grain", "1880", "1881", "1882"),
+        ("Rye", "120", "130", "n/a"),
+        ("Oats", "", "75", "80"),
+        ("Barley", "15", "", "22"),
+        ("Peas", "3", "4", ""),
+    ]
+    assert table(read, rows) == [
+        "Grain | 1880 | 1881 | 1882",
+        "Rye | 120 | 130 | n/a",
+        "Oats |  | 75 | 80",
+        "Barley | 15 |  | 22",
+        "Peas | 3 | 4 |",
+    ]
+
+
+def test_cells_are_in_the_column_of_figures_that_are_set_to_the_right(read):
+    pages = Pages()
+    for number, row in enumerate(
+        [("Port", "In", "Out", "Dues"), ("Orra", "1,204", "", "90"), ("Vik", "", "7", "1,100")]
+    ):
+        pages.text(72, 700 - 18 * number, row[0])
+        for right, cell in zip((220, 320, 420), row[1:], strict=True):
+            width = pages.canvas.stringWidth(cell, "Helvetica", 11)
+            if cell:
+                pages.text(right - width, 700 - 18 * number, cell)
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines == ["Port | In | Out | Dues", "Orra | 1,204 |  | 90", "Vik |  | 7 | 1,100"]
+
+
+def test_names_on_the_other_side_of_their_column(read):
+    pages = Pages()
+    for number, row in enumerate([("Period", "Add", "Due"), ("Weekly", "42.30", "7.10"), ("Daily", "8.50", "")]):
+        pages.text(72, 700 - 18 * number, row[0])
+        for left, right, cell in zip((200, 320), (290, 410), row[1:], strict=True):
+            width = pages.canvas.stringWidth(cell, "Helvetica", 11)
+            if cell:
+                pages.text(right - width if number else left, 700 - 18 * number, cell)
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines == ["Period | Add | Due", "Weekly | 42.30 | 7.10", "Daily | 8.50 |"]
+
+
+def test_sentences_in_cells_are_no_columns(read):
+    rows = [
+        ("Spouse employed by spouse of", "Withhold, and the dues are taxable if the work is"),
+        ("", "done in the course of trade, and not if it is done"),
+        ("", "in the house, as the rule of the board says for all"),
+        ("Fishing and the like of the coast", "Withhold, and report what was paid to the crew and"),
+        ("", "what was paid in fish, by the end of the quarter."),
+        ("Foreign states and their envoys", "The board does not ask for dues, but for a note of"),
+        ("", "the sum, and of the name of the envoy who is paid."),
+    ]
+    pages = Pages()
+    pages.rows(700, (60, 260), rows, 10, 13)
+    text = flat(read("a.pdf", pages.finish()).text)
+    assert (
+        text.index("Spouse") < text.index("in the house") < text.index("Fishing") < text.index("what was paid in fish")
+    )
+    assert text.index("what was paid in fish") < text.index("Foreign")
+
+
+def test_a_line_that_is_spread_over_its_column_is_no_row(read):
+    pages = Pages()
+    pages.lines(72, 740, ["the number of withholding allowances claimed by the ap-"])
+    pages.rows(726, (72, 150, 210, 260, 310, 350), [("propriate", "amount", "from", "table", "5.", "of the")])
+    assert "claimed by the appropriate amount from table 5. of the" in read("a.pdf", pages.finish()).text
+
+
+def test_labels_that_are_set_in_are_in_the_first_column(read):
+    pages = Pages()
+    pages.rows(700, COLUMNS, [("Goods of the mill", "1880", "1881", "1882")])
+    pages.rows(682, (100, *COLUMNS[1:]), [("Rye", "1", "", "2")])
+    pages.rows(664, COLUMNS, [("All", "4", "5", "6")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Goods of the mill | 1880 | 1881 | 1882",
+        "Rye | 1 |  | 2",
+        "All | 4 | 5 | 6",
+    ]
+
+
+def test_a_name_above_several_columns_is_part_of_their_names(read):
+    pages = Pages()
+    pages.text(210, 718, "Dues")
+    pages.text(410, 718, "Ships")
+    pages.rows(700, (72, 172, 272, 372, 472), [("Port", "1880", "1881", "1880", "1881"), ("Orra", "9", "8", "7", "6")])
+    pages.rows(664, (72, 172, 272, 372, 472), [("Vik", "", "3", "2", "1")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
+        "Orra | 9 | 8 | 7 | 6",
+        "Vik |  | 3 | 2 | 1",
+    ]
+
+
+def test_one_name_above_two_columns(read):
+    pages = Pages()
+    pages.text(205, 718, "Dues paid")
+    pages.rows(700, COLUMNS[:3], [("Port", "in", "out"), ("Orra", "9", "8"), ("Vik", "", "3")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Port | Dues paid in | Dues paid out",
+        "Orra | 9 | 8",
+        "Vik |  | 3",
+    ]
+
+
+def test_names_of_two_lines(read):
+    pages = Pages()
+    y = pages.rows(
+        700, COLUMNS, [("", "Sacks", "Dues in", "Year of"), ("Grain", "sold", "marks", "the sale")], pitch=13
+    )
+    pages.rows(y - 8, COLUMNS, [("Rye", "120", "13", "1880"), ("Oats", "", "7", "1881")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Grain | Sacks sold | Dues in marks | Year of the sale",
+        "Rye | 120 | 13 | 1880",
+        "Oats |  | 7 | 1881",
+    ]
+
+
+def test_further_lines_of_cells_belong_to_their_row(read):
+    pages = Pages()
+    y = pages.rows(700, COLUMNS, [("Ship", "Tons", "Sold to", "Year")], pitch=22)
+    y = pages.rows(y, COLUMNS, [("Gull of", "40", "the board", "1880"), ("Orra", "", "of trade", "")], pitch=13)
+    pages.rows(y - 9, COLUMNS, [("Petrel", "", "nobody", "1881")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Ship | Tons | Sold to | Year",
+        "Gull of Orra | 40 | the board of trade | 1880",
+        "Petrel |  | nobody | 1881",
+    ]
+
+
+def test_rows_that_are_nearer_to_each_other_than_to_their_header_stay_rows(read):
+    pages = Pages()
+    y = pages.rows(700, (72, 200, 300), [("Quarter", "Ends", "Due date")], pitch=22)
+    rows = [("January", "Mar. 31", "Apr. 30"), ("April", "June 30", "July 31"), ("July", "Sept. 30", "Oct. 31")]
+    pages.rows(y, (72, 200, 300), rows, pitch=13)
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Quarter | Ends | Due date",
+        "January | Mar. 31 | Apr. 30",
+        "April | June 30 | July 31",
+        "July | Sept. 30 | Oct. 31",
+    ]
+
+
+def test_one_cell_that_goes_on_in_the_next_line(read):
+    pages = Pages()
+    y = pages.rows(700, COLUMNS, [("Ship", "Tons", "Sold to", "Year")], pitch=22)
+    y = pages.rows(y, COLUMNS, [("Gull", "40", "the board", "1880"), ("", "", "of trade", "")], pitch=13)
+    pages.rows(y - 9, COLUMNS, [("Petrel", "7", "nobody", "1881")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Ship | Tons | Sold to | Year",
+        "Gull | 40 | the board of trade | 1880",
+        "Petrel | 7 | nobody | 1881",
+    ]
+
+
+def test_a_currency_is_in_the_cell_of_its_amount(read):
+    pages = Pages()
+    pages.rows(700, (72, 200, 230, 300, 330), [("Dues", "$", "120", "$", "90"), ("Fines", "", "7", "", "")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == ["Dues | $ 120 | $ 90", "Fines | 7 |"]
+
+
+def test_a_table_of_words_alone(read):
+    rows = [
+        ("Ship", "Master", "Port"),
+        ("Gull", "Ada Berg", "Orra"),
+        ("Petrel", "Tom Hill", "Vik"),
+        ("Auk", "", "Orra"),
+    ]
+    assert table(read, rows, (72, 200, 330)) == [
+        "Ship | Master | Port",
+        "Gull | Ada Berg | Orra",
+        "Petrel | Tom Hill | Vik",
+        "Auk |  | Orra",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("•", "It is burnt in the lamps of the tower."), ("•", "It is sold."), ("•", "It is kept in the cellar.")],
+        [("[1]", "A. Berg, Of mills, 1880."), ("[2]", "T. Hill, Of rye."), ("[Hil81]", "T. Hill, Of the race.")],
+        [("(a)", "the mill and its wheel;"), ("(b)", "the race;"), ("(c)", "the carts of the yard.")],
+        [("Ship:", "Gull"), ("Master:", "Ada Berg"), ("Port:", "Orra")],
+    ],
+)
+def test_lists_and_references_are_no_tables(read, rows):
+    assert not any(" | " in line for line in table(read, rows, (72, 110)))
+
+
+def test_a_table_of_words_with_empty_cells(read):
+    rows = [("Grain", "Price", "Note"), ("Rye", "4 marks", "good"), ("Oats", "", "wet"), ("Barley", "3 marks", "")]
+    assert table(read, rows, (72, 200, 330)) == [
+        "Grain | Price | Note",
+        "Rye | 4 marks | good",
+        "Oats |  | wet",
+        "Barley | 3 marks |",
+    ]
+
+
+@pytest.mark.parametrize("edge", ["TOP", "MIDDLE", "BOTTOM"])
+def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read, edge):
+    def cell(text):
+        return Paragraph(text, ParagraphStyle("", fontSize=10, leading=12))
+
+    dues = [
+        ["Port", "Dues", "", "Ships", ""],
+        ["", "1880", "1881", "1880", "1881"],
+        ["Orra", "9", "", "7", "6"],
+        ["Vik", "", "3", "2", ""],
+    ]
+    spans = [("SPAN", (1, 0), (2, 0)), ("SPAN", (3, 0), (4, 0)), ("SPAN", (0, 0), (0, 1))]
+    style = [("ALIGN", (0, 0), (-1, -1), "CENTER"), ("VALIGN", (0, 0), (-1, -1), "MIDDLE"), *spans]
+    ships = [
+        [cell("Ship"), cell("What was said of it in the year"), cell("Dues")],
+        [cell("Gull of Orra and Vik"), cell("It was sold to the board of trade, and then broken up."), cell("12")],
+        [cell("Auk"), cell("Lost at sea with all hands in the great storm of the year."), ""],
+    ]
+    tables = [
+        Table(dues, 80, style=style),
+        cell("Between them."),
+        Table(ships, [90, 180, 60], style=[("VALIGN", (0, 0), (-1, -1), edge)]),
+    ]
+    SimpleDocTemplate(buffer := io.BytesIO()).build(tables)
+    assert read("a.pdf", buffer.getvalue()).text.split("\n") == [
+        "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
+        "Orra | 9 |  | 7 | 6",
+        "Vik |  | 3 | 2 |",
+        "Between them.",
+        "Ship | What was said of it in the year | Dues",
+        "Gull of Orra and Vik | It was sold to the board of trade, and then broken up. | 12",
+        "Auk | Lost at sea with all hands in the great storm of the year. |",
+    ]
+
+
+def test_a_reference_with_wide_spaces_and_figures_is_no_row(read):
+    pages = Pages()
+    pages.rows(700, (72, 110, 240, 290, 340), [("[2]", "J. Kahn, Seattle,", "USA,", "pp.", "17-19")])
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
+def test_prose_in_close_columns_is_no_table(read):
+    pages = Pages()
+    across(pages, 700, [(50, LEFT), (270, RIGHT)])
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
+# --- line ends ---
+
+
+def test_lines_of_chinese_are_joined_without_a_space(read):
+    lines = [
+        "北岸磨坊建于一八八〇年，由两兄弟共同修",
+        "建。磨坊每年春天开放水闸，禁止在水渠中捕",
+        "鱼。违者罚款两马克。",
+    ]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, CHINESE, 20)
+    assert read("a.pdf", pages.finish()).text == "".join(lines)
+
+
+def test_lines_of_japanese_and_latin(read):
+    lines = [
+        "水車小屋は千八百八十年に二人の兄弟が建てたもの",
+        "で、PDFに詳しく書かれている。その台帳の名はOrrin",
+        "台帳といい、村の倉庫に保管されている。",
+    ]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, JAPANESE, 20)
+    text = read("a.pdf", pages.finish()).text
+    assert "建てたもので、PDFに" in text
+    assert "名はOrrin台帳といい" in text
+
+
+def test_lines_that_end_with_a_mark_of_both_scripts(read):
+    pages = Pages()
+    pages.lines(72, 700, ["It says “the mill”", "and no more of it."])
+    assert read("a.pdf", pages.finish()).text == "It says “the mill”\nand no more of it."
+    lines = ["账簿记录了每一袋黑麦和每一个欠款的“人”", "直到洪水冲走了下面的一层"]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, CHINESE, 20)
+    assert read("a.pdf", pages.finish()).text == "".join(lines)
+
+
+def test_items_and_paragraphs_of_chinese_stay_apart(read):
+    lines = [
+        "1. 磨坊每年春天开放水闸并且禁止在水渠中捕鱼",
+        "2. 违者罚款两马克并由村里的书记员记入账簿",
+        "第三条 教堂的钟声在正午响起之前水轮一直转动",
+    ]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, CHINESE, 20)
+    pages.lines(72, 620, ["短行", "另一行"], 12, CHINESE, 20)
+    assert read("a.pdf", pages.finish()).text.split("\n") == [*lines, "短行", "另一行"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "joined"),
+    [
+        (["โรงสีตั้งอยู่ทางฝั่งเหนือของแม่", "น้ำและสร้างโดยสองพี่น้อง"], "แม่น้ำและสร้าง"),
+        (["ໂຮງສີຕັ້ງຢູ່ຝັ່ງເໜືອຂອງແມ່", "ນ້ຳແລະສ້າງໂດຍສອງພີ່ນ້ອງ"], "ແມ່ນ້ຳແລະ"),
+        (["រោងម៉ាស៊ីនស្ថិតនៅច្រាំងខាងជើងនៃ", "ទន្លេនិងសាងសង់ដោយបងប្អូន"], "នៃទន្លេ"),
+        (["ဆန်စက်သည်မြစ်၏မြောက်ဘက်ကမ်း", "တွင်တည်ရှိပြီးညီအစ်ကိုနှစ်ဦး"], "ကမ်းတွင်"),
+        (["Правление постановило ор-", "ганизовать склад"], "организовать"),
+        (["방앗간은 강의 북쪽 기슭에", "있으며 두 형제가 지었다"], "기슭에\n있으며"),
+    ],
+)
+def test_lines_of_other_scripts(read, lines, joined):
+    assert joined in read("a.pdf", in_any_script(lines)).text

@@ -1,0 +1,155 @@
+"""Heads, feet and page numbers of PDFs, which are left out, and text at the same places, which is not."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pdf_pages import Pages
+
+BODY = ["The miller ground rye", "and kept a ledger of", "every sack that came."]
+ROMAN = ["i", "ii", "iii", "iv", "v", "vi"]
+
+
+def read_pages(read, pages):
+    """Return the lines of each page."""
+    content = read("a.pdf", pages.finish())
+    bounds = [*content.page_starts, len(content.text)]
+    return [content.text[start:end].split() for start, end in pairwise(bounds)]
+
+
+def book(heads, feet, size=9):
+    """Return pages with a head, a body that differs, and a foot."""
+    pages = Pages()
+    for number, (head, foot) in enumerate(zip(heads, feet, strict=True)):
+        if head:
+            pages.text(72, 800, head, size)
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        if foot:
+            pages.text(290, 40, foot, size)
+        pages.show()
+    return pages
+
+
+def count_pages(read, pages, word):
+    return sum(word in page for page in read_pages(read, pages))
+
+
+@pytest.mark.parametrize(
+    "feet",
+    [
+        [f"Page {n} of 12" for n in range(1, 7)],
+        [f"- {n} -" for n in range(3, 9)],
+        [f"{n} / 12" for n in range(1, 7)],
+        [f"— {n} —" for n in range(11, 17)],
+        [f"Seite {n}" for n in range(1, 7)],
+        [f"[{n}]" for n in range(1, 7)],
+        ROMAN,
+    ],
+)
+def test_numbers_of_pages(read, feet):
+    pages = read_pages(read, book([""] * 6, feet))
+    text_only = [word for line in BODY for word in line.split()]
+    for number, page in enumerate(pages[1:], 1):
+        assert [word for word in page if word != chr(97 + number)] == text_only
+
+
+def test_heads_on_the_left_and_on_the_right(read):
+    heads = ["Harbour Board", "Annual Report"] * 3
+    assert count_pages(read, book(heads, [""] * 6), "Harbour") == 1
+    assert count_pages(read, book(heads, [""] * 6), "Annual") == 1
+
+
+def test_a_head_with_the_number_of_its_page(read):
+    pages = Pages()
+    for number in range(6):
+        pages.text(72, 800, "Harbour Board" if number % 2 else str(10 + number), 9)
+        pages.text(480, 800, str(10 + number) if number % 2 else "Annual Report", 9)
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        pages.show()
+    words = read_pages(read, pages)
+    assert sum("Harbour" in page for page in words) == 1
+    assert not any(str(10 + number) in words[number] for number in range(2, 6))
+
+
+def test_a_head_that_changes_with_the_chapter(read):
+    pages = Pages()
+    chapters = ["The Mill", "The Race", "The Yard"]
+    for number in range(9):
+        chapter = chapters[number // 3]
+        if number % 3:
+            pages.text(72, 800, chapter.upper(), 9)
+        else:
+            pages.text(72, 770, chapter, 18, "Helvetica-Bold")
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        pages.show()
+    words = read_pages(read, pages)
+    assert [sum(word in page for page in words) for word in ("MILL", "RACE", "YARD")] == [1, 1, 1]
+
+
+def test_a_head_that_two_pages_do_not_have(read):
+    heads = ["Harbour Board", "", "Harbour Board", "Harbour Board", "", "Harbour Board"]
+    assert count_pages(read, book(heads, [""] * 6), "Harbour") == 1
+
+
+@pytest.mark.parametrize(
+    "answers", [["Approved"] * 4 + ["Rejected"], ["Approved", "Rejected", "Approved", "Approved", "Approved"]]
+)
+@pytest.mark.parametrize("y", [780, 60])
+def test_an_answer_at_the_edge_of_most_pages(read, answers, y):
+    pages = Pages()
+    for number, answer in enumerate(answers):
+        if y > 700:
+            pages.text(72, y, answer)
+        pages.lines(72, 740, [f"{line} {number}" for line in BODY])
+        if y < 700:
+            pages.text(72, y, answer)
+        pages.show()
+    assert [page[0] if y > 700 else page[-1] for page in read_pages(read, pages)] == answers
+
+
+def test_a_line_under_its_heading(read):
+    pages = Pages()
+    for number in range(5):
+        pages.lines(72, 760, [f"Decision {chr(97 + number)}", "of the board"])
+        pages.text(72, 100, "Result:")
+        pages.text(72, 86, "Approved")
+        pages.show()
+    assert [page[-2:] for page in read_pages(read, pages)] == [["Result:", "Approved"]] * 5
+
+
+def test_a_heading_with_its_text_below_it(read):
+    pages = Pages()
+    for number in range(5):
+        pages.text(72, 780, "Result", 14, "Helvetica-Bold")
+        pages.text(72, 762, "Rejected" if number == 3 else "Approved")
+        pages.lines(72, 740, [f"{line} {number}" for line in BODY])
+        pages.show()
+    words = read_pages(read, pages)
+    assert all("Result" in page for page in words)
+    assert [word for page in words for word in page if word in {"Approved", "Rejected"}] == [
+        "Approved", "Approved", "Approved", "Rejected", "Approved",
+    ]  # fmt: skip
+
+
+def test_numbered_records(read):
+    pages = Pages()
+    for number in range(5):
+        pages.text(72, 780, f"Decision {number + 1}")
+        pages.lines(72, 740, BODY)
+        pages.show()
+    assert [page[:2] for page in read_pages(read, pages)] == [["Decision", str(number + 1)] for number in range(5)]
+
+
+def test_the_names_of_columns_above_the_rows_of_each_page(read):
+    pages = Pages()
+    for number in range(4):
+        rows = [
+            ("Ship", "Tons", "Year"),
+            *((f"Gull {number}{row}", str(row + 40), str(1880 + row)) for row in range(3)),
+        ]
+        pages.rows(780, (72, 200, 300), rows)
+        pages.show()
+    content = read("a.pdf", pages.finish())
+    assert content.text.count("Ship | Tons | Year") == 4

@@ -116,7 +116,8 @@ def escape_structure(text: str) -> str:
 
 
 def _escape_line(line: str) -> str:
-    if HEADING_LINE.match(line):
+    is_row = CELL_BOUNDARY in line  # which is no heading
+    if HEADING_LINE.match(line) and not is_row:
         return f"{_NO_HEADING}{line}"
     if FENCE_LINE.match(line):
         return f"\\{line.lstrip()}"

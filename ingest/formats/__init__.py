@@ -51,6 +51,7 @@ READERS: dict[str, _AnyReader] = {
 }
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
+_SOFT_HYPHEN = "\u00ad"  # shows where a word may be divided
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
@@ -213,11 +214,11 @@ def _clean(content: Content | str) -> Content:
         content = Content(title="", text=content)
     if len(content.text) > MAX_CHARACTERS:
         raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
-    pages = [clean_text(page) for page in _split_pages(content)]
+    pages = [clean_text(page).replace(_SOFT_HYPHEN, "") for page in _split_pages(content)]
     lengths = [len(page) for page in pages]  # a clean page may be shorter
     return replace(
         content,
-        title=collapse_whitespace(clean_text(content.title)),
+        title=collapse_whitespace(clean_text(content.title).replace(_SOFT_HYPHEN, "")),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
         left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 HIDDEN = "<p>Seen.</p>{}"
+KATEX = (
+    "<span class=katex><math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x_i</annotation></semantics>"
+    "</math><span aria-hidden=true>xi</span></span>"
+)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):
         ("10<sup>6</sup> grains, 2<sup>10</sup> sacks, x<sup>2</sup>", "10^6 grains, 2^10 sacks, x^2"),
         ("25 m<sup>2</sup>, 3&nbsp;cm<sup>3</sup>, 4 m s<sup>-1</sup>", "25 m², 3 cm³, 4 m s⁻¹"),
         ("Built 1880<sup>3</sup>; burnt<sup>a</sup>.<sup>12</sup>", "Built 1880 [3]; burnt [a]. [12]"),
-        ("Sold<sup><a href='#n'>4</a></sup>, x<a href='#n'><sup>2</sup></a>", "Sold [4], x [2]"),
+        ("Sold<sup><a href='#n'>4</a></sup>, x<a href='#n'><sup>2</sup></a>", "Sold [4], x[2]"),
         ("the 1<sup>st</sup> and 22<sup>nd</sup>, XX<sup>e</sup>, Mill<sup>®</sup>", "the 1st and 22nd, XXe, Mill®"),
         ("H<sub>2</sub>O, CO<sub>2</sub>, 101<sub>2</sub>, <sup>14</sup>C", "H2O, CO2, 101_2, 14C"),
         ("<p><sup>3</sup> See the register.", "[3] See the register."),
@@ -76,11 +80,7 @@ def test_words_of_other_scripts_stay_whole(read, html, text):
         ("<math><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>", "E=mc^2"),
         ("<math alttext='{\\displaystyle E=mc^{2}}'><mi>E</mi></math>", "E=mc^{2}"),
         ("<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac></math>", "(a+b)/2"),
-        (
-            "<span class=katex><math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x_i</annotation>"
-            "</semantics></math><span aria-hidden=true>xi</span></span>",
-            "x_i",
-        ),
+        (KATEX, "x_i"),
         (
             "<span style='display:none'><math alttext='a+b'><mi>a</mi></math></span><img alt='a+b' aria-hidden=true>",
             "a+b",
@@ -131,8 +131,8 @@ def test_pictures_have_their_words(read, html, text):
 def test_only_headings_are_headings(read, tag):
     from arag.ingest.sentences import split_sentences
 
-    page = f"<h2>Sluice</h2><{tag}># rm -r /srv/old</{tag}><p>Then wait for an hour at the gate.</p><p>``` is a fence.</p><h2>Wheel</h2><p>It turns.</p>"
-    text = read("a.html", page).text
+    pause = "<p>Then wait for an hour.<p>``` is a fence.<h2>Wheel</h2>It turns."
+    text = read("a.html", f"<h2>Sluice</h2><{tag}># rm -r /srv/old</{tag}>{pause}").text
     assert "# rm -r /srv/old" in text
     headings = [text[s.start : s.end] for s in split_sentences(text) if text[s.start : s.end].startswith("#")]
     last = split_sentences(text)[-1]

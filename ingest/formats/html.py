@@ -45,8 +45,8 @@ _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invis
 _SPECIAL = frozenset("math img input option svg iframe".split())
 _BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html iframe legend li main nav ol optgroup option p pre search section "
-    "summary svg table td textarea th ul".split()
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html iframe legend li main nav ol optgroup option p pre search "
+    "section summary svg table td textarea th ul".split()
 )
 
 _WHITE_SPACE = re.compile(r"[ \t\r\f]+")  # shown as one space, unlike a no-break space
@@ -149,7 +149,7 @@ def _is_mostly_links(element: etree._Element) -> bool:
     return 2 * of_links >= characters
 
 
-def _embedded_pages(page: etree._Element, hidden: Collection[etree._Element]) -> list[str]:
+def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[str]:
     """Return the addresses of pages and files that a browser shows within this page."""
     addresses: list[str] = []
     for element in page.iter(*_EMBEDDED):

@@ -20,7 +20,7 @@ from arag.ingest.formats.content import (
     reason,
 )
 from arag.ingest.formats.kinds import find_kind
-from arag.ingest.formats.repeats import find_web_keepers
+from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import collapse_whitespace
@@ -83,7 +83,7 @@ class Readers:
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
-        self._web_keepers: dict[Path, dict[str, Path]] = {}  # by folder: blocks of most pages, and who keeps each
+        self._web_keepers: dict[Path, dict[str, Path]] = {}  # by folder: lines of most pages, and who keeps each
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
@@ -150,11 +150,9 @@ class Readers:
         return self._read_in_child(_HTML, path, self._encoding)
 
     def _without_repeats(self, content: Content, path: Path) -> Content:
-        """Return a web page without the blocks that another page of its folder keeps for all."""
+        """Return a web page without the lines that another page of its folder keeps for all."""
         keepers = self._find_keepers(path.parent)
-        blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
-        text = "\n\n".join(blocks)
-        return replace(content, text=text or content.text)
+        return replace(content, text=without_repeats(content.text, path, keepers))
 
     def _find_keepers(self, folder: Path) -> dict[str, Path]:
         if folder not in self._web_keepers:

@@ -12,6 +12,7 @@ import webencodings
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
+from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
@@ -30,11 +31,6 @@ from arag.text.normalise import collapse_whitespace, shorten
 _HIDDEN = frozenset("script style noscript template datalist noembed noframes title rp audio video canvas".split())
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
-# The frame around the text of a page.
-_AROUND = etree.XPath(
-    "(//header | //footer | //aside)[not(.//h1 or ancestor::article or ancestor::main or ancestor::section)]"
-)
-_MIN_WORDS = 4  # of a frame's text that says something
 _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _MAX_ADDRESS = 80  # characters of it in a note
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -49,7 +45,7 @@ _BLOCKS = frozenset(
     "section summary svg table td textarea th ul".split()
 )
 
-_WHITE_SPACE = re.compile(r"[ \t\r\f]+")  # shown as one space, unlike a no-break space
+_WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
 _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
 _NO_BREAK_SPACE = "\u00a0"
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
@@ -61,12 +57,12 @@ _TERM_AND_DEFINITION = re.compile(
     re.MULTILINE,
 )
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
-_TERM_MARKS = re.compile(f"[{_TERM_END}{_DEFINITION}]")
-_ALL_MARKS = re.compile(f"[{_HEADING}{_TERM_END}{_DEFINITION}{LINE_END}]")
+_ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
 _EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|{_HEADING}{{1,6}} )")  # or one that holds a heading
 _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
-_GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n+(?=- )", re.MULTILINE)
+_FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
+_GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
 _DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
@@ -74,8 +70,11 @@ _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a la
 
 
 def read_html(path: Path, encoding: str = "") -> Content:
-    """Read the text of a page without navigation, headers and footers; its title is `<title>`, else an `<h1>`."""
-    return html_content(decode_html(path.read_bytes(), encoding))
+    """Read the text of a page without navigation; its title is `<title>`, else an `<h1>`.
+
+    Lines that may be part of the frame around the text begin with a mark: see `without_repeats`.
+    """
+    return html_content(decode_html(path.read_bytes(), encoding), mark_frame=True)
 
 
 def decode_html(data: bytes, encoding: str = "") -> str:
@@ -97,22 +96,30 @@ def _declared_encoding(data: bytes) -> str:
     return name
 
 
-def html_content(html: str) -> Content:
+def html_content(html: str, *, mark_frame: bool = False) -> Content:
     """Return the content of a page as a browser shows it; see `read_html`.
+
+    Args:
+        html: The page.
+        mark_frame: Whether to mark the lines of the frame around the text.
 
     Raises:
         FormatError: The parser gave up in the middle of the page.
     """
-    page = _parse(_ALL_MARKS.sub(" ", html))
+    for mark in _ALL_MARKS:
+        html = html.replace(mark, " ")
+    page = _parse(html)
     hidden = _find_hidden(page)
     embedded = _embedded_pages(page, hidden)
-    text = _page_text(page, {*hidden, *page.iter("nav"), *_find_frame(page)})
+    frame = find_frame(page) if mark_frame else ()
+    text = _page_text(page, {*hidden, *page.iter("nav"), *find_empty_frame(page)}, frame)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden
         text = _page_text(page)
+    title = _title(page) or first_heading(text.replace(FRAME_START, ""))
     return Content(
-        title=_title(page) or first_heading(text),
+        title=title,
         text=text,
         left_out=name_parts("embedded page", embedded),
     )
@@ -129,24 +136,6 @@ def _find_hidden(page: etree._Element) -> set[etree._Element]:
         if not is_page and element.find(".//math") is None:
             hidden.add(element)
     return hidden
-
-
-def _find_frame(page: etree._Element) -> list[etree._Element]:
-    """Return the parts of headers, footers and asides around a page's text that say nothing: a few words, or links."""
-    frame: list[etree._Element] = []
-    for element in _AROUND(page):
-        if len("".join(element.itertext()).split()) < _MIN_WORDS or _is_mostly_links(element):
-            frame.append(element)
-            continue
-        frame += element.iter("form")
-        frame += [part for part in element.iter("ul", "ol", "li", "p") if _is_mostly_links(part)]
-    return frame
-
-
-def _is_mostly_links(element: etree._Element) -> bool:
-    characters = sum(map(len, element.itertext()))
-    of_links = sum(len(part) for link in element.iter("a", "script", "style") for part in link.itertext())
-    return 2 * of_links >= characters
 
 
 def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[str]:
@@ -195,8 +184,12 @@ class _Layout:
     cell_texts: dict[etree._Element, str] = field(default_factory=dict)
 
 
-def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:
-    """Return headings, lists and rows of tables; links, pictures and emphasis become plain text."""
+def _page_text(
+    page: etree._Element,
+    left_out: Collection[etree._Element] = (),
+    frame: Collection[etree._Element] = (),
+) -> str:
+    """Return headings, lists and rows of tables; links and emphasis become plain text, pictures the texts for them."""
     layout = _find_layout(page, left_out)
     elements = list(page.iter())
     texts: dict[etree._Element, str] = {}
@@ -210,9 +203,12 @@ def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) 
             text = ""
         elif element.tag in _SPECIAL:
             text = _show_special(element, text)
+        if element in frame and text.strip():
+            text = f"{FRAME_START}{text.strip()}{FRAME_END}"
         text = _mark_up(element, text, layout)
         texts[element] = _set_apart(element, text)
-    return _tidy(texts[page])
+    text = _tidy(texts[page])
+    return mark_lines(text) if frame else text
 
 
 def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
@@ -248,7 +244,7 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
         return ""
     if is_preformatted:
         return text.replace(" ", _NO_BREAK_SPACE)
-    if "\n" in text:
+    if not text.isascii():  # it may be in a script without spaces
         text = _SOURCE_LINE_END.sub(LINE_END, text)
     return _WHITE_SPACE.sub(" ", text)
 
@@ -304,17 +300,18 @@ def _tidy(text: str) -> str:
     text = _EMPTY_ITEM.sub("", text)
     text = _ITEM_START.sub("- ", text)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
-    text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
-    text = _TERM_MARKS.sub("", text)
-    text = _LONE_BOX.sub("", text)
+    if _DEFINITION in text:
+        text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
+    text = text.replace(_TERM_END, "").replace(_DEFINITION, "")
+    text = _LONE_BOX.sub("", text) if "[" in text else text
     text = re.sub("\n{3,}", "\n\n", text)
     text = text.strip().replace(_NO_BREAK_SPACE, " ")
     return escape_structure(text).replace(_HEADING, "#")
 
 
 def _on_one_line(text: str) -> str:
-    text = show_line_ends(text).replace(_ITEM, " ")
-    return collapse_whitespace(_TERM_MARKS.sub(" ", text))
+    text = show_line_ends(text).replace(_ITEM, " ").replace(_TERM_END, " ").replace(_DEFINITION, " ")
+    return collapse_whitespace(text)
 
 
 def _table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) -> list[str]:

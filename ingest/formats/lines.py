@@ -24,6 +24,8 @@ _DIVIDED_WORD = re.compile(r"\b([^\W\d_]{2,})-\n[ \t]*([^\W\d_]{2,})\b")
 
 def show_line_ends(text: str) -> str:
     """Return a page's text with a space for each `LINE_END`, but with none between words of scripts without spaces."""
+    if LINE_END not in text:
+        return text
     return _NOT_SHOWN.sub("", text).replace(LINE_END, " ")
 
 

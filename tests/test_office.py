@@ -76,13 +76,14 @@ class TestWord:
             "Isle | At | T\nIsle: Orra Holm | At: a | T: 1 Keeper\nIsle: Orra Holm | At: b | T: 2"
         )
 
-    def test_marks_of_emphasis_and_comments_are_left_out(self, tmp_path):
+    def test_emphasis_has_no_marks_and_a_comment_names_its_author(self, tmp_path):
         word = WordDocument()
         word.add_comment(word.add_paragraph("The lamp is lit.").runs, text="By whom?", author="A")
         cells = word.add_table(2, 3).rows[0].cells
         for cell, text in zip(cells, ("Name", "2*3*4", "p < 0.05**"), strict=True):
             cell.paragraphs[0].add_run(text).bold = text == "Name"
-        assert read(tmp_path / "a.docx", word.save).text == "The lamp is lit.\n\nName | 2*3*4 | p < 0.05**"
+        text = "The lamp is lit.\n\nComment by A: By whom?\n\nName | 2*3*4 | p < 0.05**"
+        assert read(tmp_path / "a.docx", word.save).text == text
 
     def test_a_document_whose_main_part_has_another_name(self, tmp_path):
         word = WordDocument()

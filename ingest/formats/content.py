@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from arag.ingest.formats.encoding import guess_encoding
+from arag.text.normalise import count
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -46,6 +47,11 @@ class Content:
 def join_blocks(blocks: Iterable[str]) -> str:
     """Return the blocks that have text, with a blank line between them."""
     return _GAP.join(block for block in blocks if block)
+
+
+def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what a text lacks, such as `2 charts`, by the number of each kind."""
+    return tuple(count(number, noun) for noun, number in lost.items())
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:

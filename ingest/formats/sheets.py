@@ -20,7 +20,7 @@ def read_sheets(path: Path) -> Content:
     with warnings.catch_warnings(action="ignore"):
         workbook = load_workbook(path, read_only=True, data_only=True)
         for sheet in workbook.worksheets:
-            rows = table_lines(_shown_rows(sheet), header=True)
+            rows = table_lines(_shown_rows(sheet), sheet=True)
             if rows:
                 lines += [f"# {sheet.title}", "", *rows, ""]
     return Content(title="", text="\n".join(lines).strip())

@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
@@ -88,16 +89,19 @@ def _properties(data: bytes) -> dict[str, JSON]:
 
 
 def _read_in_own_way(path: Path, extension: str) -> Content | None:
-    """Read a file with a module for its kind; None if there is none, or if it refuses the file."""
+    """Read a file with a module for its kind; None if there is none, or if it finds nothing in the file."""
     reader = _READERS.get(extension)
     if reader is None:
         return None
     try:
-        return reader(path)
+        content = reader(path)
+    except DamagedError:
+        return None
     except (FormatError, ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse files that Office opens, with all kinds of errors
         return None
+    return content if content.text or content.left_out else None
 
 
 def _read_tree(data: bytes, extension: str) -> Content:

@@ -14,6 +14,10 @@ from lxml import etree
 from arag.ingest.formats.content import FormatError
 
 
+class DamagedError(FormatError):
+    """A part of a file cannot be read; another reader may be less strict."""
+
+
 class Relation(NamedTuple):
     """A part that another part refers to: its name, and its kind, such as `chart`."""
 
@@ -25,7 +29,7 @@ def parse_xml(data: bytes) -> etree._Element:
     """Parse XML without entities of its own, and without a look at the network.
 
     Raises:
-        FormatError: It is not well-formed.
+        DamagedError: It is not well-formed.
     """
     parser = etree.XMLParser(
         resolve_entities=False,
@@ -36,7 +40,7 @@ def parse_xml(data: bytes) -> etree._Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        raise FormatError(f"damaged: {error.msg}") from error
+        raise DamagedError(f"damaged: {error.msg}") from error
 
 
 def local_name(element: etree._Element) -> str:
@@ -67,7 +71,7 @@ class Package:
     """An opened file.
 
     Raises:
-        FormatError: It is not a zip archive.
+        DamagedError: It is not a zip archive.
     """
 
     data: bytes
@@ -77,7 +81,7 @@ class Package:
         try:
             return ZipFile(BytesIO(self.data))
         except BadZipFile as error:
-            raise FormatError(f"damaged: {error}") from error
+            raise DamagedError(f"damaged: {error}") from error
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -92,7 +96,7 @@ class Package:
         try:
             return self._archive.read(real_name)
         except (BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise FormatError(f"damaged: {name}: {error}") from error
+            raise DamagedError(f"damaged: {name}: {error}") from error
 
     def xml(self, name: str) -> etree._Element | None:
         """Return the XML of a part, or None if there is none."""

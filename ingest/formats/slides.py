@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from lxml import etree
 
 from arag.ingest.formats.content import Content, join_blocks, join_pages, name_lost
 from arag.ingest.formats.drawings import bullets, drawing_texts, paragraphs, text_on_one_line
 from arag.ingest.formats.package import attribute, local_name, parse_xml
+from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace, count
@@ -21,14 +22,10 @@ _TITLES = ("title", "ctrTitle")
 _FOOTERS = ("dt", "ftr")
 # The title is the heading of its slide already; the others are on every slide.
 _LEFT_OUT = (*_TITLES, *_FOOTERS, "sldNum")
+_NO_SHAPES = frozenset({"nvGrpSpPr", "grpSpPr", "extLst"})
 
 
-class _Place(NamedTuple):
-    """Where a shape is on a slide."""
-
-    left: int
-    top: int
-    height: int
+_Places: TypeAlias = "dict[str, _Place]"  # by the kind or the number of a placeholder
 
 
 @dataclass
@@ -38,6 +35,22 @@ class _Presentation:
     authors: dict[str, str] = field(default_factory=dict)  # of comments, by their ids
     footers: set[str] = field(default_factory=set)  # that have been read
     lost: Counter[str] = field(default_factory=Counter)
+    _places: dict[str, _Places] = field(default_factory=dict)  # of the placeholders of each layout
+
+    def places_of(self, layout: Any) -> _Places:
+        """Return where a layout puts its placeholders."""
+        name = str(layout.part.partname)
+        if name not in self._places:
+            places: _Places = {}
+            for shapes in (layout.slide_master.element, layout.element):  # the layout's own come last
+                for shape in shapes.iter("{*}sp"):
+                    place = _place(shape)
+                    if _placeholder(shape) and place is not None:
+                        places[_placeholder(shape)] = place
+                        if _placeholder_number(shape):
+                            places[_placeholder_number(shape)] = place
+            self._places[name] = places
+        return self._places[name]
 
 
 def read_slides(path: Path) -> Content:
@@ -70,10 +83,7 @@ def read_slides(path: Path) -> Content:
 
 def _slide_blocks(slide: Any, shared: _Presentation) -> Iterator[str]:
     """Yield the texts of a slide below its title; some may be empty."""
-    inherited: dict[Any, _Place] = {}
-    for shape in slide.placeholders:
-        if shape.top is not None:
-            inherited[shape.element] = _Place(shape.left, shape.top, shape.height)
+    inherited = shared.places_of(slide.slide_layout)
     yield from _shape_texts(slide.shapes.element, slide.part, inherited, shared.lost)
     for footer in _placeholder_texts(slide, _FOOTERS):
         if footer not in shared.footers:
@@ -101,17 +111,24 @@ def _placeholder(shape: Any) -> str:
     return kind
 
 
+def _placeholder_number(shape: Any) -> str:
+    """Return the number that connects a placeholder with the one of the layout; an empty string if it has none."""
+    placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+    number: str = "" if placeholder is None else placeholder.get("idx", "")
+    return number
+
+
 # --- shapes ---
 
 
 def _shape_texts(
     shapes: Any,
     part: Any,
-    inherited: dict[Any, _Place],
+    inherited: _Places,
     lost: Counter[str],
 ) -> Iterator[str]:
     """Yield the text of the shapes on a slide or in a group, as a person reads them; some may be empty."""
-    for shape in _in_reading_order(list(shapes.iterchildren(tag=etree.Element)), inherited):
+    for shape in _sort(list(shapes.iterchildren(tag=etree.Element)), inherited):
         match local_name(shape):
             case "sp" | "cxnSp":
                 yield _text_of_shape(shape)
@@ -126,7 +143,7 @@ def _shape_texts(
 def _first_alternative(
     block: Any,
     part: Any,
-    inherited: dict[Any, _Place],
+    inherited: _Places,
     lost: Counter[str],
 ) -> Iterator[str]:
     """Yield the texts of the first alternative that has any: programs differ in what they can show."""
@@ -137,39 +154,34 @@ def _first_alternative(
             return
 
 
-def _in_reading_order(shapes: Sequence[Any], inherited: dict[Any, _Place]) -> list[Any]:
-    """Sort shapes by rows from top to bottom, and each row from left to right; as they are if a place is unknown."""
-    places: dict[Any, _Place] = {}
+def _sort(shapes: Sequence[Any], inherited: _Places) -> list[Any]:
+    """Return shapes in the order in which a person reads them; as they are if the place of one is unknown."""
+    places: dict[Any, Place] = {}
     for shape in shapes:
-        if local_name(shape) in {"nvGrpSpPr", "grpSpPr", "extLst"}:
+        if local_name(shape) in _NO_SHAPES:
             continue
-        place = _place(shape) or inherited.get(shape)
+        place = _place(shape) or _inherited_place(shape, inherited)
         if place is None:
             return list(shapes)
         places[shape] = place
-    rows: list[list[Any]] = []
-    bottom = 0
-    for shape in sorted(places, key=lambda shape: places[shape].top):
-        place = places[shape]
-        middle = place.top + place.height / 2
-        if not rows or middle >= bottom:
-            rows.append([])
-            bottom = place.top + place.height
-        rows[-1].append(shape)
-    ordered: list[Any] = []
-    for row in rows:
-        ordered += sorted(row, key=lambda shape: (places[shape].left, places[shape].top))
-    return ordered
+    return in_reading_order(places)
 
 
-def _place(shape: Any) -> _Place | None:
+def _inherited_place(shape: Any, inherited: _Places) -> Place | None:
+    kind = _placeholder(shape)
+    if not kind:
+        return None
+    return inherited.get(_placeholder_number(shape)) or inherited.get(kind)
+
+
+def _place(shape: Any) -> Place | None:
     """Return the place that a shape itself gives."""
     offset = shape.find(".//{*}xfrm/{*}off")
     size = shape.find(".//{*}xfrm/{*}ext")
     if offset is None or size is None:
         return None
     try:
-        return _Place(int(offset.get("x")), int(offset.get("y")), int(size.get("cy")))
+        return Place(int(offset.get("x")), int(offset.get("y")), int(size.get("cy")))
     except (TypeError, ValueError):
         return None
 

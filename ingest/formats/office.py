@@ -16,10 +16,11 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
-from arag.ingest.formats.word import prepare_word
+from arag.ingest.formats.word import read_word
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -29,7 +30,11 @@ _Node: TypeAlias = "Mapping[str, Any]"  # of the tree that xberg makes of a docu
 
 _TEXTS = (".docx", ".docm")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-_READERS = {".xlsx": read_sheets, ".xlsm": read_sheets, ".pptx": read_slides, ".pptm": read_slides}
+_READERS = {
+    **dict.fromkeys((".docx", ".docm"), read_word),
+    **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
+    **dict.fromkeys((".pptx", ".pptm"), read_slides),
+}
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and a file of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
@@ -57,9 +62,7 @@ def read_office(path: Path, extension: str = "") -> Content:
     if data.startswith(_OLE) and extension in {*_TEXTS, *_READERS}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        content = _read_sheets_or_slides(path, extension)
-        if not content.text:
-            content = _read_tree(data, extension)
+        content = _read_in_own_way(path, extension) or _read_tree(data, extension)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
     return replace(content, metadata={**_properties(data), **content.metadata})
@@ -85,23 +88,24 @@ def _properties(data: bytes) -> dict[str, JSON]:
     return found
 
 
-def _read_sheets_or_slides(path: Path, extension: str) -> Content:
-    """Read a workbook or a presentation; the text of others, and of those that the libraries refuse, is empty."""
+def _read_in_own_way(path: Path, extension: str) -> Content | None:
+    """Read a file with a module for its kind; None if there is none, or if it finds nothing in the file."""
     reader = _READERS.get(extension)
     if reader is None:
-        return Content(title="", text="")
+        return None
     try:
-        return reader(path)
+        content = reader(path)
+    except DamagedError:
+        return None
     except (FormatError, ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse files that Office opens, with all kinds of errors
-        return Content(title="", text="")
+        return None
+    return content if content.text or content.left_out else None
 
 
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
-    if extension in _TEXTS:
-        data = prepare_word(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
@@ -185,7 +189,7 @@ def _block(node: _Node, extension: str) -> str:
             block = f"{node['term']}: {node['definition']}"
         case "table":
             rows = _table_rows(node["grid"]["cells"])
-            block = "\n".join(table_lines(rows, header=extension in _SHEETS))
+            block = "\n".join(table_lines(rows, sheet=extension in _SHEETS))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import JSON, FormatError, clean_characters, clean_text, reason
+from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
+from arag.ingest.formats.mail import find_mails
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
 from arag.text.normalise import count, shorten
@@ -100,6 +101,8 @@ class SourceReader:
 
     def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
         """Read one document, or several records. A reader that the user gives for an extension comes first."""
+        if self._readers.is_mailbox(file.path):
+            return self._read_mailbox(file.path, file.id)
         if self._readers.knows(file.path):
             return self._read_whole(file.path, file.id)
         if file.size == 0:
@@ -113,18 +116,26 @@ class SourceReader:
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
-        document = Document(
-            id=file_id,
-            title=content.title or path.stem.replace("_", " "),
-            text=content.text,
-            source=str(path),
-            metadata=to_json(dict(content.metadata)),
-            page_starts=content.page_starts,
-            has_own_id=False,
-            left_out=content.left_out,
-            ocr_pages=content.ocr_pages,
-        )
-        yield ReadItem(document, size)
+        yield ReadItem(_to_document(content, file_id, path), size)
+
+    def _read_mailbox(self, path: Path, file_id: str) -> Iterator[ReadItem]:
+        """Read each email of a mailbox; its id ends in its `Message-ID`, or in its number if it has none of its own."""
+        used: set[str] = set()
+        for number, (start, end, message_id) in enumerate(find_mails(path), 1):
+            own_id = message_id or str(number)
+            if own_id in used:  # a copy of the same email
+                own_id = f"{own_id}~{number}"
+            used.add(own_id)
+            place = f"{path}, email {number}"
+            try:
+                content = self._readers.read_mail_at(path, start, end)
+            except FormatError as error:
+                yield ReadItem(Problem(place, str(error)), end)
+                continue
+            document = _to_document(content, f"{file_id}#{own_id}", path)
+            yield ReadItem(replace(document, source=place, has_own_id=True), end)
+        if not used:
+            raise FormatError("a mailbox without emails")
 
     def _read_object(self, listed: ListedObject) -> Document | Problem:
         item = listed.item
@@ -178,6 +189,20 @@ class SourceReader:
     def _fail(self, file: str, source: str, fault: str) -> Problem:
         self.failures.add(file)
         return Problem(source, fault)
+
+
+def _to_document(content: Content, document_id: str, path: Path) -> Document:
+    return Document(
+        id=document_id,
+        title=content.title or path.stem.replace("_", " "),
+        text=content.text,
+        source=str(path),
+        metadata=to_json(dict(content.metadata)),
+        page_starts=content.page_starts,
+        has_own_id=False,
+        left_out=content.left_out,
+        ocr_pages=content.ocr_pages,
+    )
 
 
 def _describe_place(listed: ListedObject) -> str:

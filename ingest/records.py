@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
+from arag.ingest.formats.kinds import MAILBOX
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
@@ -67,6 +68,7 @@ def read_json(path: Path, file_id: str) -> Iterator[ReadItem]:
 
 
 RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jsonl}  # by extension
+EXTENSIONS_OF_MANY = (*RECORD_READERS, MAILBOX)  # of files that hold many documents
 
 
 def read_record(value: JSON, default_id: str, source: str) -> Document:

@@ -19,7 +19,7 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
-from arag.ingest.formats.kinds import find_kind
+from arag.ingest.formats.kinds import MAILBOX, find_kind
 from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -44,7 +44,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": "pdf.read_pdf",
     **dict.fromkeys(_OFFICE_EXTENSIONS, _OFFICE),
-    ".eml": "mail.read_mail",
+    **dict.fromkeys((".eml", ".mht", ".mhtml", MAILBOX), "mail.read_mail"),
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
     **dict.fromkeys(_CODE, read_code),
@@ -104,8 +104,25 @@ class Readers:
         return tuple(extension for extension, reader in self._readers.items() if reader is not read_code)
 
     def knows(self, path: PurePath) -> bool:
-        """Return whether there is a reader for a file."""
+        """Return whether there is a reader for a file as one document."""
         return path.suffix.lower() in self._readers
+
+    def is_mailbox(self, path: Path) -> bool:
+        """Return whether a file holds many emails, which are documents of their own."""
+        return self._find_kind(path) == MAILBOX
+
+    def read_mail_at(self, path: Path, start: int, end: int) -> Content:
+        """Return the content of one of the emails of a mailbox, between two offsets.
+
+        Raises:
+            FormatError: It cannot be read.
+        """
+        if end - start > MAX_FILE_BYTES:
+            raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
+        try:
+            return _clean(self._read_in_child("mail.read_mail_at", path, str(start), str(end)))
+        except Exception as error:
+            raise FormatError(reason(error)) from error
 
     def read(self, path: Path) -> Content:
         """Return the content of a file, with clean characters and line ends.

@@ -9,6 +9,8 @@ from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import FormatError
 
+MAILBOX = ".mbox"  # of a file with many emails
+
 _HEAD_BYTES = 8_192
 _MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
 
@@ -53,7 +55,7 @@ _NO_DOCUMENTS = {
 }
 
 _HTML = re.compile(rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
-_MBOX = re.compile(rb"From \S.*\d\d:\d\d.*\n[!-9;-~]+:")
+MAILBOX_LINE = re.compile(rb"From \S.*\d\d:\d\d.*\b[12]\d{3}\b.*\n")  # above each email of a mailbox
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
@@ -137,9 +139,10 @@ def _kind_of_text(head: bytes, extension: str) -> str:
         return ".rtf"
     if _HTML.match(text):
         return ".html"
-    if _MBOX.match(text):
-        return ".mbox"
-    fields = _MAIL_FIELDS.match(text)
+    mailbox_line = MAILBOX_LINE.match(text)
+    fields = _MAIL_FIELDS.match(text, mailbox_line.end() if mailbox_line else 0)
+    if mailbox_line and fields and _FIELD_OF_PEOPLE.search(fields[0]):
+        return MAILBOX
     if fields and _FIELD_OF_TRANSPORT.search(fields[0]) and _FIELD_OF_PEOPLE.search(fields[0]):
         return ".eml"
     is_plain = not text.startswith(b"<") and not _CONTROL.search(text)

@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
@@ -111,6 +112,9 @@ def _read_tree(data: bytes, extension: str) -> Content:
         return Content(title="", text=document.content)
     nodes = _nodes_with_notes_last(document.document)
     blocks = [_block(node, extension) for node in nodes]
+    if extension == ".msg":
+        read = [child.path for child in document.children or () if child.result.content.strip()]
+        return outlook_content(nodes, blocks, read)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension in {".epub", ".msg"}:
         return _with_title_and_authors(text, document)
@@ -126,7 +130,7 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
         disable_ocr=True,
         use_cache=False,
         enable_quality_processing=False,
-        max_archive_depth=0,  # of attachments
+        max_archive_depth=1 if extension == ".msg" else 0,  # of attachments
         content_filter=xberg.ContentFilterConfig(
             include_footnotes=True,
             strip_repeating_text=False,

@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.odf import read_opendocument
 from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
@@ -34,6 +35,9 @@ _READERS = {
     **dict.fromkeys((".docx", ".docm"), read_word),
     **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
     **dict.fromkeys((".pptx", ".pptm"), read_slides),
+    **dict.fromkeys(
+        (".odt", ".ods", ".odp", ".odg", ".ott", ".ots", ".otp", ".fodt", ".fods", ".fodp"), read_opendocument
+    ),
 }
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and a file of Office before 2007

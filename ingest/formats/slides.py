@@ -25,7 +25,7 @@ _LEFT_OUT = (*_TITLES, *_FOOTERS, "sldNum")
 _NO_SHAPES = frozenset({"nvGrpSpPr", "grpSpPr", "extLst"})
 
 
-_Places: TypeAlias = "dict[str, _Place]"  # by the kind or the number of a placeholder
+_Places: TypeAlias = "dict[str, Place]"  # by the kind or the number of a placeholder
 
 
 @dataclass

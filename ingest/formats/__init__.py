@@ -19,6 +19,7 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
+from arag.ingest.formats.kinds import OFFICE, SAME_KINDS, find_kind
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -33,7 +34,7 @@ _CODE = (
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
-_OFFICE = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
+_OFFICE_READER = "office.read_office"
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -41,7 +42,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": "pdf.read_pdf",
-    **dict.fromkeys(_OFFICE, "office.read_office"),
+    **dict.fromkeys((*OFFICE, *SAME_KINDS), _OFFICE_READER),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
@@ -113,11 +114,14 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        reader = self._readers[path.suffix.lower()]
+        extension = path.suffix.lower()
+        reader = self._readers[extension]
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         if reader == _HTML:
             return self._without_repeats(self._read_web_page(path), path)
+        if reader == READERS.get(extension) and reader is not read_code:
+            reader = READERS.get(find_kind(path), reader)  # its name may be wrong
         options = [self._encoding] if reader in _WITH_ENCODING else []
         if isinstance(reader, str):
             return self._read_in_child(reader, path, *options)

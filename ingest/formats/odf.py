@@ -13,6 +13,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, join_blocks, join_pages, name_lost
 from arag.ingest.formats.drawings import raised
+from arag.ingest.formats.kinds import PASSWORD_NEEDED
 from arag.ingest.formats.odf_styles import ListNumbers, Styles
 from arag.ingest.formats.package import DamagedError, Package, attribute, local_name, parse_xml
 from arag.ingest.formats.reading_order import Place, in_reading_order
@@ -63,7 +64,7 @@ def read_opendocument(path: Path) -> Content:
     package = Package(data)
     manifest = package.read("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
-        raise FormatError("needs a password: save a copy without it")
+        raise FormatError(PASSWORD_NEEDED)
     content = package.xml("content.xml")
     if content is None:
         raise DamagedError("damaged: it has no content.xml")
@@ -292,7 +293,7 @@ class _OpenDocument:
 
     def _read_object(self, element: etree._Element) -> Iterator[str]:
         """Yield the text of a chart, a formula or another document inside this one."""
-        root: etree._Element | None = next(element.iterchildren(tag=etree.Element), None)
+        root: etree._Element | None = next(element.iterchildren("{*}math", "{*}document"), None)
         folder = posixpath.normpath(posixpath.join(self._folder, attribute(element, "href")))
         if root is None and self._package is not None:
             root = self._package.xml(f"{folder}/content.xml")

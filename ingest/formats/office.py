@@ -16,6 +16,8 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.kinds import find_kind
+from arag.ingest.formats.odf import read_opendocument
 from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.sheets import read_sheets
@@ -29,15 +31,16 @@ if TYPE_CHECKING:
 
 _Node: TypeAlias = "Mapping[str, Any]"  # of the tree that xberg makes of a document
 
-_TEXTS = (".docx", ".docm")
-_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_SHEETS = (".xls", ".xlsx", ".ods")
 _READERS = {
-    **dict.fromkeys((".docx", ".docm"), read_word),
-    **dict.fromkeys((".xlsx", ".xlsm"), read_sheets),
-    **dict.fromkeys((".pptx", ".pptm"), read_slides),
+    ".docx": read_word,
+    ".xlsx": read_sheets,
+    ".pptx": read_slides,
+    ".odt": read_opendocument,
+    ".ods": read_opendocument,
+    ".odp": read_opendocument,
 }
 
-_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and a file of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
 _PROPERTIES = {"docProps/core.xml", "meta.xml"}  # of Office, or of LibreOffice
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -51,19 +54,16 @@ _GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n\n(?=- )", re.MULTILINE)
 def read_office(path: Path, extension: str = "") -> Content:
     """Read an office document, an e-book or an email of Outlook; the extension says which, else its name.
 
-    Excel's workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All
-    other files are read by xberg, and so are those that these modules refuse. Headers, footers, comments and pictures
-    are left out.
+    Files of Office since 2007 and of OpenDocument are read by modules of their own. All other files are read by xberg,
+    and so are those that these modules refuse. Pictures are left out.
 
     Raises:
-        FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
+        FormatError: The file is damaged, needs a password or is in another format, or the extra `office` is missing.
     """
-    extension = extension or path.suffix.lower()
+    kind = extension or find_kind(path)
     data = path.read_bytes()
-    if data.startswith(_OLE) and extension in {*_TEXTS, *_READERS}:
-        raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        content = _read_in_own_way(path, extension) or _read_tree(data, extension)
+        content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
     return replace(content, metadata={**_properties(data), **content.metadata})
@@ -89,9 +89,9 @@ def _properties(data: bytes) -> dict[str, JSON]:
     return found
 
 
-def _read_in_own_way(path: Path, extension: str) -> Content | None:
+def _read_in_own_way(path: Path, kind: str) -> Content | None:
     """Read a file with a module for its kind; None if there is none, or if it finds nothing in the file."""
-    reader = _READERS.get(extension)
+    reader = _READERS.get(kind)
     if reader is None:
         return None
     try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import ZipFile
 
 from lxml import etree
 
@@ -22,10 +25,12 @@ _TITLES = ("title", "ctrTitle")
 _FOOTERS = ("dt", "ftr")
 # The title is the heading of its slide already; the others are on every slide.
 _LEFT_OUT = (*_TITLES, *_FOOTERS, "sldNum")
+_TYPES = "[Content_Types].xml"
+_OTHER_KINDS = re.compile(rb"(presentationml\.|powerpoint\.)(?:template|slideshow)(\.main|\.macroEnabled)")
 _NO_SHAPES = frozenset({"nvGrpSpPr", "grpSpPr", "extLst"})
 
 
-_Places: TypeAlias = "dict[str, _Place]"  # by the kind or the number of a placeholder
+_Places: TypeAlias = "dict[str, Place]"  # by the kind or the number of a placeholder
 
 
 @dataclass
@@ -60,7 +65,7 @@ def read_slides(path: Path) -> Content:
     title = ""
     pages: list[str] = []
     pictures = 0
-    opened = Presentation(str(path))
+    opened = Presentation(BytesIO(_as_presentation(path.read_bytes())))
     shared = _Presentation(authors=_read_authors(opened.part))
     for number, slide in enumerate(opened.slides, 1):
         heading = " ".join(_placeholder_texts(slide, _TITLES))
@@ -79,6 +84,20 @@ def read_slides(path: Path) -> Content:
         page_starts=page_starts,
         left_out=tuple(left_out),
     )
+
+
+def _as_presentation(data: bytes) -> bytes:
+    """Return a template or a show as a presentation, which is all that python-pptx opens."""
+    with ZipFile(BytesIO(data)) as archive:
+        types = archive.read(_TYPES)
+        if not _OTHER_KINDS.search(types):
+            return data
+        copy = BytesIO()
+        with ZipFile(copy, "w") as changed:
+            for name in archive.namelist():
+                part = archive.read(name)
+                changed.writestr(name, _OTHER_KINDS.sub(rb"\1presentation\2", part) if name == _TYPES else part)
+    return copy.getvalue()
 
 
 def _slide_blocks(slide: Any, shared: _Presentation) -> Iterator[str]:

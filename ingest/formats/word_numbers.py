@@ -150,8 +150,12 @@ def _shown_place(found: _List, definition: _Level, level: int) -> str:
     count = found.counts.get(level, its_definition.start)
     if definition.is_legal:
         return str(count)
-    show = _FORMS.get(its_definition.form, str)
-    return show(count)
+    return show_in_form(its_definition.form, count)
+
+
+def show_in_form(form: str, number: int) -> str:
+    """Return a number in a form that Word names, such as `lowerRoman`; an unknown one is decimal."""
+    return _FORMS.get(form, str)(number)
 
 
 def _letters(number: int) -> str:

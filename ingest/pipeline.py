@@ -15,6 +15,7 @@ from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
 from arag.ingest.reading import MAX_PROBLEMS, SourceReader
+from arag.ingest.record_fields import FieldNames
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
@@ -49,6 +50,10 @@ class IngestOptions(TypedDict, total=False):
             a ValueError, the file is left out, and the message says why.
         encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:
             `windows-1252`. By default, they are read if there is no doubt about it, else left out.
+        text_field: The field of records that has their text: `body`, or `page.body` for the `body` of `page`. By
+            default `text`, else another common name, a chat's turns, or all that a nested record says.
+        title_field: The field of records that has their title; by default `title`, or another common name.
+        id_field: The field of records that has their id; by default `id`, or another common name.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread. By default, nothing is shown.
 
@@ -65,6 +70,9 @@ class IngestOptions(TypedDict, total=False):
     prune: bool
     readers: Mapping[str, str | Reader] | None
     encoding: str
+    text_field: str
+    title_field: str
+    id_field: str
     progress: bool | ShowProgress
 
 
@@ -82,7 +90,8 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
             that can be checked is checked before anything is written.
         index: The place of the index, which is made if it does not exist: a folder, the address of a PostgreSQL
             database (`postgresql://user@host/database?index=NAME`), or its store.
-        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding` and `progress`; see `IngestOptions`.
+        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding`, `text_field`, `title_field`,
+            `id_field` and `progress`; see `IngestOptions`.
 
     Returns:
         The index, open.
@@ -131,7 +140,12 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
     own_readers = options.get("readers")
     with using_store(index) as store, Readers(own_readers, options.get("encoding", "")) as readers:
         folder = store.location if isinstance(store.location, Path) else None
-        reader = SourceReader(sources, readers, folder)
+        names = FieldNames(
+            text=options.get("text_field", ""),
+            title=options.get("title_field", ""),
+            id=options.get("id_field", ""),
+        )
+        reader = SourceReader(sources, readers, folder, names)
         meter = Meter(options.get("progress", False), reader.total)
         problems: list[Problem] = []
         documents = _require_one(_set_aside_problems(reader.read(), problems), problems)

@@ -16,7 +16,8 @@ from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
 from arag.ingest.formats.mail import find_mails
 from arag.ingest.listing import ListedFile, ListedObject, Listing
-from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.ingest.record_fields import FieldNames
+from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
 from arag.text.normalise import count, shorten
 
 if TYPE_CHECKING:
@@ -48,7 +49,14 @@ class SourceReader:
         InputError: A source is not valid; see `Listing`.
     """
 
-    def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        readers: Readers,
+        target: Path | None = None,
+        names: FieldNames = NO_NAMES,
+    ) -> None:
+        self._names = names
         self._listing = Listing(sources, readers, target)
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
@@ -108,7 +116,7 @@ class SourceReader:
         if file.size == 0:
             raise FormatError("the file is empty")
         read = RECORD_READERS[file.path.suffix.lower()]
-        return read(file.path, file.id)
+        return read(file.path, file.id, self._names)
 
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
@@ -142,7 +150,7 @@ class SourceReader:
         place = _describe_place(listed)
         try:
             if isinstance(item, Mapping):
-                document = read_record(_to_metadata(item), "", place)
+                document = read_record(_to_metadata(item), "", place, self._names)
             else:
                 document = _from_langchain(item, place)
         except ValueError as error:

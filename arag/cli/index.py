@@ -70,6 +70,11 @@ def ingest(
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",
+    text_field: Annotated[
+        str, typer.Option(metavar="NAME", help="Field of records (json, jsonl) that has their text: body, page.body.")
+    ] = "",
+    title_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their title.")] = "",
+    id_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their id.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -90,6 +95,9 @@ def ingest(
             chunk_tokens=chunk_tokens,
             readers=readers,
             encoding=encoding,
+            text_field=text_field,
+            title_field=title_field,
+            id_field=id_field,
             prune=prune,
             progress=show,
         )

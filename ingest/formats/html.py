@@ -65,6 +65,10 @@ _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
+# In XHTML, any element may be written as an empty one: `<title/>`. In HTML, that begins one.
+_XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
+_EMPTY_ELEMENT = re.compile(r"<(title|script|style|iframe|textarea|a|b|i|em|span|div|p|h[1-6]|td|th|li)\b([^<>]*)/>")
+_DECLARATION_CHARACTERS = 1_000
 _DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
@@ -151,6 +155,8 @@ def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[s
 
 
 def _parse(html: str) -> etree._Element:
+    if _XHTML.search(html, 0, _DECLARATION_CHARACTERS):
+        html = _EMPTY_ELEMENT.sub(r"<\1\2></\1>", html)
     parser = etree.HTMLParser(
         encoding="utf-8",
         huge_tree=True,

@@ -14,12 +14,13 @@ _NOT_SHOWN = re.compile(f"(?<={_WITHOUT_SPACES})[ {LINE_END}]*{LINE_END}[ {LINE_
 
 _PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _IN_SENTENCE = re.compile(f"[{UNSPACED}\u3001\uff0c]$")  # also after a comma
+_DIVIDED = re.compile(f"[{UNSPACED}\u3001\uff0c][ \\t]*\\n\\s*[{UNSPACED}]")
 _CONTINUES = re.compile(f"\\s*[{UNSPACED}]")
 _STRUCTURE = re.compile(r"\s*[#|>=]")  # begins a line of Markdown that is no part of a paragraph
 _MIN_LENGTH = 8  # characters of a line that is full; lines of poems are shorter
 _FULL = 0.8  # of the paragraph's longest line: its lines end earlier for the sake of punctuation
 
-_DIVIDED_WORD = re.compile(r"\b([^\W\d_]{2,})-\n[ \t]*([^\W\d_]{2,})\b")
+_DIVIDED_WORD = re.compile(r"\b([^\W\d_]{2,})-\n[ \t]*([^\W\d_]{2,})\b(\S*)[ \t]*")
 
 
 def show_line_ends(text: str) -> str:
@@ -31,7 +32,7 @@ def show_line_ends(text: str) -> str:
 
 def join_lines(text: str) -> str:
     """Join the lines of a paragraph whose line ends divide a word: of scripts without spaces, and after a hyphen."""
-    if not text.isascii():
+    if not text.isascii() and _DIVIDED.search(text):
         text = _PARAGRAPH.sub(lambda paragraph: _join_paragraph(paragraph[0]), text)
     if "-\n" in text:
         text = _join_divided_words(text)
@@ -40,7 +41,7 @@ def join_lines(text: str) -> str:
 
 def _join_paragraph(paragraph: str) -> str:
     """Join the full lines of a paragraph that end and go on in a script without spaces."""
-    if _PARAGRAPH.fullmatch(paragraph) is None or not _CONTINUES.search(paragraph):
+    if not _DIVIDED.search(paragraph):
         return paragraph
     lines = paragraph.split("\n")
     longest = max(len(line.strip()) for line in lines)
@@ -61,9 +62,9 @@ def _join_divided_words(text: str) -> str:
     words = set(re.findall(r"[^\W\d_]{4,}", text.lower()))
 
     def join(match: re.Match[str]) -> str:
-        first, second = match.groups()
+        first, second, after = match.groups()
         if f"{first}{second}".lower() in words:
-            return f"{first}{second}\n"
+            return f"{first}{second}{after}\n"
         return match[0]
 
     return _DIVIDED_WORD.sub(join, text)

@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.ebook import read_ebook
 from arag.ingest.formats.kinds import find_kind
 from arag.ingest.formats.odf import read_opendocument
 from arag.ingest.formats.outlook import outlook_content
@@ -33,6 +34,7 @@ _Node: TypeAlias = "Mapping[str, Any]"  # of the tree that xberg makes of a docu
 
 _SHEETS = (".xls", ".xlsx", ".ods")
 _READERS = {
+    ".epub": read_ebook,
     ".docx": read_word,
     ".xlsx": read_sheets,
     ".pptx": read_slides,

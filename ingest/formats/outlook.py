@@ -15,7 +15,7 @@ from arag.text.normalise import collapse_whitespace
 
 _Node: TypeAlias = "Mapping[str, Any]"
 
-_SHOWN = ("From", "To", "CC", "Date")
+_SHOWN = ("From", "To", "CC", "BCC", "Date")
 _ADDRESSES = ("From", "To", "CC")
 _EXCHANGE_ADDRESS = re.compile(r" ?</O=[^>]*>", re.IGNORECASE)  # of the server's own, which no person sees
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

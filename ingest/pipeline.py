@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MIN_CHUNK_TOKENS = 50  # a chunk of fewer would hold a sentence or two
 
 _BATCH_DOCUMENTS = 500  # looked up in the index at once; small ones would otherwise be held in memory by the thousand
+_KEPT = "its earlier text stays in the index until you remove it (arag remove)"
 _MAX_NAMES = 5  # of omissions, in a message
 _MANY_OTHERS = 0.05  # the share of documents in other scripts that is worth a warning
 
@@ -162,6 +164,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 writer.put(batch)
             writer.flush()
             removed = _prune(writer, ids, reader) if options.get("prune") else 0
+            problems = _say_what_is_kept(problems, writer, ids, reader)
             _warn_of_unpublished(writer.draft.unpublished() - ids.used.keys())
             meter.report("publishing", reader.bytes)
             settings = writer.draft.publish(writer.settings)
@@ -275,6 +278,24 @@ def _prune(writer: IndexWriter, ids: IdAssigner, reader: SourceReader) -> int:
             gone.append(document.id)
     writer.draft.remove(gone)
     return len(gone)
+
+
+def _say_what_is_kept(
+    problems: list[Problem],
+    writer: IndexWriter,
+    ids: IdAssigner,
+    reader: SourceReader,
+) -> list[Problem]:
+    """Return the problems, with a hint for files that could be read before: their earlier text stays in the index."""
+    if not reader.failed:
+        return problems
+    kept = {document.source for document in writer.draft.documents() if document.id not in ids.used}
+    explained: list[Problem] = []
+    for problem in problems:
+        is_kept = reader.failed.get(problem.source, "") in kept - {""}
+        hint = f"; {_KEPT}" if is_kept else ""
+        explained.append(replace(problem, reason=problem.reason + hint))
+    return explained
 
 
 def _warn_of_unpublished(documents: Collection[str]) -> None:

@@ -43,6 +43,7 @@ class SourceReader:
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
+        failed: The absolute paths of those files, by the names in their problems.
         skipped: The entries of folders that were skipped, and why.
 
     Raises:
@@ -65,6 +66,7 @@ class SourceReader:
         self.folders = self._listing.folders
         self.files = self._listing.files
         self.failures = self._listing.failures
+        self.failed: dict[str, str] = {}
         self.skipped = self._listing.skipped
 
     def read(self) -> Iterator[Document | Problem]:
@@ -179,6 +181,7 @@ class SourceReader:
         source = clean_characters(item.source)
         if isinstance(item, Problem):
             self.failures.add(file)
+            self.failed[source] = file
             return replace(item, source=source, reason=clean_characters(item.reason))
         document_id = clean_characters(item.id).strip()
         if not is_id(document_id):
@@ -196,6 +199,7 @@ class SourceReader:
 
     def _fail(self, file: str, source: str, fault: str) -> Problem:
         self.failures.add(file)
+        self.failed[source] = file
         return Problem(source, fault)
 
 

@@ -43,6 +43,8 @@ _MAIN_TYPES = [  # in the list of a file's parts
         ".pptx",
     ),
 ]
+_MAX_TYPE_BYTES = 100
+_MAX_TYPES_BYTES = 1_000_000
 _OPEN_DOCUMENT = {"text": ".odt", "spreadsheet": ".ods", "presentation": ".odp", "graphics": ".odp"}
 _STREAMS = {  # of a file before 2007, by the kind that has them
     ".doc": ("WordDocument",),
@@ -105,7 +107,7 @@ def find_kind(path: Path, extension: str | None = None, *, is_program: bool = Fa
 
 
 def _kind_of_bytes(path: Path, head: bytes, own_kind: str) -> str:
-    """Return the kind of a file that is no text, or an empty string if its first bytes do not show it."""
+    """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
     for mark, description in _NO_DOCUMENTS.items():
         if head.startswith(mark):
             raise FormatError(description)
@@ -128,13 +130,18 @@ def _kind_of_zip(path: Path) -> str:
         with ZipFile(path) as archive:
             names = set(archive.namelist())
             if "mimetype" in names:
-                return _kind_of_type(archive.read("mimetype").decode("ascii", "replace"))
+                return _kind_of_type(_start_of(archive, "mimetype", _MAX_TYPE_BYTES).decode("ascii", "replace"))
             if "[Content_Types].xml" in names:
-                types = archive.read("[Content_Types].xml")
+                types = _start_of(archive, "[Content_Types].xml", _MAX_TYPES_BYTES)
                 return next((kind for pattern, kind in _MAIN_TYPES if pattern.search(types)), "")
     except (BadZipFile, NotImplementedError, OSError, RuntimeError):
         return ""
     return ""
+
+
+def _start_of(archive: ZipFile, name: str, size: int) -> bytes:
+    with archive.open(name) as file:
+        return file.read(size)  # a hostile one may be huge
 
 
 def _kind_of_type(media_type: str) -> str:

@@ -58,6 +58,8 @@ class Retrieved:
     """The typed results as plain values."""
     new_chunks: Sequence[Chunk] = ()
     """The chunks whose full text is shown for the first time."""
+    repeated: Sequence[str] = ()
+    """Ids of the chunks that were asked for and are not shown again."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
     cut: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -160,11 +162,16 @@ def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, E
     """Show chunks, except those that were read before; some as excerpts instead of their full texts."""
     shown_ids: list[str] = []
     new: list[Chunk] = []
+    repeated: list[str] = []
     for chunk in results.chunks:
         excerpt = excerpts.get(chunk.id)
         if excerpt is None or excerpt.sentences:
             shown_ids.append(chunk.id)
-        if excerpt is None and chunk.id not in seen.whole:
+        if excerpt is not None:
+            continue
+        if chunk.id in seen.whole:
+            repeated.append(chunk.id)
+        else:
             new.append(chunk)
     passages: list[str] = []
     sentences: dict[str, list[int]] = {}
@@ -176,6 +183,7 @@ def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, E
         chunk_ids=shown_ids,
         results={"unknown": results.unknown},  # the texts are in the message already
         new_chunks=new,
+        repeated=repeated,
         sentences=sentences,
         evidence=[*(chunk.text for chunk in new), "\n".join(passages)],
     )
@@ -188,6 +196,7 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
         full,
         text=f"{retrieved.text}\n\nFull texts:\n\n{full.text}",
         results=retrieved.results,
+        repeated=(),  # nobody asked for these chunks
         evidence=[*retrieved.evidence, *full.evidence],
     )
 

@@ -55,6 +55,8 @@ _TEXT_KINDS = {  # of text that is named like a document or a sheet
     **dict.fromkeys((".xls", ".xlsx", ".ods"), ".csv"),
 }
 
+_WORD_START = b"\xec\xa5"
+_BOOK_START = b"\x09"
 _FILEPASS = 0x2F  # the record of a workbook before 2007 that is encrypted
 _FIRST_RECORDS = 20
 _ENCRYPTED_WORD = 0x01  # a bit of the 12th byte of a document before 2007
@@ -130,9 +132,9 @@ def _stream_offset(data: bytes, entry: int) -> int:
 
 
 def _check_password(stream: bytes, kind: str) -> None:
-    if kind == ".doc" and len(stream) > 11 and stream[11] & _ENCRYPTED_WORD:
+    if kind == ".doc" and stream.startswith(_WORD_START) and stream[11] & _ENCRYPTED_WORD:
         raise FormatError(PASSWORD_NEEDED)
-    if kind != ".xls":
+    if kind != ".xls" or stream[:1] != _BOOK_START:
         return
     start = 0
     for _ in range(_FIRST_RECORDS):

@@ -158,8 +158,8 @@ def _read_faulty_line(line: str, delimiter: str) -> list[str]:
 
 def _find_delimiter(path: Path, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
-    sample = [line for line in lines[:_SAMPLE_ROWS] if line.count('"') % 2 == 0]
-    sample = [line[:_SAMPLE_CHARACTERS] for line in sample]
+    without_comments = (line[:_SAMPLE_CHARACTERS] for line in lines if not line.startswith("#"))
+    sample = [line for line in islice(without_comments, _SAMPLE_ROWS) if line.count('"') % 2 == 0]
     if path.suffix.lower() == ".tsv" and any("\t" in line for line in sample):
         return "\t"
 

@@ -188,3 +188,13 @@ class TestWorkbooks:
         index = make_index({"dues.md": text})
         found = index.query_tables("SELECT sum(dues), max(share), min(code), max(paid) FROM dues")
         assert found.rows[0][:4] == (6003.0, 37.5, "0001", "1907-06-03")
+
+    @pytest.mark.parametrize(
+        ("title", "shown"),
+        [("Dues of Ammerel, 1907", "Dues of Ammerel, 1907"), ("Book1", ""), ("dues.xls", ""), ("", "")],
+    )
+    def test_the_title_of_a_workbook_is_its_own_unless_a_program_wrote_it(self, tmp_path, title, shown):
+        book = Workbook()
+        book.active.append(["Name", "Tons"])
+        book.properties.title = title
+        assert read_book(tmp_path, book).title == shown

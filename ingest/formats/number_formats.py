@@ -135,7 +135,7 @@ def _scientific(value: float, section: _Section) -> str:
 
 
 def _fraction(value: float) -> str:
-    """Return a number with a fraction, such as 1 1/2."""
+    """Return a number with a fraction, such as 2 1/2."""
     whole, rest = divmod(abs(value), 1)
     part = Fraction(rest).limit_denominator(99)
     if part == 1:

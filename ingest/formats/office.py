@@ -44,7 +44,7 @@ _READERS = {
 _MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
 _PROPERTIES = {"docProps/core.xml", "meta.xml"}  # of Office, or of LibreOffice
 _NO_TITLE = re.compile(  # what programs write into the title by themselves
-    r"|(?:microsoft|untitled|unnamed|unbenannt|book|sheet|workbook|mappe|classeur|libro|table|export|report)[\s\d._-]*.{0,20}"
+    r"|microsoft.*|(?:untitled|unnamed|unbenannt|book|sheet|workbook|mappe|classeur|libro|export|report)[\s\d._()-]*"
     r"|.*\.(?:xlsx?|xlsm|ods|csv|rpt)|.*[\\/].*",
     re.IGNORECASE,
 )

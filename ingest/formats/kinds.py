@@ -1,15 +1,39 @@
-"""Finds what kind of file a file really is, by its first bytes: names are often wrong."""
+"""Tells what a file really is, by its first bytes, where its extension may be wrong."""
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from arag.ingest.formats import old_office
 from arag.ingest.formats.content import FormatError
 
-# Templates and shows, which are read like documents.
+_HEAD_BYTES = 8_192
+_MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
+
+_PDF = b"%PDF-"
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # Office before 2007, Outlook, and encrypted files of Office
+# The streams in such a file that show what it is. A document may hold another one, so the order counts.
+_OLE_STREAMS = {
+    "__properties_version1.0": ".msg",
+    "WordDocument": ".doc",
+    "PowerPoint Document": ".ppt",
+    "Workbook": ".xls",
+    "Book": ".xls",
+}
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_MAX_TYPE_BYTES = 100
+_ZIP = b"PK\3\4"
+_ZIP_FOLDERS = {"word/": ".docx", "xl/": ".xlsx", "ppt/": ".pptx"}
+_ZIP_TYPES = {
+    b"application/epub+zip": ".epub",
+    b"application/vnd.oasis.opendocument.text": ".odt",
+    b"application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    b"application/vnd.oasis.opendocument.presentation": ".odp",
+    b"application/vnd.oasis.opendocument.graphics": ".odp",
+}
+# Templates, shows, files with macros and flat files, which are read like documents.
 SAME_KINDS = {
     **dict.fromkeys((".docm", ".dotx", ".dotm"), ".docx"),
     **dict.fromkeys((".xlsm", ".xltx", ".xltm"), ".xlsx"),
@@ -21,89 +45,124 @@ SAME_KINDS = {
     ".xlt": ".xls",
     **dict.fromkeys((".pot", ".pps"), ".ppt"),
 }
-OFFICE = (".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf", ".doc", ".xls", ".ppt", ".msg")
-
-_ZIP = b"PK\3\4"
-_HEAD_BYTES = 4_096
-
-_MAIN_TYPES = [  # in the list of a file's parts
-    (re.compile(rb"wordprocessingml\.(?:document|template)\.main|word\.(?:document|template)\.macroEnabled"), ".docx"),
-    (re.compile(rb"spreadsheetml\.(?:sheet|template)\.main|excel\.(?:sheet|template)\.macroEnabled"), ".xlsx"),
-    (
-        re.compile(
-            rb"presentationml\.(?:presentation|template|slideshow)\.main"
-            rb"|powerpoint\.(?:presentation|template|slideshow)\.macroEnabled"
-        ),
-        ".pptx",
-    ),
-]
-_OPEN_DOCUMENT = {"text": ".odt", "spreadsheet": ".ods", "presentation": ".odp", "graphics": ".odp"}
-_HTML = re.compile(
-    rb"<(?:!doctype html|html|head|body|meta|table|style|div|p|h[1-6]|span|center|font)\b", re.IGNORECASE
+# One reader reads all of a family, so none of its extensions is wrong.
+_FAMILIES = (
+    {".html", ".htm", ".xhtml"},
+    {".eml", ".mht", ".mhtml"},
+    {".eml", ".mbox"},
 )
-_XML = re.compile(rb"(?:<\?(?!xml\b).*?\?>|<\?xml.*?\?>|<!--.*?-->|\s)*", re.DOTALL)
-_TEXT_KINDS = {  # of text that is named like a document or a sheet
-    **dict.fromkeys((".doc", ".docx", ".odt"), ".txt"),
-    **dict.fromkeys((".xls", ".xlsx", ".ods"), ".csv"),
+_SHEETS = {".xls", ".xlsx", ".ods"}
+_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".odp", ".epub", ".msg"}
+_NO_DOCUMENTS = {
+    b"\x1f\x8b": "a gzip archive: unpack it",
+    b"BZh91AY": "a bzip2 archive: unpack it",
+    b"\xfd7zXZ\0": "an xz archive: unpack it",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
+    b"Rar!\x1a\x07": "a rar archive: unpack it",
+    b"\x28\xb5\x2f\xfd": "a zstd archive: unpack it",
+    b"SQLite format 3\0": "an SQLite database: export its tables as csv",
 }
 
+_BEFORE_HTML = rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*"
+_HTML = re.compile(_BEFORE_HTML + rb"(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+# Programs write a table in HTML, without a head, and name it like a sheet.
+_PART_OF_HTML = re.compile(_BEFORE_HTML + rb"<(?:head|body|meta|table|style|div)\b", re.IGNORECASE | re.DOTALL)
+_MBOX = re.compile(rb"From \S.*\d\d:\d\d.*\n[!-9;-~]+:")
+_MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
+_FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
+_FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
+_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
-def find_kind(path: Path) -> str:
-    """Return the extension that fits what a file contains; its own one if nothing else is certain.
+
+def find_kind(path: Path, extension: str, *, is_program: bool = False) -> str:
+    """Return the extension that fits what a file is; the given one if it fits, or if the bytes do not tell.
+
+    Args:
+        path: The file.
+        extension: The one of its name, in lower case.
+        is_program: Whether the file should be a program, which may begin like a page or a mail.
 
     Raises:
-        FormatError: It is empty or needs a password.
+        FormatError: It is empty, or something that has no text, such as an archive; the message says what.
     """
-    extension = path.suffix.lower()
-    kind = SAME_KINDS.get(extension, extension)
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    if head.startswith(_ZIP):
-        return _kind_of_zip(path) or kind
-    if head.startswith(old_office.START):
-        return old_office.find_kind(path.read_bytes(), kind)
-    if head.startswith(b"{\\rtf"):
-        return ".rtf"
-    if b"%PDF-" in head[:1_024]:
-        return ".pdf"
-    if kind in OFFICE:
-        return _kind_of_text(head, kind)
+    if not head:
+        raise FormatError("the file is empty")
+    known = SAME_KINDS.get(extension, extension)
+    kind = _kind_of_bytes(path, head, known)
+    if not kind and not is_program:
+        kind = _kind_of_text(head, known)
+    if not kind or _is_same(kind, extension):
+        return extension
     return kind
 
 
-def _kind_of_zip(path: Path) -> str:
-    """Return the kind of an archive with a document's parts, or an empty string."""
-    try:
-        with ZipFile(path) as archive:
-            names = set(archive.namelist())
-            if "mimetype" in names:
-                return _kind_of_type(archive.read("mimetype").decode("ascii", "replace"))
-            if "[Content_Types].xml" in names:
-                types = archive.read("[Content_Types].xml")
-                return next((kind for pattern, kind in _MAIN_TYPES if pattern.search(types)), "")
-    except (BadZipFile, NotImplementedError, OSError, RuntimeError):
-        return ""
+def _is_same(kind: str, extension: str) -> bool:
+    if SAME_KINDS.get(kind, kind) == SAME_KINDS.get(extension, extension):
+        return True
+    return any(kind in family and extension in family for family in _FAMILIES)
+
+
+def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
+    """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
+    for mark, description in _NO_DOCUMENTS.items():
+        if head.startswith(mark):
+            raise FormatError(description)
+    if head.startswith(_OLE):
+        return _kind_of_ole(path, extension)
+    if head.startswith(_ZIP):
+        return _kind_of_zip(path, extension)
+    bytes_before = _MAX_BYTES_BEFORE_PDF if extension == ".pdf" else 0
+    if _PDF in head[: bytes_before + len(_PDF)]:
+        return ".pdf"
     return ""
 
 
-def _kind_of_type(media_type: str) -> str:
-    if "epub" in media_type:
-        return ".epub"
-    _, _, name = media_type.strip().partition("opendocument.")
-    return _OPEN_DOCUMENT.get(name.removesuffix("-template"), "")
+def _kind_of_ole(path: Path, extension: str) -> str:
+    data = path.read_bytes()
+    if _ENCRYPTED in data:
+        return ""  # its reader says so
+    found = [kind for name, kind in _OLE_STREAMS.items() if name.encode("utf-16-le") in data]
+    if not found:
+        return ""
+    return extension if extension in found else found[0]
 
 
-def _kind_of_text(head: bytes, kind: str) -> str:
-    """Return the kind of a file that is named like one of Office but may be text."""
-    if not head:
-        raise FormatError("the file is empty")
-    start = head.removeprefix(b"\xef\xbb\xbf")
-    if start[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        start = start.decode("utf-16", "ignore").encode()
-    elif b"\0" in start:
-        return kind
-    start = start[_XML.match(start).end() :]  # type: ignore[union-attr]
-    if start.startswith(b"<"):
-        return ".html" if _HTML.match(start) else kind
-    is_binary = any(byte < 9 or 13 < byte < 32 for byte in start)
-    return kind if is_binary else _TEXT_KINDS.get(kind, kind)
+def _kind_of_zip(path: Path, extension: str) -> str:
+    try:
+        with ZipFile(path) as archive:
+            names = archive.namelist()
+            declared = b""
+            if "mimetype" in names:
+                with archive.open("mimetype") as file:
+                    declared = file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
+    except (BadZipFile, KeyError, NotImplementedError, RuntimeError):
+        return ""  # damaged: its reader says how
+    for mime_type, kind in _ZIP_TYPES.items():
+        if declared.startswith(mime_type):
+            return kind
+    for folder, kind in _ZIP_FOLDERS.items():
+        if any(name.startswith(folder) for name in names):
+            return kind
+    if extension in _NEVER_TEXT:
+        return ""  # its reader knows other forms
+    raise FormatError("a zip archive: unpack it")
+
+
+def _kind_of_text(head: bytes, extension: str) -> str:
+    """Return the kind of a file that is written as text, or an empty string if its beginning does not show it."""
+    text = head.removeprefix(codecs.BOM_UTF8)
+    if text.startswith(b"{\\rtf"):
+        return ".rtf"
+    if _HTML.match(text) or (extension in _NEVER_TEXT and _PART_OF_HTML.match(text)):
+        return ".html"
+    if _MBOX.match(text):
+        return ".mbox"
+    fields = _MAIL_FIELDS.match(text)
+    if fields and _FIELD_OF_TRANSPORT.search(fields[0]) and _FIELD_OF_PEOPLE.search(fields[0]):
+        return ".eml"
+    is_plain = not text.startswith(b"<") and not _CONTROL.search(text)
+    if extension in _NEVER_TEXT and is_plain:
+        return ".csv" if extension in _SHEETS else ".txt"
+    return ""

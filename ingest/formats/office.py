@@ -16,9 +16,9 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_lost
-from arag.ingest.formats.kinds import find_kind
+from arag.ingest.formats.kinds import SAME_KINDS
 from arag.ingest.formats.odf import read_opendocument
-from arag.ingest.formats.old_office import count_lost
+from arag.ingest.formats.old_office import check_password, count_lost
 from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
@@ -56,8 +56,8 @@ _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
 _GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n\n(?=- )", re.MULTILINE)
 
 
-def read_office(path: Path) -> Content:
-    """Read an office document, an e-book or an email of Outlook.
+def read_office(path: Path, extension: str = "") -> Content:
+    """Read an office document, an e-book or an email of Outlook; the extension says which, else its name.
 
     Files of Office since 2007 and of OpenDocument are read by modules of their own. All other files are read by xberg,
     and so are those that these modules refuse. Pictures are left out.
@@ -65,8 +65,10 @@ def read_office(path: Path) -> Content:
     Raises:
         FormatError: The file is damaged, needs a password or is in another format, or the extra `office` is missing.
     """
-    kind = find_kind(path)
+    extension = extension or path.suffix.lower()
+    kind = SAME_KINDS.get(extension, extension)
     data = path.read_bytes()
+    check_password(data, kind)
     try:
         content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:

@@ -14,7 +14,6 @@ _STREAMS = {  # by the kind that has them
     ".doc": ("WordDocument",),
     ".xls": ("Workbook", "Book"),
     ".ppt": ("PowerPoint Document",),
-    ".msg": ("__properties_version1.0",),
 }
 _ENTRY_START = 116  # where an entry of the directory has the number of a stream's first sector
 
@@ -30,27 +29,27 @@ _PASSWORD = 0x002F
 _CHART = 0x20  # in the record that begins it
 
 
-def find_kind(data: bytes, kind: str) -> str:
-    """Return the extension that fits a file's streams.
+def check_password(data: bytes, kind: str) -> None:
+    """Refuse a file that needs a password.
 
     Args:
         data: The file.
-        kind: The extension of its name, which is right if nothing else is certain.
+        kind: The extension that fits what it is.
 
     Raises:
         FormatError: It needs a password.
     """
-    if _utf16("EncryptedPackage") in data or _utf16("EncryptedSummary") in data:
+    if not data.startswith(START):
+        return
+    stream = _open_stream(data, kind) or b""
+    is_locked = (
+        _utf16("EncryptedPackage") in data
+        or _utf16("EncryptedSummary") in data
+        or (stream.startswith(_WORD_START) and stream[11] & _ENCRYPTED_WORD)
+        or any(record == _PASSWORD for record, _ in _records(stream))
+    )
+    if is_locked:
         raise FormatError(PASSWORD_NEEDED)
-    for each in (kind, *_STREAMS):  # a document may have others in it
-        stream = _open_stream(data, each)
-        if stream is None:
-            continue
-        is_locked_word = stream.startswith(_WORD_START) and stream[11] & _ENCRYPTED_WORD
-        if is_locked_word or any(record == _PASSWORD for record, _ in _records(stream)):
-            raise FormatError(PASSWORD_NEEDED)
-        return each
-    return kind
 
 
 def count_lost(data: bytes, kind: str) -> Counter[str]:

@@ -19,7 +19,7 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
-from arag.ingest.formats.kinds import MAILBOX, OFFICE, SAME_KINDS, find_kind
+from arag.ingest.formats.kinds import MAILBOX, SAME_KINDS, find_kind
 from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -34,7 +34,8 @@ _CODE = (
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
-_OFFICE_READER = "office.read_office"
+_OFFICE = "office.read_office"
+_OFFICE_EXTENSIONS = ".docx .xlsx .pptx .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -42,7 +43,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": "pdf.read_pdf",
-    **dict.fromkeys((*OFFICE, *SAME_KINDS), _OFFICE_READER),
+    **dict.fromkeys((*_OFFICE_EXTENSIONS, *SAME_KINDS), _OFFICE),
     **dict.fromkeys((".eml", ".mht", ".mhtml", MAILBOX), "mail.read_mail"),
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
@@ -144,7 +145,7 @@ class Readers:
         options: list[str] = []
         if reader in _WITH_ENCODING:
             options = [self._encoding]
-        elif reader == _OFFICE_READER:
+        elif reader == _OFFICE:
             options = [kind]
         if isinstance(reader, str):
             return self._read_in_child(reader, path, *options)

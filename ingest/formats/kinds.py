@@ -1,4 +1,4 @@
-"""Finds what kind of file a file really is, by its first bytes: names are often wrong."""
+"""Tells what a file really is, by its first bytes, where its extension may be wrong."""
 
 from __future__ import annotations
 
@@ -9,9 +9,33 @@ from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import FormatError
 
-PASSWORD_NEEDED = "needs a password: save a copy without it"  # noqa: S105 - words for a person
+MAILBOX = ".mbox"  # of a file with many emails
 
-# Templates and shows, which are read like documents.
+_HEAD_BYTES = 8_192
+_MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
+
+_PDF = b"%PDF-"
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # Office before 2007, Outlook, and encrypted files of Office
+# The streams in such a file that show what it is. A document may hold another one, so the order counts.
+_OLE_STREAMS = {
+    "__properties_version1.0": ".msg",
+    "WordDocument": ".doc",
+    "PowerPoint Document": ".ppt",
+    "Workbook": ".xls",
+    "Book": ".xls",
+}
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_MAX_TYPE_BYTES = 100
+_ZIP = b"PK\3\4"
+_ZIP_FOLDERS = {"word/": ".docx", "xl/": ".xlsx", "ppt/": ".pptx"}
+_ZIP_TYPES = {
+    b"application/epub+zip": ".epub",
+    b"application/vnd.oasis.opendocument.text": ".odt",
+    b"application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    b"application/vnd.oasis.opendocument.presentation": ".odp",
+    b"application/vnd.oasis.opendocument.graphics": ".odp",
+}
+# Templates, shows, files with macros and flat files, which are read like documents.
 SAME_KINDS = {
     **dict.fromkeys((".docm", ".dotx", ".dotm"), ".docx"),
     **dict.fromkeys((".xlsm", ".xltx", ".xltm"), ".xlsx"),
@@ -23,35 +47,14 @@ SAME_KINDS = {
     ".xlt": ".xls",
     **dict.fromkeys((".pot", ".pps"), ".ppt"),
 }
-OFFICE = (".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf", ".doc", ".xls", ".ppt", ".msg")
-MAILBOX = ".mbox"  # of a file with many emails
-
-_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins files of Office before 2007, and those with a password
-_ZIP = b"PK\3\4"
-_PDF = b"%PDF-"
-_HEAD_BYTES = 8_192
-_MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
-
-_MAIN_TYPES = [  # in the list of a file's parts
-    (re.compile(rb"wordprocessingml\.(?:document|template)\.main|word\.(?:document|template)\.macroEnabled"), ".docx"),
-    (re.compile(rb"spreadsheetml\.(?:sheet|template)\.main|excel\.(?:sheet|template)\.macroEnabled"), ".xlsx"),
-    (
-        re.compile(
-            rb"presentationml\.(?:presentation|template|slideshow)\.main"
-            rb"|powerpoint\.(?:presentation|template|slideshow)\.macroEnabled"
-        ),
-        ".pptx",
-    ),
-]
-_MAX_TYPE_BYTES = 100
-_MAX_TYPES_BYTES = 1_000_000
-_OPEN_DOCUMENT = {"text": ".odt", "spreadsheet": ".ods", "presentation": ".odp", "graphics": ".odp"}
-_STREAMS = {  # of a file before 2007, by the kind that has them
-    ".doc": ("WordDocument",),
-    ".xls": ("Workbook", "Book"),
-    ".ppt": ("PowerPoint Document",),
-    ".msg": ("__properties_version1.0",),
-}
+# One reader reads all of a family, so none of its extensions is wrong.
+_FAMILIES = (
+    {".html", ".htm", ".xhtml"},
+    {".eml", ".mht", ".mhtml"},
+    {".eml", MAILBOX},
+)
+_SHEETS = {".xls", ".xlsx", ".ods"}
+_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".odp", ".epub", ".msg"}
 _NO_DOCUMENTS = {
     b"\x1f\x8b": "a gzip archive: unpack it",
     b"BZh91AY": "a bzip2 archive: unpack it",
@@ -62,138 +65,99 @@ _NO_DOCUMENTS = {
     b"SQLite format 3\0": "an SQLite database: export its tables as csv",
 }
 
-_HTML = re.compile(rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+_BEFORE_HTML = rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*"
+_HTML = re.compile(_BEFORE_HTML + rb"(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+# Programs write a table in HTML, without a head, and name it like a sheet.
+_PART_OF_HTML = re.compile(_BEFORE_HTML + rb"<(?:head|body|meta|table|style|div)\b", re.IGNORECASE | re.DOTALL)
 MAILBOX_LINE = re.compile(rb"From \S.*\d\d:\d\d.*\b[12]\d{3}\b.*\n")  # above each email of a mailbox
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
-_PART_OF_PAGE = re.compile(
-    rb"<(?:!doctype html|html|head|body|meta|table|style|div|p|h[1-6]|span|center|font)\b", re.IGNORECASE
-)
-_XML = re.compile(rb"(?:<\?(?!xml\b).*?\?>|<\?xml.*?\?>|<!--.*?-->|\s)*", re.DOTALL)
-_SHEETS = (".xls", ".xlsx", ".ods")
-# One reader reads all of a family, so none of its extensions is wrong.
-_FAMILIES = ({".html", ".htm", ".xhtml"}, {".eml", ".mht", ".mhtml"}, {".eml", MAILBOX})
-
-_FILEPASS = 0x2F  # the record of a workbook before 2007 that is encrypted
-_FIRST_RECORDS = 20
-_ENCRYPTED_WORD = 0x01  # a bit of the 12th byte of a document before 2007
+_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
-def find_kind(path: Path, extension: str | None = None, *, is_program: bool = False) -> str:
-    """Return the extension that fits what a file contains; its own one if nothing else is certain.
+def find_kind(path: Path, extension: str, *, is_program: bool = False) -> str:
+    """Return the extension that fits what a file is; the given one if it fits, or if the bytes do not tell.
 
     Args:
         path: The file.
-        extension: The one that its name stands for, in lower case; by default, the name's.
+        extension: The one of its name, in lower case.
         is_program: Whether the file should be a program, which may begin like a page or a mail.
 
     Raises:
-        FormatError: It is empty, needs a password, or is something that has no text, such as an archive.
+        FormatError: It is empty, or something that has no text, such as an archive; the message says what.
     """
-    if extension is None:
-        extension = path.suffix.lower()
-    own_kind = SAME_KINDS.get(extension, extension)
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head:
         raise FormatError("the file is empty")
-    kind = _kind_of_bytes(path, head, own_kind)
+    known = SAME_KINDS.get(extension, extension)
+    kind = _kind_of_bytes(path, head, known)
     if not kind and not is_program:
-        kind = _kind_of_text(head, own_kind)
-    if not kind or any(kind in family and own_kind in family for family in _FAMILIES):
-        return own_kind
+        kind = _kind_of_text(head, known)
+    if not kind or _is_same(kind, extension):
+        return extension
     return kind
 
 
-def _kind_of_bytes(path: Path, head: bytes, own_kind: str) -> str:
+def _is_same(kind: str, extension: str) -> bool:
+    if SAME_KINDS.get(kind, kind) == SAME_KINDS.get(extension, extension):
+        return True
+    return any(kind in family and extension in family for family in _FAMILIES)
+
+
+def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
     """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
     for mark, description in _NO_DOCUMENTS.items():
         if head.startswith(mark):
             raise FormatError(description)
     if head.startswith(_OLE):
-        return _kind_of_ole(path.read_bytes(), own_kind)
+        return _kind_of_ole(path, extension)
     if head.startswith(_ZIP):
-        kind = _kind_of_zip(path)
-        if not kind and own_kind not in OFFICE:
-            raise FormatError("a zip archive: unpack it")
-        return kind
-    bytes_before = _MAX_BYTES_BEFORE_PDF if own_kind in {*OFFICE, ".pdf"} else 0
+        return _kind_of_zip(path, extension)
+    bytes_before = _MAX_BYTES_BEFORE_PDF if extension == ".pdf" else 0
     if _PDF in head[: bytes_before + len(_PDF)]:
         return ".pdf"
     return ""
 
 
-def _kind_of_zip(path: Path) -> str:
-    """Return the kind of an archive with a document's parts, or an empty string."""
+def _kind_of_ole(path: Path, extension: str) -> str:
+    data = path.read_bytes()
+    if _ENCRYPTED in data:
+        return ""  # its reader says so
+    found = [kind for name, kind in _OLE_STREAMS.items() if name.encode("utf-16-le") in data]
+    if not found:
+        return ""
+    return extension if extension in found else found[0]
+
+
+def _kind_of_zip(path: Path, extension: str) -> str:
     try:
         with ZipFile(path) as archive:
-            names = set(archive.namelist())
+            names = archive.namelist()
+            declared = b""
             if "mimetype" in names:
-                return _kind_of_type(_start_of(archive, "mimetype", _MAX_TYPE_BYTES).decode("ascii", "replace"))
-            if "[Content_Types].xml" in names:
-                types = _start_of(archive, "[Content_Types].xml", _MAX_TYPES_BYTES)
-                return next((kind for pattern, kind in _MAIN_TYPES if pattern.search(types)), "")
-    except (BadZipFile, NotImplementedError, OSError, RuntimeError):
-        return ""
-    return ""
+                with archive.open("mimetype") as file:
+                    declared = file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
+    except (BadZipFile, KeyError, NotImplementedError, RuntimeError):
+        return ""  # damaged: its reader says how
+    for mime_type, kind in _ZIP_TYPES.items():
+        if declared.startswith(mime_type):
+            return kind
+    for folder, kind in _ZIP_FOLDERS.items():
+        if any(name.startswith(folder) for name in names):
+            return kind
+    if extension in _NEVER_TEXT:
+        return ""  # its reader knows other forms
+    raise FormatError("a zip archive: unpack it")
 
 
-def _start_of(archive: ZipFile, name: str, size: int) -> bytes:
-    with archive.open(name) as file:
-        return file.read(size)  # a hostile one may be huge
-
-
-def _kind_of_type(media_type: str) -> str:
-    if "epub" in media_type:
-        return ".epub"
-    _, _, name = media_type.strip().partition("opendocument.")
-    return _OPEN_DOCUMENT.get(name.removesuffix("-template"), "")
-
-
-def _kind_of_ole(data: bytes, kind: str) -> str:
-    if _utf16("EncryptedPackage") in data or _utf16("EncryptedSummary") in data:
-        raise FormatError(PASSWORD_NEEDED)
-    kinds = [kind, *(other for other in _STREAMS if other != kind)]  # a document may have others in it
-    for each in kinds:
-        for stream in _STREAMS.get(each, ()):
-            entry = data.find(_utf16(f"{stream}\0"))
-            if entry >= 0:
-                _check_password(data[_stream_offset(data, entry) :], each)
-                return each
-    return kind
-
-
-def _utf16(text: str) -> bytes:
-    return text.encode("utf-16-le")
-
-
-def _stream_offset(data: bytes, entry: int) -> int:
-    """Return where a stream begins, by its entry in the directory."""
-    sector_size = 1 << data[0x1E] if data[0x1E] < 16 else 512
-    first_sector = int.from_bytes(data[entry + 116 : entry + 120], "little")
-    return (first_sector + 1) * sector_size
-
-
-def _check_password(stream: bytes, kind: str) -> None:
-    if kind == ".doc" and len(stream) > 11 and stream[11] & _ENCRYPTED_WORD:
-        raise FormatError(PASSWORD_NEEDED)
-    if kind != ".xls":
-        return
-    start = 0
-    for _ in range(_FIRST_RECORDS):
-        record = int.from_bytes(stream[start : start + 2], "little")
-        if record == _FILEPASS:
-            raise FormatError(PASSWORD_NEEDED)
-        start += 4 + int.from_bytes(stream[start + 2 : start + 4], "little")
-
-
-def _kind_of_text(head: bytes, own_kind: str) -> str:
+def _kind_of_text(head: bytes, extension: str) -> str:
     """Return the kind of a file that is written as text, or an empty string if its beginning does not show it."""
     text = head.removeprefix(codecs.BOM_UTF8)
     if text.startswith(b"{\\rtf"):
         return ".rtf"
-    if _HTML.match(text):
+    if _HTML.match(text) or (extension in _NEVER_TEXT and _PART_OF_HTML.match(text)):
         return ".html"
     mailbox_line = MAILBOX_LINE.match(text)
     fields = _MAIL_FIELDS.match(text, mailbox_line.end() if mailbox_line else 0)
@@ -202,17 +166,7 @@ def _kind_of_text(head: bytes, own_kind: str) -> str:
             return MAILBOX
         if _FIELD_OF_TRANSPORT.search(fields[0]):
             return ".eml"
-    return _kind_of_plain_text(text, own_kind) if own_kind in {*OFFICE, ".pdf"} else ""
-
-
-def _kind_of_plain_text(text: bytes, own_kind: str) -> str:
-    """Return the kind of a file that is named like a document, but may be text; an empty string if it is not."""
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = text.decode("utf-16", "ignore").encode()
-    start = text[_XML.match(text).end() :]  # type: ignore[union-attr]
-    if start.startswith(b"<"):
-        return ".html" if _PART_OF_PAGE.match(start) else ""
-    is_binary = any(byte < 9 or 13 < byte < 32 for byte in start)
-    if is_binary:
-        return ""
-    return ".csv" if own_kind in _SHEETS else ".txt"
+    is_plain = not text.startswith(b"<") and not _CONTROL.search(text)
+    if extension in _NEVER_TEXT and is_plain:
+        return ".csv" if extension in _SHEETS else ".txt"
+    return ""

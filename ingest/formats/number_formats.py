@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 _GENERAL = "general"
 _CACHED_CODES = 1_000
 _MAX_DECIMALS = 30
+_CONTEXT = Context(prec=100)
 _MAX_DIGITS = 40  # of a number's whole part: longer ones are shown in the plain way
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|\[(?P<condition>[<>=]+-?[\d.]+)\]|\[[^\]]*\]'
@@ -18,6 +19,8 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NEGATIVE_AMOUNT = re.compile(r"^([^\d\s(]+) ?\(([\d.,]+)\)$")  # the brackets are then around all of it
+_NOT_TIME = re.compile(r'"[^"]*"?|\\.|_.|\*.|\[[^\]hms]*\]|general|[eE][+-]|AM/PM', re.IGNORECASE)
+_TIME = re.compile(r"[ymdhs]", re.IGNORECASE)
 _CONDITION = re.compile(r"([<>=]+)(-?[\d.]+)")
 
 
@@ -57,6 +60,8 @@ def show_number(value: float, code: str) -> str:
         value: The number.
         code: The code of its format.
     """
+    if _TIME.search(_NOT_TIME.sub("", code)):
+        return plain_number(value)  # a time that is too long or too early for one
     section, number = _choose(_sections(code or "General"), value)
     has_digits = any(text in "0#" for kind, text in section.parts if kind == "digit")
     if not has_digits and (section.is_general or ("mark", "@") in section.parts):
@@ -135,7 +140,7 @@ def _scientific(value: float, section: _Section) -> str:
 
 
 def _fraction(value: float) -> str:
-    """Return a number with a fraction, such as 1 1/2."""
+    """Return a number with a fraction, such as 2 1/2."""
     whole, rest = divmod(abs(value), 1)
     part = Fraction(rest).limit_denominator(99)
     if part == 1:
@@ -166,7 +171,7 @@ def _in_digits(value: float, section: _Section) -> str:
     percent = sum(part == ("mark", "%") for part in section.parts)
     scaled = Decimal(plain_number(value)) * 100**percent / 1000 ** sum(comma > last for comma in commas)
     decimals = _count_decimals(section)
-    rounded = abs(scaled).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    rounded = abs(scaled).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _CONTEXT)
     whole, _, fraction = f"{rounded:f}".partition(".")
     shown = _fill_whole(before, whole, is_grouped=any(comma < last for comma in commas))
     shown += _fill_decimals(after, fraction)

@@ -6,15 +6,15 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, join_blocks, join_pages, name_lost
-from arag.ingest.formats.drawings import raised
-from arag.ingest.formats.kinds import PASSWORD_NEEDED
+from arag.ingest.formats.odf_lines import SHAPES, read_line
+from arag.ingest.formats.odf_rows import plain_value, read_rows
 from arag.ingest.formats.odf_styles import ListNumbers, Styles
+from arag.ingest.formats.old_office import PASSWORD_NEEDED
 from arag.ingest.formats.package import DamagedError, Package, attribute, local_name, parse_xml
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
@@ -22,18 +22,7 @@ from arag.ingest.formats.word_numbers import BULLET
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace, count
 
-_MAX_SPACES = 1_000  # that one mark stands for
-_MAX_COLUMNS = 16_384
-_MAX_REPEATS = 1_000  # of a row with text: more are the sheet's decoration
 _MAX_DEPTH = 5  # of documents in documents
-_SHAPES = frozenset(
-    "frame g a custom-shape rect line ellipse circle connector polygon polyline path caption measure regular-polygon "
-    "scene text-box control".split()
-)
-_NOT_SHOWN = frozenset(
-    "tracked-changes forms sequence-decls variable-decls user-field-decls change change-start change-end title desc "
-    "annotation-end binary-data script event-listeners ruby-text glue-point enhanced-geometry image-map".split()
-)
 _AROUND = frozenset(
     "section index-body table-of-content illustration-index table-index object-index user-index alphabetical-index "
     "bibliography index-title numbered-paragraph".split()
@@ -41,14 +30,6 @@ _AROUND = frozenset(
 _PAGE_NUMBERS = frozenset({"page-number", "page-count", "page-continuation"})
 _LENGTH = re.compile(r"(-?[\d.]+)(cm|mm|in|pt|pc|px)?")
 _CENTIMETRES = {"mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px": 2.54 / 96}
-
-
-@dataclass
-class _Line:
-    """The text of a paragraph, and the shapes and notes that hang on it."""
-
-    text: str = ""
-    beside: list[etree._Element] = field(default_factory=list)
 
 
 def read_opendocument(path: Path) -> Content:
@@ -133,14 +114,14 @@ class _OpenDocument:
             case "list":
                 yield from self._read_list(element, 1)
             case "table" if self._is_in_cell:
-                yield " ".join(text for row in self._read_rows(element) for text in row if text)
+                yield " ".join(text for row in read_rows(element, self._cell_text) for text in row if text)
             case "table":
                 yield self._read_table(element)
             case "section" if attribute(element, "display") == "none":
                 return
             case _ if name in _AROUND:
                 yield from self._read_blocks(element)
-            case _ if name in _SHAPES:
+            case _ if name in SHAPES:
                 yield from self._read_beside(element)
 
     def _read_paragraph(self, element: etree._Element) -> str:
@@ -210,53 +191,11 @@ class _OpenDocument:
                 seen.add(text)
                 yield f"{kind}: {text}"
 
-    # --- the text of a paragraph ---
-
     def _text(self, element: etree._Element) -> str:
         """Return the text of a paragraph; what hangs on it is kept for later."""
-        line = _Line()
-        self._read_inline(element, line)
+        line = read_line(element, self._styles)
         self._beside += line.beside
-        lines = map(collapse_whitespace, line.text.split("\n"))
-        return "\n".join(text for text in lines if text)
-
-    def _read_inline(self, element: etree._Element, line: _Line) -> None:
-        line.text += _collapse(element.text)
-        for child in element:
-            self._read_child(child, local_name(child), line)
-            line.text += _collapse(child.tail)
-
-    def _read_child(self, child: etree._Element, name: str, line: _Line) -> None:
-        match name:
-            case "s":
-                spaces = attribute(child, "c")
-                line.text += " " * min(int(spaces) if spaces.isdecimal() else 1, _MAX_SPACES)
-            case "tab":
-                line.text += " "
-            case "line-break":
-                line.text += "\n"
-            case "note" | "annotation":
-                line.beside.append(child)
-            case "span":
-                self._read_span(child, line)
-            case "ruby":
-                self._read_inline(child, line)
-                above = "".join(child.findtext("{*}ruby-text", ""))
-                line.text += f"({above})" if above else ""
-            case _ if name in _SHAPES and not _is_link(child):
-                line.beside.append(child)
-            case _ if name not in _NOT_SHOWN:
-                self._read_inline(child, line)
-
-    def _read_span(self, span: etree._Element, line: _Line) -> None:
-        style = attribute(span, "style-name")
-        if self._styles.is_hidden("text", style):
-            return
-        before = line.text
-        self._read_inline(span, line)
-        baseline = self._styles.baseline(style)
-        if baseline:
-            line.text = before + raised(line.text[len(before) :], baseline, before)
+        return line.text
 
     # --- notes and shapes ---
 
@@ -324,45 +263,9 @@ class _OpenDocument:
     # --- tables ---
 
     def _read_table(self, table: etree._Element) -> str:
-        rows = list(self._read_rows(table))
+        rows = list(read_rows(table, self._cell_text))
         is_marked = table.find("{*}table-header-rows") is not None
         return "\n".join(table_lines(rows, header=is_marked))
-
-    def _read_rows(self, table: etree._Element) -> Iterator[list[str]]:
-        """Yield the cells of each row. A cell that spans several rows has its text in each that has other cells."""
-        going_on: dict[int, tuple[str, int]] = {}  # by column: the text, and how many rows below have it
-        for row in table.iter("{*}table-row"):
-            if _table_of(row) is not table:
-                continue
-            cells = self._read_cells(row, going_on)
-            repeats = attribute(row, "number-rows-repeated")
-            times = int(repeats) if repeats.isdecimal() and any(cells) else 1
-            for _ in range(min(times, _MAX_REPEATS)):
-                yield cells
-
-    def _read_cells(self, row: etree._Element, going_on: dict[int, tuple[str, int]]) -> list[str]:
-        cells: list[str] = []
-        covered: dict[int, str] = {}
-        for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
-            text = self._cell_text(cell)
-            column = len(cells)
-            above, rows_left = going_on.pop(column, ("", 0))
-            if rows_left:
-                covered[column] = above
-                if rows_left > 1:
-                    going_on[column] = (above, rows_left - 1)
-            spanned = attribute(cell, "number-rows-spanned")
-            if spanned.isdecimal() and int(spanned) > 1:
-                going_on[column] = (text, int(spanned) - 1)
-            repeats = attribute(cell, "number-columns-repeated")
-            times = int(repeats) if repeats.isdecimal() else 1
-            if text or cell.getnext() is not None:  # the last one may fill the sheet's width
-                cells += [text] * min(times, _MAX_COLUMNS - column)
-        if any(cells):
-            cells += [""] * (max(covered, default=-1) + 1 - len(cells))
-            for column, text in covered.items():
-                cells[column] = cells[column] or text
-        return cells
 
     def _cell_text(self, cell: etree._Element) -> str:
         """Return the text that a cell shows; a date in the form of ISO 8601."""
@@ -377,11 +280,11 @@ class _OpenDocument:
             return attribute(cell, "date-value").replace("T", " ").removesuffix(" 00:00:00") or text
         if kind == "" and not text and attribute(cell, "formula"):
             self._lost["formula"] += 1
-        return text or _plain_value(cell, kind)
+        return text or plain_value(cell, kind)
 
     def _read_sheets(self, spreadsheet: etree._Element) -> Iterator[str]:
         for table in spreadsheet.iterfind("{*}table"):
-            rows = table_lines(self._read_rows(table), sheet=True)
+            rows = table_lines(read_rows(table, self._cell_text), sheet=True)
             beside = [block for block in self._take_beside() if block]
             for shapes in table.iterfind("{*}shapes"):
                 beside += self._blocks_of([shapes])
@@ -400,12 +303,12 @@ class _OpenDocument:
             titles = [shape for shape in page if attribute(shape, "class") == "title"]
             heading = collapse_whitespace(" ".join(self._blocks_of(titles)))
             self._title = self._title or heading
-            shapes = [shape for shape in page if shape not in titles and local_name(shape) in _SHAPES]
+            shapes = [shape for shape in page if shape not in titles and local_name(shape) in SHAPES]
             blocks: list[str] = []
             for shape in _sort(shapes):
                 blocks += self._read_page_shape(shape)
             blocks += self._blocks_of_comments(page)
-            notes = self._blocks_of(shape for shape in page.iterfind("{*}notes/*") if local_name(shape) in _SHAPES)
+            notes = self._blocks_of(shape for shape in page.iterfind("{*}notes/*") if local_name(shape) in SHAPES)
             pictures += not heading and not blocks and page.find(".//{*}image") is not None
             if number == 1:
                 blocks += self._read_footers(presentation)
@@ -455,39 +358,11 @@ def _join(blocks: Sequence[str]) -> str:
 _ITEM = re.compile(r"-|\d{1,3}[.)] ")
 
 
-def _collapse(text: str | None) -> str:
-    """Return a text with runs of white space as one space; further ones are marked in OpenDocument."""
-    return re.sub(r"[ \t\n\r]+", " ", text or "")
-
-
-def _is_link(element: etree._Element) -> bool:
-    """Return whether an element is a link in a text, whose name is that of a link around shapes."""
-    return local_name(element) == "a" and ":text:" in str(element.tag)
-
-
 def _formula(root: etree._Element) -> str:
     annotation = root.find(".//{*}annotation")
     if annotation is not None and annotation.text:
         return collapse_whitespace(annotation.text)
     return collapse_whitespace(" ".join(root.itertext()))
-
-
-def _table_of(row: etree._Element) -> etree._Element | None:
-    return next(row.iterancestors("{*}table"), None)
-
-
-def _plain_value(cell: etree._Element, kind: str) -> str:
-    """Return the value of a cell that shows no text: some programs write none."""
-    value = attribute(cell, "value")
-    try:
-        match kind:
-            case "percentage":
-                return f"{float(value) * 100:.10g}%"
-            case "float" | "currency":
-                return f"{float(value):.15g} {attribute(cell, 'currency')}".strip()
-    except ValueError:
-        return value
-    return attribute(cell, "string-value") or attribute(cell, "boolean-value").upper() or attribute(cell, "time-value")
 
 
 def _sort(shapes: list[etree._Element]) -> list[etree._Element]:

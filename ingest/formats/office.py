@@ -15,12 +15,13 @@ from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_lost
 from arag.ingest.formats.ebook import read_ebook
-from arag.ingest.formats.kinds import find_kind
+from arag.ingest.formats.kinds import SAME_KINDS
 from arag.ingest.formats.odf import read_opendocument
+from arag.ingest.formats.old_office import check_password, count_lost
 from arag.ingest.formats.outlook import outlook_content
-from arag.ingest.formats.package import DamagedError
+from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
@@ -45,6 +46,11 @@ _READERS = {
 
 _MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
 _PROPERTIES = {"docProps/core.xml", "meta.xml"}  # of Office, or of LibreOffice
+_NO_TITLE = re.compile(  # what programs write into the title by themselves
+    r"|microsoft.*|(?:untitled|unnamed|unbenannt|book|sheet|workbook|mappe|classeur|libro|export|report)[\s\d._()-]*"
+    r"|.*\.(?:xlsx?|xlsm|ods|csv|rpt)|.*[\\/].*",
+    re.IGNORECASE,
+)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
 # xberg returns the cells of a Word table in Markdown.
@@ -62,23 +68,22 @@ def read_office(path: Path, extension: str = "") -> Content:
     Raises:
         FormatError: The file is damaged, needs a password or is in another format, or the extra `office` is missing.
     """
-    kind = extension or find_kind(path)
+    extension = extension or path.suffix.lower()
+    kind = SAME_KINDS.get(extension, extension)
     data = path.read_bytes()
+    check_password(data, kind)
     try:
         content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
-    return replace(content, metadata={**_properties(data), **content.metadata})
+    return _with_properties(content, data, kind)
 
 
-def _properties(data: bytes) -> dict[str, JSON]:
-    """Return who wrote a document and when it was last changed, from its properties."""
-    try:
-        with ZipFile(BytesIO(data)) as archive:
-            (name,) = _PROPERTIES & set(archive.namelist())
-            properties = etree.fromstring(archive.read(name), etree.XMLParser(resolve_entities=False))
-    except (BadZipFile, ValueError, etree.XMLSyntaxError):
-        return {}
+def _with_properties(content: Content, data: bytes, kind: str) -> Content:
+    """Add who wrote a document and when it was last changed; to a workbook also its title."""
+    properties = _read_properties(data)
+    if properties is None:
+        return content
     found: dict[str, JSON] = {}
     author = collapse_whitespace(properties.findtext(".//{*}creator", ""))
     if author:
@@ -88,7 +93,22 @@ def _properties(data: bytes) -> dict[str, JSON]:
         if _DATE.match(time):
             found["date"] = time[: len("2024-12-31")]
             break
-    return found
+    title = collapse_whitespace(properties.findtext(".//{*}title", ""))
+    is_own = kind in _SHEETS and not content.title and not _NO_TITLE.fullmatch(title)
+    return replace(
+        content,
+        title=title if is_own else content.title,
+        metadata={**found, **content.metadata},
+    )
+
+
+def _read_properties(data: bytes) -> etree._Element | None:
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            (name,) = _PROPERTIES & set(archive.namelist())
+            return parse_xml(archive.read(name))
+    except (BadZipFile, ValueError):
+        return None
 
 
 def _read_in_own_way(path: Path, kind: str) -> Content | None:
@@ -118,9 +138,13 @@ def _read_tree(data: bytes, extension: str) -> Content:
         read = [child.path for child in document.children or () if child.result.content.strip()]
         return outlook_content(nodes, blocks, read)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
-    if extension in {".epub", ".msg"}:
+    if extension == ".epub":
         return _with_title_and_authors(text, document)
-    return Content(title=_first_heading(nodes), text=text)
+    return Content(
+        title=_first_heading(nodes),
+        text=text,
+        left_out=name_lost(count_lost(data, extension)),
+    )
 
 
 def _extract(data: bytes, extension: str) -> ExtractedDocument:
@@ -184,7 +208,7 @@ def _block(node: _Node, extension: str) -> str:
     text = _MARK.sub("", node.get("text") or "")
     match node["node_type"]:
         case "heading" | "title":
-            level = min(node.get("level", 1), 6)
+            level = 1 if extension in _SHEETS else min(node.get("level", 1), 6)
             block = f"{'#' * level} {collapse_whitespace(text)}"
         case "slide":
             title = node.get("title") or f"Slide {node['number']}"

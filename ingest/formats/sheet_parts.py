@@ -57,13 +57,14 @@ def _read_persons(package: Package, parts: Sequence[str]) -> dict[str, str]:
 
 def _read_comments(root: etree._Element, in_threads: set[str]) -> Iterator[str]:
     """Yield the notes on cells; a thread has a note, too, for programs that do not know threads."""
-    authors = [author.text or "" for author in root.iterfind("{*}authors/{*}author")]
+    names_by_id: dict[str, str] = {}
+    for number, name in enumerate(root.iterfind("{*}authors/{*}author")):
+        names_by_id[str(number)] = name.text or ""
     for comment in root.iter("{*}comment"):
         cell = comment.get("ref", "")
         if cell in in_threads:
             continue
-        number = int(comment.get("authorId", "0"))
-        author = authors[number] if number < len(authors) else ""
+        author = names_by_id.get(comment.get("authorId", ""), "")
         parts = [element.text or "" for element in comment.iterfind("{*}text//{*}t")]
         text = "".join(parts).removeprefix(f"{author}:")  # Excel begins notes with their author
         yield _shown_comment(cell, author, text)

@@ -225,8 +225,9 @@ class _Column:
         """Return whether the name ends like all cells, as Northfold does above Southfold and Eastfold."""
         texts = {self.name, *self.cells}
         end = self.name[-_MIN_COMMON:]
-        is_part = len(end) == _MIN_COMMON < len(self.name)
-        return is_part and len(texts) > 2 and all(text.endswith(end) for text in texts)
+        if len(texts) < 3 or len(end) < _MIN_COMMON or all(cell.endswith(self.name) for cell in self.cells):
+            return False
+        return all(text.endswith(end) for text in texts)
 
     def is_of_one_case(self) -> bool:
         """Return whether the name and all cells begin with small letters, or all with capitals."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from itertools import chain, groupby, islice
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _DELIMITERS = ",;\t|"
-_SAMPLE_CHARACTERS = 64_000  # in which the delimiter is sought: enough for the sample's rows, if cells are long
+_SEPARATOR_LINE = re.compile(r"sep=[,;|\t]")
+_SAMPLE_CHARACTERS = 10_000  # of each row in which the delimiter is sought
 _SAMPLE_ROWS = 20  # titles and notes above the table must be fewer than its own rows among these
 
 
@@ -76,7 +77,7 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
         left = min(min(row) for row in top)
         notes = count_notes(top)
         for note in top[:notes]:
-            yield _line_without_names(note, left)
+            yield " ".join(note.values())  # a row of its own would be taken for a part of the table
         header = find_header(
             top[notes:],
             is_marked=is_marked,
@@ -117,23 +118,54 @@ def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
     text = decode_text(path.read_bytes(), encoding)
     csv.field_size_limit(MAX_CHARACTERS)  # of this process; by default, a cell of a few pages is too long
-    rows = csv.reader(StringIO(text, newline=""), delimiter=_find_delimiter(path, text))
-    try:
-        lines = table_lines(rows, sheet=True)
-    except csv.Error as error:
-        raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error
-    return Content(title="", text="\n".join(lines))
+    lines = text.splitlines(keepends=True)
+    delimiter = ""
+    if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):  # as Excel writes it
+        delimiter = lines.pop(0).strip()[-1]
+    rows = _read_rows(lines, delimiter or _find_delimiter(path, lines))
+    return Content(title="", text="\n".join(table_lines(rows, sheet=True)))
 
 
-def _find_delimiter(path: Path, text: str) -> str:
+def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the rows; one in which a quotation mark is not closed ends with its line, so that it swallows no others."""
+    start = 0
+    while start < len(lines):
+        rows = csv.reader(
+            (lines[number] for number in range(start, len(lines))),
+            delimiter=delimiter,
+            strict=True,
+        )
+        read = 0
+        try:
+            for row in rows:
+                yield row
+                read = rows.line_num
+        except csv.Error as error:
+            if "field limit" in str(error):
+                raise FormatError(f"line {start + rows.line_num}: {error}") from error
+            faulty = start + read
+            yield _read_faulty_line(lines[faulty], delimiter)
+            start = faulty + 1
+        else:
+            return
+
+
+def _read_faulty_line(line: str, delimiter: str) -> list[str]:
+    if line.count('"') % 2 == 0:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    return next(csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE), [])
+
+
+def _find_delimiter(path: Path, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
-    if path.suffix.lower() == ".tsv":
+    without_comments = (line[:_SAMPLE_CHARACTERS] for line in lines if not line.startswith("#"))
+    sample = [line for line in islice(without_comments, _SAMPLE_ROWS) if line.count('"') % 2 == 0]
+    if path.suffix.lower() == ".tsv" and any("\t" in line for line in sample):
         return "\t"
-    lines = text[:_SAMPLE_CHARACTERS].splitlines(keepends=True)[:_SAMPLE_ROWS]
 
     def rows_of_one_size(delimiter: str) -> tuple[int, int]:
         sizes = Counter[int]()
-        for row in csv.reader(lines, delimiter=delimiter):
+        for row in csv.reader(sample, delimiter=delimiter):
             if len(row) > 1:
                 sizes[len(row)] += 1
         return max(((rows, cells) for cells, rows in sizes.items()), default=(0, 0))

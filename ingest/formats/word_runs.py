@@ -26,6 +26,7 @@ _SYMBOL = dict(zip(map(ord, _LATIN_KEYS + _LATIN_KEYS.upper()), _GREEK_LETTERS +
 _SYMBOL |= {0xA3: "≤", 0xB3: "≥", 0xB1: "±", 0xB4: "×", 0xB0: "°", 0xB9: "≠", 0xBB: "≈", 0xA5: "∞", 0xB7: "•"}
 _SYMBOL |= {0xAC: "←", 0xAE: "→", 0xDE: "⇒", 0xD6: "√", 0xE5: "∑", 0xB8: "÷", 0xA2: "′"}
 _WINGDINGS = {0xFC: "✓", 0xFB: "✗", 0xFE: "☑", 0xA8: "☐", 0x6F: "☐", 0xFD: "☒", 0xE0: "→", 0xDF: "←", 0xA7: "▪"}
+_ZERO_WIDTH_SPACE = "\u200b"  # in fields of forms that are not filled in
 _MATHS_MARKS = {"sup": "^", "sub": "_", "den": "/"}
 
 
@@ -69,7 +70,7 @@ def read_line(paragraph: etree._Element, styles: Styles, *, has_pages: bool = Fa
     reader = _LineReader(styles, has_pages)
     reader.read(paragraph)
     lines = map(collapse_whitespace, reader.text.split("\n"))
-    reader.line.text = "\n".join(line for line in lines if line)
+    reader.line.text = "\n".join(line for line in lines if line.strip(_ZERO_WIDTH_SPACE))
     return reader.line
 
 

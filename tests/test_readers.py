@@ -300,6 +300,7 @@ class TestNotebooks:
             "Lamps",
             "```python\n# no heading\nprint(1)\n```\n\n```\n1\n```\n\n```\n<Figure>\n```\n\n```\nValueError: dark\n```"
             "\n\n# Lamps\n\nText.\n\nRaw.",
+            left_out=("2 pictures",),
         )
 
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])

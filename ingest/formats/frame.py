@@ -85,7 +85,7 @@ def _find_unnamed(page: etree._Element) -> set[etree._Element]:
 
 
 def _own_text(element: etree._Element) -> str:
-    """Return the text of a list, of a block with no other block in it, or of a link that is no part of one."""
+    """Return the text of a list, of a block with no other block in it, or of a link outside of such blocks."""
     if element.tag == "a" and element.getparent().tag != "body":
         return ""
     if element.tag in _TEXT_BLOCKS:

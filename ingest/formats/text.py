@@ -24,7 +24,7 @@ from arag.ingest.formats.content import (
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.restructured import mark_titles
 from arag.ingest.outline import HEADING_LINE, escape_structure
-from arag.text.normalise import collapse_whitespace
+from arag.text.normalise import collapse_whitespace, count
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
@@ -186,8 +186,10 @@ def read_notebook(path: Path) -> Content:
         language = notebook["metadata"].get("language_info", {}).get("name", "")
         blocks: list[str] = []
         markdown: list[str] = []
+        pictures = 0
         for cell in notebook["cells"]:
             blocks += _cell_blocks(cell, language)
+            pictures += sum(map(_is_picture, cell.get("outputs", ())))
             if cell["cell_type"] == "markdown":
                 markdown.append("".join(cell["source"]))
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
@@ -195,7 +197,12 @@ def read_notebook(path: Path) -> Content:
     return Content(
         title=first_heading("\n\n".join(markdown)),
         text=join_blocks(blocks),
+        left_out=(count(pictures, "picture"),) if pictures else (),
     )
+
+
+def _is_picture(output: dict[str, Any]) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {}))
 
 
 def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:

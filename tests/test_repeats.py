@@ -28,6 +28,8 @@ def read_folder(tmp_path, pages):
         "<p>Status: {answer}<h1>{topic}</h1><p>About {topic}.",
         "<article><h2>{topic}</h2><p>About {topic}.<footer>{answer} by Odvar Felisk</footer></article>",
         "<h1>{topic}</h1><h2>See also</h2><p><a href=x>{answer}</a></p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p>{answer} by <a href=o>Odvar Felisk</a></p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p><a href=o>{answer}</a></p><p>Tags: <a>{answer}</a> <a>oil</a></p>",
         "<h1>{topic}</h1><h2>Licence</h2><p>Licensed under the terms of {answer}.</p>",
     ],
 )

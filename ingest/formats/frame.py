@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from lxml import etree
@@ -12,6 +13,8 @@ from arag.text.normalise import collapse_whitespace
 FRAME_START = "\x04"  # before a text that may be part of the frame, and before each line of it in a page's text
 FRAME_END = "\x05"
 
+_MIN_LINKS = 2
+_MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
 _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
@@ -54,20 +57,25 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     """
     frame = {*_AROUND(page)}
     for element in _NAMED(page):
-        names = f"{element.get('class', '')} {element.get('id', '')} {element.get('role', '')}".split()
-        if any(map(_NAME.fullmatch, names)) and _IS_AROUND(element):
+        names = f"{element.get('class', '')} {element.get('id', '')} {element.get('role', '')}"
+        if _is_name_of_frame(names) and _IS_AROUND(element):
             frame.add(element)
     frame |= _find_unnamed(page)
     return {element for element in frame if not _is_field(element)}
 
 
+@lru_cache(maxsize=10_000)
+def _is_name_of_frame(names: str) -> bool:
+    return any(map(_NAME.fullmatch, names.split()))
+
+
 def _find_unnamed(page: etree._Element) -> set[etree._Element]:
-    frame: set[etree._Element] = set()
     headings = {element.tag for element in page.iter(*_HEADINGS)}
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     is_above_title = bool(title)
     is_below_heading = False
-    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS, "a"):
+    frame = {link for link in page.iterfind("body/a") if _is_links(link)}
+    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS):
         if element.tag in _HEADINGS:
             is_below_heading = True
             is_above_title = is_above_title and element.tag != title
@@ -75,19 +83,14 @@ def _find_unnamed(page: etree._Element) -> set[etree._Element]:
         text = _own_text(element)
         if not text:
             continue
-        if element.tag in _LISTS:
-            if is_above_title and _is_menu(element):
-                frame.add(element)
-        elif not is_below_heading and _says_nothing(element, text, is_above_title):
+        if not is_below_heading and _says_nothing(element, text, is_above_title):
             frame.add(element)
         is_below_heading = False
     return frame
 
 
 def _own_text(element: etree._Element) -> str:
-    """Return the text of a list, of a block with no other block in it, or of a link outside of such blocks."""
-    if element.tag == "a" and element.getparent().tag != "body":
-        return ""
+    """Return the text of a list, or of a block with no other block in it."""
     if element.tag in _TEXT_BLOCKS:
         blocks = element.iter(*_LISTS, *_TEXT_BLOCKS, *_HEADINGS)  # the element itself is the first
         if len(list(islice(blocks, 2))) > 1:
@@ -96,9 +99,22 @@ def _own_text(element: etree._Element) -> str:
 
 
 def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> bool:
+    if element.tag in _LISTS:
+        return (is_above_title and _is_menu(element)) or _is_links(element)
     if is_above_title and text.count(" ") + 1 >= _MIN_WORDS:
         return True
-    return _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None or _is_mostly_links(element)
+    return _is_links(element) or _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
+
+
+def _is_links(element: etree._Element) -> bool:
+    """Return whether an element is a row of links; one link alone may be an answer, except to a place in the page."""
+    links = list(element.iter("a"))
+    is_jump = len(links) == 1 and links[0].get("href", "").startswith("#")
+    if len(links) < _MIN_LINKS and not is_jump:
+        return False
+    letters = sum(map(str.isalnum, "".join(element.itertext())))
+    of_links = sum(str.isalnum(character) for link in links for part in link.itertext() for character in part)
+    return of_links >= _MOSTLY * letters
 
 
 def _is_menu(element: etree._Element) -> bool:

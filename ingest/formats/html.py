@@ -209,9 +209,9 @@ def _page_text(
             text = ""
         elif element.tag in _SPECIAL:
             text = _show_special(element, text)
+        text = _mark_up(element, text, layout)
         if element in frame and text.strip():
             text = f"{FRAME_START}{text.strip()}{FRAME_END}"
-        text = _mark_up(element, text, layout)
         texts[element] = _set_apart(element, text)
     text = _tidy(texts[page])
     return mark_lines(text) if frame else text

@@ -21,7 +21,6 @@ import webencodings
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, join_blocks, name_parts
 from arag.ingest.formats.html import decode_html, html_content
 from arag.ingest.formats.invitation import invitation_text
-from arag.ingest.formats.kinds import MAILBOX_LINE
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.older_mail import mark_older
 from arag.ingest.outline import escape_structure
@@ -37,7 +36,6 @@ _NO_PLAIN_TEXT = ("text/rtf", "text/richtext", "text/enriched")
 _TEXT_FILES = frozenset(".txt .md .csv .tsv .log .json .xml .yaml .yml .ini .ics .html .htm .eml .rst .sql".split())
 _UNDECLARED = ("", "us-ascii", "ascii")
 _DECODERS: dict[str, Callable[[bytes], bytes]] = {"base64": b64decode, "quoted-printable": decodestring}
-_MESSAGE_ID = re.compile(rb"(?i)Message-ID:\s*<?([^<>\s]{1,400})>?\s*$")
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -260,31 +258,3 @@ def _decode_words(header: object) -> str:
     with suppress(HeaderParseError, LookupError, ValueError):  # if it cannot be decoded, it stays as it is
         plain = str(make_header(decode_header(plain)))
     return collapse_whitespace(plain)
-
-
-def find_mails(path: Path) -> Iterator[tuple[int, int, str]]:
-    """Yield start and end of each email of a mailbox (mbox), and its `Message-ID` or an empty string.
-
-    It is read line by line, as mailboxes may have any size.
-    """
-    start = 0
-    end = 0
-    message_id = ""
-    is_in_header = False
-    is_after_blank = True
-    with path.open("rb") as file:
-        for line in file:
-            if is_after_blank and MAILBOX_LINE.match(line):
-                if end > start:
-                    yield start, end, message_id
-                start = end + len(line)
-                message_id = ""
-                is_in_header = True
-            elif is_in_header and not message_id:
-                found = _MESSAGE_ID.match(line)
-                message_id = found[1].decode("utf-8", "replace") if found else ""
-            end += len(line)
-            is_after_blank = not line.strip()
-            is_in_header = is_in_header and not is_after_blank
-    if end > start:
-        yield start, end, message_id

@@ -94,6 +94,7 @@ def test_formulas_are_read_once(read, html, text):
 def test_terms_stand_before_their_definitions(read):
     page = "<dl><dt>Rye<dd>Four marks<dt><code>open()</code>:<dd><p>Opens a sluice.</p><p>Since 1880.</p><dt>Alone</dl>"
     assert read("a.html", page).text == "Rye: Four marks\n\nopen(): Opens a sluice.\n\nSince 1880.\n\nAlone"
+    assert read("a.html", "<dl><dt>Rye<dt>Oats<dd>Four marks<dd>Five").text == "Rye\n\nOats: Four marks\n\nFive"
     rows = "<table><tr><td><dl><dt>Rye<dd>4</dl><td>b<tr><td>c<td>d</table>"
     assert read("a.html", rows).text == "Rye 4 | b\nc | d"
 
@@ -146,6 +147,7 @@ def test_only_headings_are_headings(read, tag):
     ("html", "left_out"),
     [
         ("<p>x<iframe src='https://maps.example/mill'></iframe>", ("1 embedded page (https://maps.example/mill)",)),
+        ("<p>x<video src=a.webm>old</video><audio hidden></audio><audio controls></audio>", ("2 recordings",)),
         ("<p>x<object data=plan.pdf></object><embed src=b.pdf>", ("2 embedded pages (plan.pdf, b.pdf)",)),
         ("<p>x<div hidden><iframe src='t.html'></iframe></div><iframe src='about:blank'></iframe>", ()),
     ],

@@ -26,7 +26,7 @@ from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_structure
-from arag.text.normalise import collapse_whitespace, shorten
+from arag.text.normalise import collapse_whitespace, count, shorten
 
 _HIDDEN = frozenset("script style noscript template datalist noembed noframes title rp audio video canvas".split())
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
@@ -53,7 +53,7 @@ _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
 _DEFINITION = "\x03"  # begins its definition
 _TERM_AND_DEFINITION = re.compile(
-    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}\s*{_DEFINITION}[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
+    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
@@ -125,7 +125,7 @@ def html_content(html: str, *, mark_frame: bool = False) -> Content:
     return Content(
         title=title,
         text=text,
-        left_out=name_parts("embedded page", embedded),
+        left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
     )
 
 
@@ -140,6 +140,14 @@ def _find_hidden(page: etree._Element) -> set[etree._Element]:
         if not is_page and element.find(".//math") is None:
             hidden.add(element)
     return hidden
+
+
+def _count_recordings(page: etree._Element, hidden: set[etree._Element]) -> tuple[str, ...]:
+    recordings = 0
+    for element in page.iter("video", "audio"):
+        if element not in hidden and hidden.isdisjoint(element.iterancestors()):
+            recordings += 1
+    return (count(recordings, "recording"),) if recordings else ()
 
 
 def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[str]:

@@ -77,6 +77,10 @@ class TestNames:
             lines(rows)[2] == "Year: 1880 | North Miller: Ada | North Clerk: Bob | South Miller: Cy | South Clerk: Dee"
         )
 
+    def test_a_file_of_rows_repeats_the_names_of_groups(self):
+        rows = "Region|1881|1881|1882|1882\n|Oats|Rye|Oats|Rye\nNorth|7|8|9|10"
+        assert lines(rows, sheet=True)[-1] == "Region: North | 1881 Oats: 7 | 1881 Rye: 8 | 1882 Oats: 9 | 1882 Rye: 10"
+
     def test_a_table_of_word_without_a_header(self, tmp_path):
         rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]
         word = WordDocument()

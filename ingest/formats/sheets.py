@@ -13,7 +13,7 @@ from typing import Any
 
 from arag.ingest.formats.content import Content, join_blocks, name_lost
 from arag.ingest.formats.number_formats import plain_number, show_number
-from arag.ingest.formats.package import Package, attribute
+from arag.ingest.formats.package import DamagedError, Package, attribute
 from arag.ingest.formats.sheet_parts import read_beside
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import count
@@ -47,7 +47,10 @@ def read_sheets(path: Path) -> Content:
     from openpyxl import load_workbook
 
     lost = Counter[str]()
-    sheets = _read_parts(Package(path.read_bytes()), lost)
+    try:
+        sheets = _read_parts(Package(path.read_bytes()), lost)
+    except DamagedError:  # openpyxl is less strict
+        sheets = {}
     blocks: list[str] = []
     with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # a file: the name may be any
         workbook = load_workbook(file, read_only=True, data_only=True)

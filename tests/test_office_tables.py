@@ -8,6 +8,8 @@ from datetime import date
 import pytest
 from docx import Document as WordDocument
 from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 
@@ -171,6 +173,22 @@ class TestWorkbooks:
         assert "Chart: Sacks by season" in text
         assert text.count("412") == 1  # the chart does not repeat the sheet
         assert text.endswith("# Prices (hidden)\n\nOats | 5")
+
+    @pytest.mark.parametrize(
+        ("before", "digits", "seen"), [("10", "6", "10^6"), ("1880", "3", "1880³"), ("m", "2", "m²")]
+    )
+    def test_raised_digits_stand_apart(self, tmp_path, before, digits, seen):
+        book = Workbook()
+        book.active["A1"] = CellRichText(before, TextBlock(InlineFont(vertAlign="superscript"), digits), " bits")
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen} bits"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"), [("o\ufb03ce", "office"), ("Jo\u0308rg", "Jörg"), ("\ufb01sh", "fish")]
+    )
+    def test_ligatures_and_accents(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen}"
 
     def test_blank_rows_part_tables(self, tmp_path):
         book = Workbook()

@@ -10,6 +10,8 @@ from docx import Document as WordDocument
 from openpyxl import Workbook
 from pptx import Presentation
 
+from arag.ingest.formats.old_office import count_lost
+
 PASSWORD = "needs a password: save a copy without it"
 OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(22) + b"\x09" + bytes(481)
 
@@ -61,6 +63,12 @@ def text_of_opendocument(kind, body):
         content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
         archive.writestr("content.xml", content)
     return buffer.getvalue()
+
+
+def old_file(stream, content):
+    """A file of Office before 2007 with one stream, in its first sector."""
+    entry = f"{stream}\0".encode("utf-16-le").ljust(128, b"\0")
+    return OLE + content.ljust(512, b"\0") + entry
 
 
 WORD, BOOK, SLIDES = word_file(), workbook(), slides()
@@ -131,11 +139,18 @@ class TestReasons:
         assert reason(name, OLE + "EncryptedPackage".encode("utf-16-le")) == PASSWORD
 
     def test_a_password_of_office_before_2007(self, reason):
-        entry = lambda name: f"{name}\0".encode("utf-16-le").ljust(116, b"\0") + bytes(12)  # noqa: E731 - in sector 1
         word = b"\xec\xa5" + bytes(9) + b"\x01"
-        assert reason("a.doc", OLE[:512] + word.ljust(512, b"\0") + entry("WordDocument")) == PASSWORD
+        assert reason("a.doc", old_file("WordDocument", word)) == PASSWORD
         book = b"\x09\x08\x02\0\0\0" + b"\x2f\0\2\0\0\0"
-        assert reason("a.xls", OLE[:512] + book.ljust(512, b"\0") + entry("Workbook")) == PASSWORD
+        assert reason("a.xls", old_file("Workbook", book)) == PASSWORD
+
+    @pytest.mark.parametrize("comments", [1, 2, 5])
+    def test_comments_and_charts_of_office_before_2007_are_counted(self, comments):
+        word = b"\xec\xa5" + bytes(188) + (4 + 34 * comments).to_bytes(4, "little")
+        assert count_lost(old_file("WordDocument", word), ".doc") == {"comment": comments}
+        sheet = b"\x09\x08\x04\0\0\x06\x10\0" + b"\x1c\0\2\0\0\0" * comments
+        chart = b"\x09\x08\x04\0\0\x06\x20\0"
+        assert count_lost(old_file("Book", sheet + chart), ".xls") == {"comment": comments, "chart": 1}
 
     def test_a_password_of_opendocument(self, reason):
         buffer = io.BytesIO(LETTER)

@@ -8,6 +8,8 @@ from datetime import date
 import pytest
 from docx import Document as WordDocument
 from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
 
@@ -76,6 +78,10 @@ class TestNames:
         assert (
             lines(rows)[2] == "Year: 1880 | North Miller: Ada | North Clerk: Bob | South Miller: Cy | South Clerk: Dee"
         )
+
+    def test_a_file_of_rows_repeats_the_names_of_groups(self):
+        rows = "Region|1881|1881|1882|1882\n|Oats|Rye|Oats|Rye\nNorth|7|8|9|10"
+        assert lines(rows, sheet=True)[-1] == "Region: North | 1881 Oats: 7 | 1881 Rye: 8 | 1882 Oats: 9 | 1882 Rye: 10"
 
     def test_a_table_of_word_without_a_header(self, tmp_path):
         rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]
@@ -167,6 +173,22 @@ class TestWorkbooks:
         assert "Chart: Sacks by season" in text
         assert text.count("412") == 1  # the chart does not repeat the sheet
         assert text.endswith("# Prices (hidden)\n\nOats | 5")
+
+    @pytest.mark.parametrize(
+        ("before", "digits", "seen"), [("10", "6", "10^6"), ("1880", "3", "1880³"), ("m", "2", "m²")]
+    )
+    def test_raised_digits_stand_apart(self, tmp_path, before, digits, seen):
+        book = Workbook()
+        book.active["A1"] = CellRichText(before, TextBlock(InlineFont(vertAlign="superscript"), digits), " bits")
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen} bits"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"), [("o\ufb03ce", "office"), ("Jo\u0308rg", "Jörg"), ("\ufb01sh", "fish")]
+    )
+    def test_ligatures_and_accents(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen}"
 
     def test_blank_rows_part_tables(self, tmp_path):
         book = Workbook()

@@ -53,7 +53,8 @@ _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
 _DEFINITION = "\x03"  # begins its definition
 _TERM_AND_DEFINITION = re.compile(
-    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
+    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
+    rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
@@ -51,6 +52,7 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
     r"|.*\.(?:xlsx?|xlsm|ods|csv|rpt)|.*[\\/].*",
     re.IGNORECASE,
 )
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
 # xberg returns the cells of a Word table in Markdown.
@@ -76,7 +78,20 @@ def read_office(path: Path, extension: str = "") -> Content:
         content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
-    return _with_properties(content, data, kind)
+    return _with_properties(_with_plain_letters(content), data, kind)
+
+
+def _with_plain_letters(content: Content) -> Content:
+    """Return the text with letters that are found: `fi` for its ligature, and an accent as a part of its letter."""
+    if unicodedata.is_normalized("NFC", content.text) and not _LIGATURE.search(content.text):
+        return content
+    bounds = [0, *content.page_starts, len(content.text)]
+    pages: list[str] = []
+    for start, end in pairwise(bounds):
+        page = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), content.text[start:end])
+        pages.append(unicodedata.normalize("NFC", page))
+    lengths = [len(page) for page in pages]  # before the first page, there is nothing
+    return replace(content, text="".join(pages), page_starts=tuple(accumulate(lengths[:-1])))
 
 
 def _with_properties(content: Content, data: bytes, kind: str) -> Content:

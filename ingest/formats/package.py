@@ -58,11 +58,19 @@ def attribute(element: etree._Element, name: str) -> str:
     return ""
 
 
+def find_child(element: etree._Element | None, path: str) -> etree._Element | None:
+    """Return an element below another by its path, such as `{*}numPr/{*}numId`; a faster way than `find`."""
+    found = element
+    for name in path.split("/"):
+        if found is None:
+            return None
+        found = next(found.iterchildren(name), None)
+    return found
+
+
 def value_of(element: etree._Element | None, path: str) -> str:
     """Return the attribute `val` of an element below another, or an empty string."""
-    if element is None:
-        return ""
-    found = element.find(path)
+    found = find_child(element, path)
     return "" if found is None else attribute(found, "val")
 
 

@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from arag.ingest.formats.content import Content, join_blocks, name_lost
 from arag.ingest.formats.number_formats import plain_number, show_number
-from arag.ingest.formats.package import Package, attribute
+from arag.ingest.formats.package import DamagedError, Package, attribute
 from arag.ingest.formats.sheet_parts import read_beside
+from arag.ingest.formats.sheet_texts import set_raised_digits_apart
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import count
 
@@ -47,10 +49,15 @@ def read_sheets(path: Path) -> Content:
     from openpyxl import load_workbook
 
     lost = Counter[str]()
-    sheets = _read_parts(Package(path.read_bytes()), lost)
+    data = path.read_bytes()
+    try:
+        sheets = _read_parts(Package(data), lost)
+        data = set_raised_digits_apart(data)
+    except DamagedError:  # openpyxl is less strict
+        sheets = {}
     blocks: list[str] = []
-    with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # a file: the name may be any
-        workbook = load_workbook(file, read_only=True, data_only=True)
+    with warnings.catch_warnings(action="ignore"):
+        workbook = load_workbook(BytesIO(data), read_only=True, data_only=True)
         for sheet in workbook.worksheets:
             about = sheets.pop(sheet.title, _Sheet())
             rows = table_lines(_shown_rows(sheet, about.merged), sheet=True)

@@ -79,8 +79,8 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
     """
     if not top:
         return Header()
-    divided = _divide(top[0], _row_at(top, 1))
-    if divided and _are_names(divided) and _is_divided_header(top):
+    divided = _find_divided(top)
+    if divided:
         return Header(divided, rows=2)
     names = top[0]
     if is_marked and _may_be_marked(names):
@@ -90,6 +90,24 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
     if is_form or not _are_names(names) or _is_like_rows_below(names, top[1:]):
         return Header()
     return Header(names, rows=1)
+
+
+def _find_divided(top: Sequence[Row]) -> Row:
+    """Return the names that the first two rows give together, or none."""
+    first = top[0]
+    second = _row_at(top, 1)
+    divided = _divide(first, second)
+    if divided and _are_names(divided) and _is_divided_header(top):
+        return divided
+    # A file of rows has no cells that span columns, so it repeats the name of a group.
+    begins_with_gap = bool(second) and min(second) > min(first)
+    divided = _divide(_without_repeats(first), second)
+    return divided if begins_with_gap and _are_names(divided) else {}
+
+
+def _without_repeats(row: Row) -> Row:
+    """Return a row without the cells that are like the one before them."""
+    return {column: text for column, text in row.items() if row.get(column - 1) != text}
 
 
 def _row_at(rows: Sequence[Row], number: int) -> Row:

@@ -12,7 +12,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_lost
 from arag.ingest.formats.drawings import drawing_texts
-from arag.ingest.formats.package import Package, attribute, local_name, value_of
+from arag.ingest.formats.package import Package, attribute, find_child, local_name, value_of
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word_numbers import BULLET, Numbering
 from arag.ingest.formats.word_runs import Drawing, Line, read_line
@@ -168,7 +168,7 @@ class _PartReader:
         for drawing in line.drawings:
             self._read_drawing(drawing)
         self._read_notes(line)
-        properties = paragraph.find("{*}pPr")
+        properties = find_child(paragraph, "{*}pPr")
         styles = self._document.styles
         style = value_of(properties, "{*}pStyle") or styles.default
         number = self._count(style, properties)
@@ -210,7 +210,7 @@ class _PartReader:
                 yield from self._blocks(cells[0])
             return
         grid = self._lay_out(rows, cells_of_rows)
-        is_marked = is_on(rows[0].find("{*}trPr"), "tblHeader")
+        is_marked = is_on(find_child(rows[0], "{*}trPr"), "tblHeader")
         plain = " ".join(cell for row in grid for cell in row if cell)
         yield _Block("\n".join(table_lines(grid, header=is_marked)), plain)
 
@@ -219,10 +219,10 @@ class _PartReader:
         grid: list[list[str]] = []
         above: dict[int, str] = {}  # the text of the last cell that begins in each column
         for row, cells in zip(rows, cells_of_rows, strict=True):
-            texts = [""] * _span(row.find("{*}trPr"), "gridBefore", 0)
+            texts = [""] * _span(find_child(row, "{*}trPr"), "gridBefore", 0)
             for cell in cells:
-                properties = cell.find("{*}tcPr")
-                merge = None if properties is None else properties.find("{*}vMerge")
+                properties = find_child(cell, "{*}tcPr")
+                merge = find_child(properties, "{*}vMerge")
                 goes_on = merge is not None and attribute(merge, "val") != "restart"
                 column = len(texts)
                 text = self._cell_text(cell)
@@ -323,7 +323,7 @@ def _children(container: etree._Element) -> Iterator[etree._Element]:
 
 
 def _is_deleted(row: etree._Element) -> bool:
-    return row.find("{*}trPr/{*}del") is not None
+    return find_child(row, "{*}trPr/{*}del") is not None
 
 
 def _span(properties: etree._Element | None, name: str, default: int) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from arag.ingest.formats.drawings import raised, text_on_one_line
-from arag.ingest.formats.package import attribute, local_name, value_of
+from arag.ingest.formats.package import attribute, find_child, local_name, value_of
 from arag.ingest.formats.word_styles import Styles, is_on
 from arag.text.normalise import collapse_whitespace
 
@@ -129,7 +129,10 @@ class _LineReader:
             self._is_page_number = True
 
     def _read_run(self, run: etree._Element) -> None:
-        properties = run.find("{*}rPr")
+        properties = find_child(run, "{*}rPr")
+        if properties is None:
+            self.read(run)
+            return
         style = value_of(properties, "{*}rStyle")
         if is_on(properties, "vanish") or (style and self._styles.is_hidden(style)):
             return

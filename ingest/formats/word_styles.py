@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from arag.ingest.formats.package import attribute, value_of
+from arag.ingest.formats.package import attribute, find_child, value_of
 
 _MAX_LEVEL = 6  # of a heading in Markdown
 _BODY = 10  # an outline level above 9 is text
@@ -20,7 +20,7 @@ def is_on(properties: etree._Element | None, name: str) -> bool:
     """Return whether properties switch something on, such as `vanish`."""
     if properties is None:
         return False
-    found = properties.find(f"{{*}}{name}")
+    found = find_child(properties, f"{{*}}{name}")
     return found is not None and attribute(found, "val") not in _OFF
 
 
@@ -43,6 +43,8 @@ class Styles:
     root: etree._Element | None
     default: str = ""
     _styles: dict[str, _Style] = field(default_factory=dict)
+    _levels: dict[str, int] = field(default_factory=dict)  # of headings, for each style that was asked for
+    _lists: dict[str, tuple[str, str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.root is None:
@@ -52,8 +54,8 @@ class Styles:
             self._styles[style_id] = _Style(
                 name=value_of(element, "{*}name"),
                 parent=value_of(element, "{*}basedOn"),
-                properties=element.find("{*}pPr"),
-                is_hidden=is_on(element.find("{*}rPr"), "vanish"),
+                properties=find_child(element, "{*}pPr"),
+                is_hidden=is_on(find_child(element, "{*}rPr"), "vanish"),
             )
             is_default = attribute(element, "default") not in {"", *_OFF}
             if is_default and attribute(element, "type") == "paragraph":
@@ -83,6 +85,11 @@ class Styles:
         own = _outline_level(properties)
         if own:
             return own % _BODY
+        if style_id not in self._levels:
+            self._levels[style_id] = self._level_of_style(style_id)
+        return self._levels[style_id]
+
+    def _level_of_style(self, style_id: str) -> int:
         if self.is_title(style_id):
             return 1
         for _, style in self._with_parents(style_id):
@@ -93,6 +100,11 @@ class Styles:
 
     def list_of(self, style_id: str) -> tuple[str, str, str]:
         """Return the list of a style's paragraphs, their level in it if one is given, and the style that says so."""
+        if style_id not in self._lists:
+            self._lists[style_id] = self._find_list(style_id)
+        return self._lists[style_id]
+
+    def _find_list(self, style_id: str) -> tuple[str, str, str]:
         for each_id, style in self._with_parents(style_id):
             list_id = value_of(style.properties, "{*}numPr/{*}numId")
             if list_id:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.reading import SourceReader
-from arag.ingest.records import RECORD_READERS
+from arag.ingest.records import EXTENSIONS_OF_MANY
 from arag.ingest.writer import IndexWriter, content_of
 
 _RECORD_NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
@@ -127,7 +127,7 @@ def _content_key(fingerprint: str, document_id: str, file: str) -> _ContentKey:
 
 
 def _holds_records(file: str) -> bool:
-    return file.lower().endswith(tuple(RECORD_READERS))
+    return file.lower().endswith(EXTENSIONS_OF_MANY)
 
 
 def _file_name(file: str) -> str:

@@ -9,10 +9,18 @@ from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whites
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
 # Lines that give a text its structure, as in Markdown.
-HEADING_LINE = re.compile(r"\s{0,3}(#{1,6})\s")
+HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
+_JOKE = re.compile(r"[:;]-?[)(DP]$")
+_QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
+_VERB = re.compile(
+    r"\b(?:I|you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should|must|may"
+    r"|\w+n['’]t)\b"
+)
+_LONGEST_SHORT_WORD = 3  # characters: of, the, and
+_MAX_WORDS = 6  # of a title that is not in capitals
 _MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
 _MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
@@ -53,7 +61,7 @@ class Outline:
             line: The heading's line.
         """
         name = _name_of(line)
-        if level == BARE and not self._is_plain_heading(name):
+        if level == BARE and not self.is_plain_heading(name):
             return self.path
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
@@ -64,10 +72,17 @@ class Outline:
             self.leave_table()
         return parents
 
-    def _is_plain_heading(self, name: str) -> bool:
-        if name == self._title or _PAGE_HEADER.search(name):
+    def is_plain_heading(self, line: str) -> bool:
+        """Return whether a line by itself is certainly a heading."""
+        name = _name_of(line)
+        if name == self._title or _PAGE_HEADER.search(name) or _PLAIN_HEADING.fullmatch(name) is None:
             return False
-        return _PLAIN_HEADING.fullmatch(name) is not None
+        return not _says_something(name)
+
+    def repeats(self, line: str) -> bool:
+        """Return whether a line repeats the title, or only names the page."""
+        name = _name_of(line)
+        return name == self._title or _PAGE_HEADER.search(name) is not None
 
     def leave_table(self) -> None:
         """Forget the table's header."""
@@ -104,6 +119,17 @@ class Outline:
         return not self._follows_years
 
 
+def _says_something(name: str) -> bool:
+    """Return whether a line is a short sentence and no title: it jokes, has a verb, or has many words in lower case."""
+    if _JOKE.search(name) or name.count("(") != name.count(")"):
+        return True
+    words = name.split()
+    lower = [word for word in words if word[0].islower() and len(word) > _LONGEST_SHORT_WORD]
+    if not lower or _QUESTION.match(name):
+        return False
+    return len(words) > _MAX_WORDS or _VERB.search(name) is not None
+
+
 def escape_structure(text: str) -> str:
     """Return a text in which no line is read as a heading or a fence.
 
@@ -116,7 +142,8 @@ def escape_structure(text: str) -> str:
 
 
 def _escape_line(line: str) -> str:
-    if HEADING_LINE.match(line):
+    is_row = CELL_BOUNDARY in line  # which is no heading
+    if HEADING_LINE.match(line) and not is_row:
         return f"{_NO_HEADING}{line}"
     if FENCE_LINE.match(line):
         return f"\\{line.lstrip()}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -15,6 +16,7 @@ from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
 from arag.ingest.reading import MAX_PROBLEMS, SourceReader
+from arag.ingest.record_fields import FieldNames
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import MULTILINGUAL_EMBEDDER, knows_only_english
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 MIN_CHUNK_TOKENS = 50  # a chunk of fewer would hold a sentence or two
 
 _BATCH_DOCUMENTS = 500  # looked up in the index at once; small ones would otherwise be held in memory by the thousand
+_KEPT = "its earlier text stays in the index until you remove it (arag remove)"
 _MAX_NAMES = 5  # of omissions, in a message
 _MANY_OTHERS = 0.05  # the share of documents in other languages that is worth a warning
 
@@ -52,6 +55,10 @@ class IngestOptions(TypedDict, total=False):
         ocr: Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR, which needs the extra `ocr`
             and takes about 15 seconds of processor time a page; by default not. What was read is kept in the user's
             cache folder.
+        text_field: The field of records that has their text: `body`, or `page.body` for the `body` of `page`. By
+            default `text`, else another common name, a chat's turns, or all that a nested record says.
+        title_field: The field of records that has their title; by default `title`, or another common name.
+        id_field: The field of records that has their id; by default `id`, or another common name.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread. By default, nothing is shown.
 
@@ -69,6 +76,9 @@ class IngestOptions(TypedDict, total=False):
     readers: Mapping[str, str | Reader] | None
     encoding: str
     ocr: bool
+    text_field: str
+    title_field: str
+    id_field: str
     progress: bool | ShowProgress
 
 
@@ -86,8 +96,8 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
             that can be checked is checked before anything is written.
         index: The place of the index, which is made if it does not exist: a folder, the address of a PostgreSQL
             database (`postgresql://user@host/database?index=NAME`), or its store.
-        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding`, `ocr` and `progress`; see
-            `IngestOptions`.
+        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding`, `ocr`, `text_field`, `title_field`,
+            `id_field` and `progress`; see `IngestOptions`.
 
     Returns:
         The index, open.
@@ -139,7 +149,12 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         Readers(own_readers, options.get("encoding", ""), ocr=options.get("ocr", False)) as readers,
     ):
         folder = store.location if isinstance(store.location, Path) else None
-        reader = SourceReader(sources, readers, folder)
+        names = FieldNames(
+            text=options.get("text_field", ""),
+            title=options.get("title_field", ""),
+            id=options.get("id_field", ""),
+        )
+        reader = SourceReader(sources, readers, folder, names)
         meter = Meter(options.get("progress", False), reader.total)
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
@@ -158,6 +173,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 writer.put(batch)
             writer.flush()
             removed = _prune(writer, ids, reader) if options.get("prune") else 0
+            problems = _say_what_is_kept(problems, writer, ids, reader)
             _warn_of_unpublished(writer.draft.unpublished() - ids.used.keys())
             meter.report("publishing", reader.bytes)
             settings = writer.draft.publish(writer.settings)
@@ -272,6 +288,24 @@ def _prune(writer: IndexWriter, ids: IdAssigner, reader: SourceReader) -> int:
             gone.append(document.id)
     writer.draft.remove(gone)
     return len(gone)
+
+
+def _say_what_is_kept(
+    problems: list[Problem],
+    writer: IndexWriter,
+    ids: IdAssigner,
+    reader: SourceReader,
+) -> list[Problem]:
+    """Return the problems, with a hint for files that could be read before: their earlier text stays in the index."""
+    if not reader.failed:
+        return problems
+    kept = {document.source for document in writer.draft.documents() if document.id not in ids.used}
+    explained: list[Problem] = []
+    for problem in problems:
+        is_kept = reader.failed.get(problem.source, "") in kept - {""}
+        hint = f"; {_KEPT}" if is_kept else ""
+        explained.append(replace(problem, reason=problem.reason + hint))
+    return explained
 
 
 def _warn_of_unpublished(documents: Collection[str]) -> None:

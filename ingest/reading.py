@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import JSON, FormatError, clean_characters, clean_text, reason
+from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
+from arag.ingest.formats.mailbox import find_mails
 from arag.ingest.listing import ListedFile, ListedObject, Listing
-from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.ingest.record_fields import FieldNames
+from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
 from arag.text.normalise import count, shorten
 
 if TYPE_CHECKING:
@@ -41,13 +43,21 @@ class SourceReader:
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
+        failed: The absolute paths of those files, by the names in their problems.
         skipped: The entries of folders that were skipped, and why.
 
     Raises:
         InputError: A source is not valid; see `Listing`.
     """
 
-    def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        readers: Readers,
+        target: Path | None = None,
+        names: FieldNames = NO_NAMES,
+    ) -> None:
+        self._names = names
         self._listing = Listing(sources, readers, target)
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
@@ -56,6 +66,7 @@ class SourceReader:
         self.folders = self._listing.folders
         self.files = self._listing.files
         self.failures = self._listing.failures
+        self.failed: dict[str, str] = {}
         self.skipped = self._listing.skipped
 
     def read(self) -> Iterator[Document | Problem]:
@@ -100,12 +111,14 @@ class SourceReader:
 
     def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
         """Read one document, or several records. A reader that the user gives for an extension comes first."""
+        if self._readers.is_mailbox(file.path):
+            return self._read_mailbox(file.path, file.id)
         if self._readers.knows(file.path):
             return self._read_whole(file.path, file.id)
         if file.size == 0:
             raise FormatError("the file is empty")
         read = RECORD_READERS[file.path.suffix.lower()]
-        return read(file.path, file.id)
+        return read(file.path, file.id, self._names)
 
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
@@ -113,25 +126,33 @@ class SourceReader:
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
-        document = Document(
-            id=file_id,
-            title=content.title or path.stem.replace("_", " "),
-            text=content.text,
-            source=str(path),
-            metadata=to_json(dict(content.metadata)),
-            page_starts=content.page_starts,
-            has_own_id=False,
-            left_out=content.left_out,
-            ocr_pages=content.ocr_pages,
-        )
-        yield ReadItem(document, size)
+        yield ReadItem(_to_document(content, file_id, path), size)
+
+    def _read_mailbox(self, path: Path, file_id: str) -> Iterator[ReadItem]:
+        """Read each email of a mailbox; its id ends in its `Message-ID`, or in its number if it has none of its own."""
+        used: set[str] = set()
+        for number, (start, end, message_id) in enumerate(find_mails(path), 1):
+            own_id = message_id or str(number)
+            if own_id in used:  # a copy of the same email
+                own_id = f"{own_id}~{number}"
+            used.add(own_id)
+            place = f"{path}, email {number}"
+            try:
+                content = self._readers.read_mail_at(path, start, end)
+            except FormatError as error:
+                yield ReadItem(Problem(place, str(error)), end)
+                continue
+            document = _to_document(content, f"{file_id}#{own_id}", path)
+            yield ReadItem(replace(document, source=place, has_own_id=True), end)
+        if not used:
+            raise FormatError("a mailbox without emails")
 
     def _read_object(self, listed: ListedObject) -> Document | Problem:
         item = listed.item
         place = _describe_place(listed)
         try:
             if isinstance(item, Mapping):
-                document = read_record(_to_metadata(item), "", place)
+                document = read_record(_to_metadata(item), "", place, self._names)
             else:
                 document = _from_langchain(item, place)
         except ValueError as error:
@@ -160,6 +181,7 @@ class SourceReader:
         source = clean_characters(item.source)
         if isinstance(item, Problem):
             self.failures.add(file)
+            self.failed[source] = file
             return replace(item, source=source, reason=clean_characters(item.reason))
         document_id = clean_characters(item.id).strip()
         if not is_id(document_id):
@@ -177,7 +199,22 @@ class SourceReader:
 
     def _fail(self, file: str, source: str, fault: str) -> Problem:
         self.failures.add(file)
+        self.failed[source] = file
         return Problem(source, fault)
+
+
+def _to_document(content: Content, document_id: str, path: Path) -> Document:
+    return Document(
+        id=document_id,
+        title=content.title or path.stem.replace("_", " "),
+        text=content.text,
+        source=str(path),
+        metadata=to_json(dict(content.metadata)),
+        page_starts=content.page_starts,
+        has_own_id=False,
+        left_out=content.left_out,
+        ocr_pages=content.ocr_pages,
+    )
 
 
 def _describe_place(listed: ListedObject) -> str:

@@ -12,12 +12,15 @@ from pydantic_core import to_jsonable_python
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
+from arag.ingest.formats.kinds import MAILBOX
+from arag.ingest.record_fields import FieldNames, find_fields, find_records, is_chat
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
 _MAX_JSON_VALUES = 5_000_000  # in one file or line: they take about a gigabyte of memory
 _MAX_VALUE = 40  # characters of a value in a message
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # the last two separate lines and paragraphs
+NO_NAMES = FieldNames()
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # the keys in GraphRAG-Bench's corpora, and ours
 
 
@@ -28,8 +31,13 @@ class ReadItem(NamedTuple):
     end: int
 
 
-def read_jsonl(path: Path, file_id: str) -> Iterator[ReadItem]:
+def read_jsonl(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterator[ReadItem]:
     """Read a file of any size with one record per line; the ids of records without one begin with the file's."""
+    with path.open("rb") as file:
+        first = file.readline(MAX_FILE_BYTES).strip()
+    if first in {b"[", b"{"}:  # a record or a list over several lines
+        yield from read_json(path, file_id, names)
+        return
     record_number = 0
     end = 0
     with path.open("rb") as file:
@@ -39,21 +47,29 @@ def read_jsonl(path: Path, file_id: str) -> Iterator[ReadItem]:
             if not line.strip():
                 continue
             record_number += 1
-            item = _read_item(line, f"{file_id}#{record_number}", f"{path}, line {line_number}")
+            item = _read_item(line, f"{file_id}#{record_number}", f"{path}, line {line_number}", names)
             yield ReadItem(item, end)
     if record_number == 0:
         raise FormatError("empty document")
 
 
-def read_json(path: Path, file_id: str) -> Iterator[ReadItem]:
+def read_json(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterator[ReadItem]:
     """Read a list of records, one record, or the authors' `chunks.json`, in the way of `read_jsonl`."""
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         limit = f"more than {MAX_FILE_BYTES // 1_000_000} MB"
         raise FormatError(f"{limit}; convert it to JSON Lines, which may have any size")
-    value = _load(path.read_bytes())
+    data = path.read_bytes()
+    if _has_records_on_lines(data):
+        yield from read_jsonl(path, file_id, names)
+        return
+    value = _load(data)
+    if isinstance(value, dict) and not names.text:
+        value = find_records(value) or value
+    if isinstance(value, list) and is_chat(value) and not names.text:
+        value = {"messages": value}
     if not isinstance(value, list):
-        yield ReadItem(read_record(value, f"{file_id}#1", str(path)), size)
+        yield ReadItem(read_record(value, f"{file_id}#1", str(path), names), size)
         return
     if not value:
         raise FormatError("empty list")
@@ -62,20 +78,31 @@ def read_json(path: Path, file_id: str) -> Iterator[ReadItem]:
             yield ReadItem(item, size)
         return
     for number, entry in enumerate(value, 1):
-        item = _read_item(entry, f"{file_id}#{number}", f"{path}, item {number}")
+        item = _read_item(entry, f"{file_id}#{number}", f"{path}, item {number}", names)
         yield ReadItem(item, size * number // len(value))
 
 
+def _has_records_on_lines(data: bytes) -> bool:
+    """Return whether a file has a whole record in each of its first two lines."""
+    lines = data.lstrip().split(b"\n", 2)[:2]
+    try:
+        return len(lines) == 2 and all(isinstance(json.loads(line), dict) for line in lines)
+    except (RecursionError, ValueError):
+        return False
+
+
 RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jsonl}  # by extension
+EXTENSIONS_OF_MANY = (*RECORD_READERS, MAILBOX)  # of files that hold many documents
 
 
-def read_record(value: JSON, default_id: str, source: str) -> Document:
+def read_record(value: JSON, default_id: str, source: str, names: FieldNames = NO_NAMES) -> Document:
     """Make a document from a record.
 
     Args:
         value: The record.
         default_id: The document's id if the record has none.
         source: The record's origin, for messages.
+        names: The names of its fields, if the user gives them.
 
     Returns:
         The document.
@@ -87,8 +114,9 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
         raise FormatError(f"the record is {_show(value)}; it must be an object")
     if value.get("text") is None and value.keys() >= _BENCHMARK_KEYS.keys():
         value = {_BENCHMARK_KEYS.get(key, key): field for key, field in value.items()}
-    if value.get("text") is None:
-        raise FormatError('the record has no "text"')
+    if value.get("text") is None or names != NO_NAMES:
+        found = find_fields(value, names)
+        value = {**found.rest, "id": found.id, "title": found.title, "text": found.text}
     text = clean_text(_string(value, "text"))
     title = ""
     if value.get("title") is not None:
@@ -160,11 +188,11 @@ def _load(data: bytes) -> JSON:
     return value
 
 
-def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | Problem:
+def _read_item(item: bytes | JSON, default_id: str, source: str, names: FieldNames) -> Document | Problem:
     """Read a line of a file, or an item of a list."""
     try:
         value = _load(item) if isinstance(item, bytes) else item
-        return read_record(value, default_id, source)
+        return read_record(value, default_id, source, names)
     except FormatError as error:
         return Problem(source, str(error))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 8  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 9  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
 _MAX_HEADING = 100  # characters; a longer line is text
@@ -38,6 +38,7 @@ _LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
 )
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
+_UNDERLINE = re.compile(r"={3,}|-{3,}")
 _WHITE = re.compile(r"\s*")
 
 _CLOSERS = "\"'”’»›)]}」』》】）"
@@ -117,6 +118,9 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
         line = text[block.start : block.end]
         level = block.level
         if _is_above_paragraph(text, block, following):
+            if not outline.is_plain_heading(line) and not outline.repeats(line):  # such as a date or a name
+                sentences.append(Sentence(start=block.start, end=block.end, embedded=True, heading=outline.path))
+                continue
             level = BARE
         if level or not block.embedded:
             parents = outline.enter(level, line) if level else outline.path
@@ -224,7 +228,8 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
     next_start = 0
     is_fenced = False
     is_at_top = True
-    for line in text.splitlines(keepends=True):
+    is_after_blank = True
+    for line, following in pairwise([*text.splitlines(keepends=True), ""]):
         start = next_start
         next_start += len(line)
         stripped = line.strip()
@@ -235,7 +240,8 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         is_rule = _RULE.match(line) is not None
         is_item = _LIST_ITEM.match(line) is not None
         heading = HEADING_LINE.match(line)
-        is_alone = is_fence or is_row or is_title or is_rule or heading is not None
+        underlined = 0 if is_fenced or is_rule or not is_after_blank else _underlined_level(stripped, following)
+        is_alone = is_fence or is_row or is_title or is_rule or heading is not None or underlined > 0
         ends_paragraph = is_blank or is_alone or is_item or is_fenced
         if is_fence:
             is_fenced = not is_fenced
@@ -247,9 +253,18 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
             is_row=is_row,
             is_alone=is_alone,
             ends_paragraph=ends_paragraph,
-            level=len(heading[1]) if heading and is_heading else 0,
+            level=len(heading[1]) if heading and is_heading else underlined,
         )
+        is_after_blank = is_blank
         is_at_top = is_at_top and is_blank
+
+
+def _underlined_level(line: str, following: str) -> int:
+    """Return the level of a heading that the next line underlines, as in Markdown: 1 or 2; 0 for other lines."""
+    rule = following.rstrip()
+    if not line or len(line) > _MAX_HEADING or not _UNDERLINE.fullmatch(rule) or 2 * len(rule) < len(line):
+        return 0
+    return 1 if rule[0] == "=" else 2
 
 
 def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:

@@ -10,6 +10,9 @@ import pytest
 from docx import Document as Word
 from reportlab.pdfgen.canvas import Canvas
 
+from arag.ingest.pipeline import run_ingest
+from fakes import HashEmbeddings
+
 PAGE = "<!DOCTYPE html><html><head><style>p {}</style></head><body><p>The lamp is <b>lit</b>.</p></body></html>"
 MAIL = (
     "Received: from mx.example\nFrom: Odvar <o@lanthry.example>\nSubject: Oil\nContent-Type: text/plain\n"
@@ -116,3 +119,21 @@ def test_a_text_in_utf_16_without_its_mark(read, name, encoding):
         read(name, "The lamp of Größe is lit – at noon.\n".encode(encoding)).text.strip()
         == "The lamp of Größe is lit – at noon."
     )
+
+
+@pytest.mark.parametrize(("name", "data"), [("a.txt", b""), ("a.txt", b" \n"), ("a.docx", b"PK\3\4"), ("a.jsonl", b"")])
+def test_a_file_that_can_no_longer_be_read_keeps_its_text_and_the_run_says_so(tmp_path, name, data):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "b.txt").write_text("The oil costs six marks.")
+    (docs / name).write_bytes({".docx": docx(), ".jsonl": b'{"text": "Lit."}'}.get(name[1:], b"The lamp is lit."))
+    options = {"embedder": HashEmbeddings()}
+    assert run_ingest(docs, tmp_path / "index", **options).problems == ()
+    (docs / name).write_bytes(data)
+    summary = run_ingest(docs, tmp_path / "index", **options)
+    assert summary.documents == 2
+    (problem,) = summary.problems
+    assert problem.reason.endswith("; its earlier text stays in the index until you remove it (arag remove)")
+    (docs / "c.txt").write_text("")
+    (_, of_new_file) = run_ingest(docs, tmp_path / "index", **options).problems
+    assert of_new_file.reason == "the file is empty"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import quopri
 from email.message import EmailMessage
 
 import pytest
@@ -9,6 +12,10 @@ import pytest
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.formats.mail import read_mail
+from arag.ingest.pipeline import run_ingest
+from arag.ingest.reading import SourceReader
+from arag.ingest.sentences import split_sentences
+from fakes import HashEmbeddings
 
 
 def mail(text="See the lamp.", subject="The lamp"):
@@ -86,3 +93,175 @@ def test_mails_nested_without_end_are_refused(tmp_path):
     (tmp_path / "a.eml").write_bytes(b"From: a\n" + b"Content-Type: message/rfc822\n\n" * 20_000 + b"x")
     with Readers() as readers, pytest.raises(FormatError):
         readers.read(tmp_path / "a.eml")
+
+
+FORWARDED = b"From: Pell <p@x.org>\nSubject: Axle\n\nThe axle broke at noon = midday.\n"
+
+
+@pytest.mark.parametrize("encoding", ["base64", "quoted-printable", "8bit"])
+@pytest.mark.parametrize("kind", ["message/rfc822", "message/global"])
+def test_a_forwarded_mail_is_decoded(tmp_path, encoding, kind):
+    body = {"base64": base64.encodebytes, "quoted-printable": quopri.encodestring, "8bit": bytes}[encoding](FORWARDED)
+    head = f"From: a@b.example\nContent-Type: {kind}\nContent-Transfer-Encoding: {encoding}\n\n"
+    text = read(tmp_path, head.encode() + body).text
+    assert text.endswith("# Axle\n\nFrom: Pell <p@x.org>\n\nThe axle broke at noon = midday.")
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "Please view this message in an HTML mail reader.",
+        "This email requires HTML.",
+        "Votre logiciel de courrier ne prend pas en charge ce format.",
+        "The wheel costs more.",  # the beginning of the page
+    ],
+)
+def test_the_page_is_read_where_the_plain_version_is_a_hint(tmp_path, hint):
+    message = mail(hint)
+    message.add_alternative(
+        "<h1>Invoice 88</h1><p>The wheel costs more: four hundred marks, due on 1 May.", subtype="html"
+    )
+    assert read(tmp_path, message).text.endswith("four hundred marks, due on 1 May.")
+
+
+def test_the_plain_version_is_read_where_it_says_the_same(tmp_path):
+    message = mail("The wheel costs four hundred marks.\n\nDue on 1 May.")
+    message.add_alternative("<p>The wheel costs four hundred marks.<p>Due on 1 May.<p>Unsubscribe here", subtype="html")
+    assert read(tmp_path, message).text.endswith("marks.\n\nDue on 1 May.")
+
+
+def test_files_attached_to_the_other_version_are_read(tmp_path):
+    message = mail("The wheel costs four hundred marks.")
+    page = EmailMessage()
+    page.set_content("<p>The wheel costs four hundred marks.", subtype="html")
+    page.add_attachment("The oil costs 6 marks.\n", filename="offer.txt")
+    page.add_attachment(b"AC10", maintype="application", subtype="acad", filename="plan.dwg")
+    message.make_alternative()
+    message.attach(page)
+    content = read(tmp_path, message)
+    assert content.text.endswith("marks.\n\nAttachment: offer.txt\n\nThe oil costs 6 marks.")
+    assert content.left_out == ("1 attachment (plan.dwg)",)
+
+
+OLDER = [
+    "From: Pell <p@x.org>\nSent: Wednesday, 3 April 2024 10:00\nTo: Maren Tolk\nSubject: Axle\n",
+    "Von: Pell <p@x.org>\nGesendet: Mittwoch, 3. April 2024 10:00\nAn: Maren Tolk\nBetreff: Achse\n",
+    "De : Pell <p@x.org>\nEnvoyé : mercredi 3 avril 2024 10:00\nÀ : Maren Tolk\nObjet : Essieu\n",
+    "De: Pell\nEnviado: miércoles, 3 de abril de 2024\nPara: Maren Tolk\nAsunto: Eje\n",
+    "Da: Pell\nInviato: mercoledì 3 aprile 2024 10:00\nA: Maren Tolk\nOggetto: Asse\n",
+    "发件人: Pell\n发送时间: 2024年4月3日 10:00\n收件人: Maren Tolk\n主题: 轴\n",
+    "On Wed, 3 Apr 2024 at 10:00, Pell <p@x.org> wrote:\n",
+    "Am Mi., 3. Apr. 2024 um 10:00 Uhr schrieb Pell <p@x.org>:\n",
+    "Le mer. 3 avr. 2024 à 10:00, Pell <p@x.org> a écrit :\n",
+]
+
+
+@pytest.mark.parametrize("older", OLDER)
+def test_an_older_mail_that_is_not_quoted_stands_under_its_writer(tmp_path, older):
+    text = read(tmp_path, mail(f"It is 55.\n\n{older}\nIt is 40.")).text
+    sentences = {text[s.start : s.end]: s.heading for s in split_sentences(text, title="The lamp")}
+    assert sentences["It is 55."] == ""
+    assert "It is 40." in sentences
+    assert sentences["It is 40."].startswith(older.split("\n")[0].rstrip(" :"))
+    page = mail("")
+    page.add_alternative(f"<p>It is 55.<p>{html.escape(older).replace(chr(10), '<br>')}<p>It is 40.", subtype="html")
+    text = read(tmp_path, page).text
+    assert [s.heading for s in split_sentences(text, title="The lamp")][-1] != ""
+
+
+def test_fields_that_begin_no_older_mail_are_text(tmp_path):
+    text = "From: the harbour\nTo: the mill\n\nA: yes\nDate: never\n\nOn Monday the miller wrote a letter: it is long."
+    assert read(tmp_path, mail(text)).text.endswith(text)
+
+
+def test_an_invitation_is_read(tmp_path):
+    message = mail("See you.")
+    event = (
+        "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Inspection of the\r\n  wheel\r\nDTSTART;TZID=A/B:20240405T090000"
+        "\r\nDTEND:20240405T080000Z\r\nLOCATION:Mill\\, first floor\r\nORGANIZER;CN=Pell:mailto:p@x.org\r\n"
+        "BEGIN:VALARM\r\nDESCRIPTION:Reminder\r\nEND:VALARM\r\nEND:VEVENT\r\nEND:VCALENDAR"
+    )
+    message.add_alternative(event, subtype="calendar")
+    assert read(tmp_path, message).text.endswith(
+        "See you.\n\nEvent: Inspection of the wheel\nStart: 2024-04-05 09:00\nEnd: 2024-04-05 08:00 UTC\n"
+        "Location: Mill, first floor\nOrganizer: Pell <p@x.org>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "data", "text"),
+    [
+        ("notes.csv", "octet-stream", b"Rye;4", "Rye;4"),
+        ("page.html", "octet-stream", b"<p>Rye <b>4</b>", "Rye 4"),
+        ("old.eml", "octet-stream", FORWARDED, "The axle broke at noon = midday."),
+        ("notes.log", "x-log", "Roggen für 4".encode("cp1252"), "Roggen für 4"),
+    ],
+)
+def test_attached_texts_are_read_whatever_kind_they_are_declared_to_be(tmp_path, name, kind, data, text):
+    message = mail()
+    message.add_attachment(data, maintype="application", subtype=kind, filename=name)
+    content = read(tmp_path, message)
+    assert content.text.endswith(text)
+    assert content.left_out == ()
+
+
+def test_what_no_person_sees_is_neither_read_nor_named(tmp_path):
+    message = mail()
+    message.add_attachment("p {color: red}", subtype="css")
+    message.add_attachment(b"0", maintype="application", subtype="pgp-signature", filename="signature.asc")
+    content = read(tmp_path, message)
+    assert content.text.endswith("See the lamp.")
+    assert content.left_out == ()
+    message.add_attachment(b"x", maintype="application", subtype="ms-tnef", filename="winmail.dat")
+    assert read(tmp_path, message).left_out == ("1 attachment (winmail.dat)",)
+
+
+def test_a_command_in_a_mail_is_no_heading(tmp_path):
+    text = read(tmp_path, mail("Run this:\n\n# rm -r /srv/old\n\nThen wait for an hour.")).text
+    assert [s.heading for s in split_sentences(text, title="The lamp")][-1] == ""
+
+
+@pytest.mark.parametrize("raw", ["Grüße".encode(), "Grüße".encode("cp1252"), b"=?utf-8?b?R3LDvMOfZQ==?="])
+def test_headers_in_all_encodings(tmp_path, raw):
+    assert read(tmp_path, b"From: a@b.example\nSubject: " + raw + b"\n\nText.").title == "Grüße"
+
+
+class TestMailboxes:
+    LINE = "From tolk@x.org Mon Oct  3 09:15:00 2022\n"
+
+    def box(self, *texts):
+        return "\n".join(
+            f"{self.LINE}From: a@b.example\nMessage-ID: <{number}@x.org>\nSubject: Mail {number}\n\n{text}\n"
+            for number, text in enumerate(texts)
+        )
+
+    def items(self, path):
+        return list(SourceReader(path, Readers()).read())
+
+    @pytest.mark.parametrize("name", ["all.mbox", "2022-October.txt", "archive"])
+    def test_each_mail_is_a_document(self, tmp_path, name):
+        path = tmp_path / name
+        path.write_text(self.box("The lamp is lit.\n\n>From here on.", "From now on it rains at 10:30.", "Third."))
+        documents = self.items(path)
+        assert [document.id for document in documents] == [f"{name}#{number}@x.org" for number in range(3)]
+        assert [document.title for document in documents] == ["Mail 0", "Mail 1", "Mail 2"]
+        assert documents[1].text.endswith("From now on it rains at 10:30.")
+        assert documents[1].source == f"{path}, email 2"
+
+    def test_ids_without_a_message_id_are_numbers(self, tmp_path):
+        path = tmp_path / "all.mbox"
+        same = f"{self.LINE}From: a@b.example\nMessage-ID: <1>\n\nText.\n\n"
+        path.write_text(f"{self.LINE}From: a@b.example\n\nOne.\n\n{same}{same}{self.LINE}\n\nNo fields.\n")
+        items = self.items(path)
+        assert [item.id for item in items[:3]] == ["all.mbox#1", "all.mbox#1~2", "all.mbox#1~3"]
+        assert str(items[3]) == f"{path}, email 4: not an email: it has no sender, recipient, subject or date"
+
+    def test_many_mails_are_written_and_updated(self, tmp_path):
+        path = tmp_path / "all.mbox"
+        path.write_text(self.box(*[f"The lamp {number} is lit." for number in range(300)]))
+        options = {"embedder": HashEmbeddings()}
+        first = run_ingest(path, tmp_path / "index", **options)
+        assert (first.documents, first.written, first.problems) == (300, 300, ())
+        path.write_text(self.box(*[f"The lamp {number} is lit." for number in range(1, 301)])[:-1])
+        second = run_ingest(path, tmp_path / "index", **options)
+        assert second.documents == 300

@@ -196,7 +196,7 @@ class TestHtml:
             ("<ol><li>one<ul><li> in</ul><li><li><h3>Head</h3></ol>", "- one\n- in\n\n### Head"),
             ("x<pre>\n  a\n    b<br>c\n</pre>y", "x\n\n  a\n    b\nc\n\ny"),
             ("&lt;b&gt; &amp;&nbsp;x &#233; &#xd800;", "<b> & x é \ufffd"),
-            ("a<!-- comment -->b<![CDATA[c]]><p>*a* [c](d) <a href='e'>f</a> <img alt='g'>", "ab\n\n*a* [c](d) f"),
+            ("a<!-- comment -->b<![CDATA[c]]><p>*a* [c](d) <a href='e'>f</a> <img alt='g'>", "ab\n\n*a* [c](d) f g"),
             ("x<iframe>fallback</iframe><noscript>off</noscript><template>later</template>", "x"),
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
@@ -300,6 +300,7 @@ class TestNotebooks:
             "Lamps",
             "```python\n# no heading\nprint(1)\n```\n\n```\n1\n```\n\n```\n<Figure>\n```\n\n```\nValueError: dark\n```"
             "\n\n# Lamps\n\nText.\n\nRaw.",
+            left_out=("2 pictures",),
         )
 
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])

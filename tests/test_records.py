@@ -10,6 +10,7 @@ import pytest
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.reading import SourceReader
+from arag.ingest.record_fields import FieldNames
 
 
 def read(path, data=None):
@@ -130,3 +131,108 @@ def test_memory_does_not_grow_with_the_records(tmp_path):
     finally:
         tracemalloc.stop()
     assert peak < 3_000_000
+
+
+def read_with(path, data, **names):
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+    items = list(SourceReader(path, Readers(), names=FieldNames(**names)).read())
+    return [i for i in items if isinstance(i, Document)], [i for i in items if isinstance(i, Problem)]
+
+
+@pytest.mark.parametrize("name", ["content", "body", "page_content", "Text", "fullText", "article", "abstract"])
+def test_a_text_under_another_common_name_is_found(tmp_path, name):
+    record = {"_id": {"$oid": "7f"}, "headline": "Oil", name: "The oil costs 6 marks.", "year": 1880}
+    (document,), problems = read(tmp_path / "a.jsonl", lines(record))
+    assert problems == []
+    assert (document.id, document.title, document.text) == ("7f", "Oil", "Oil\n\nThe oil costs 6 marks.")
+    assert document.metadata == {"year": 1880}
+
+
+def test_a_text_in_an_object_of_the_record_is_found(tmp_path):
+    record = {"_index": "notes", "_source": {"title": "Oil", "body": "It costs 6 marks.", "year": 1880}}
+    (document,), _ = read(tmp_path / "a.jsonl", lines(record))
+    assert (document.title, document.text) == ("Oil", "Oil\n\nIt costs 6 marks.")
+    assert document.metadata == {"_index": "notes", "_source": {"year": 1880}}
+
+
+@pytest.mark.parametrize("around", [{"articles": None}, {"total": 2, "hits": {"hits": None}}])
+def test_the_records_of_an_object_around_them_are_documents(tmp_path, around):
+    records = [{"title": "Oil", "body": "It costs 6 marks."}, {"title": "Rye", "body": "It costs 4 marks."}]
+    data = json.dumps(around).replace("null", json.dumps(records)).encode()
+    documents, _ = read(tmp_path / "a.json", data)
+    assert [(document.id, document.title) for document in documents] == [("a.json#1", "Oil"), ("a.json#2", "Rye")]
+
+
+CHAT = [
+    {"role": "system", "content": ""},
+    {"role": "user", "content": "What does oil cost?"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Six marks."}, {"type": "image_url"}]},
+]
+SHARED = [{"from": "human", "value": "What does oil cost?"}, {"from": "gpt", "value": "Six marks."}]
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        ({"id": "c", "messages": CHAT}, "user: What does oil cost?\n\nassistant: Six marks."),
+        ({"conversations": SHARED}, "human: What does oil cost?\n\ngpt: Six marks."),
+        (CHAT, "user: What does oil cost?\n\nassistant: Six marks."),
+    ],
+)
+def test_a_chat_is_one_document_with_its_speakers(tmp_path, record, text):
+    (document,), problems = read(tmp_path / "a.json", record)
+    assert (document.text, problems) == (text, [])
+
+
+def test_all_that_a_nested_record_says_is_its_text(tmp_path):
+    mill = {"name": "Marrow", "prices": [{"grain": "Rye", "marks": 4}, {"grain": "Oats", "marks": 5}]}
+    (document,), _ = read(
+        tmp_path / "a.json", {"mill": {**mill, "keeper": {"name": "Orsolya", "tools": ["axe", "saw"]}}}
+    )
+    assert document.text == (
+        "# mill\n\nname: Marrow\n\n## prices\n\ngrain | marks\ngrain: Rye | marks: 4\ngrain: Oats | marks: 5\n\n"
+        "## keeper\n\nname: Orsolya\ntools: axe, saw"
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "names", "expected"),
+    [
+        ({"q": "Oil?", "n": 7, "t": "Dues"}, {"text": "q", "title": "t", "id": "n"}, ("7", "Dues", "Dues\n\nOil?")),
+        ({"text": "no", "page": {"body": "yes", "no": 1}}, {"text": "page.body"}, ("a.jsonl#1", "", "yes")),
+        ({"a.b": "dotted", "a": {"b": "nested"}}, {"text": "a.b"}, ("a.jsonl#1", "", "dotted")),
+        ({"lines": ["one", "two"]}, {"text": "lines"}, ("a.jsonl#1", "", "one\n\ntwo")),
+        ({"turns": [{"say": "one"}, {"say": "two"}]}, {"text": "turns.say"}, ("a.jsonl#1", "", "one\n\ntwo")),
+        ({"text": "Body.", "code": "x-1"}, {"id": "code"}, ("x-1", "", "Body.")),
+    ],
+)
+def test_fields_can_be_named(tmp_path, record, names, expected):
+    (document,), problems = read_with(tmp_path / "a.jsonl", lines(record), **names)
+    assert problems == []
+    assert (document.id, document.title, document.text) == expected
+
+
+@pytest.mark.parametrize(
+    ("record", "names", "reason"),
+    [
+        (
+            {"id": 1, "q": "Oil?", "n": 7},
+            {},
+            'the record has no "text"; its fields are id, q, n: name the one with the text, as in --text-field "q"',
+        ),
+        ({"id": 1, "a": {"b": "x"}}, {"text": "a.c"}, 'the record has no "a.c"; its fields are id, a.b: name the one'),
+        ({}, {}, 'the record has no "text": it is empty'),
+        ({f"f{n}": n for n in range(30)}, {}, "f11 and 18 more"),
+    ],
+)
+def test_a_record_without_a_text_says_which_fields_it_has(tmp_path, record, names, reason):
+    documents, (problem,) = read_with(tmp_path / "a.jsonl", lines(record), **names)
+    assert documents == []
+    assert reason in problem.reason
+
+
+def test_lines_in_a_json_file_and_lists_in_a_jsonl_file_are_read(tmp_path):
+    records = [{"text": "One."}, {"text": "Two."}]
+    assert [d.text for d in read(tmp_path / "a.json", lines(*records))[0]] == ["One.", "Two."]
+    assert [d.text for d in read(tmp_path / "a.jsonl", json.dumps(records, indent=1).encode())[0]] == ["One.", "Two."]
+    assert [d.text for d in read(tmp_path / "b.jsonl", json.dumps(records[0], indent=1).encode())[0]] == ["One."]

@@ -193,9 +193,11 @@ class TestObjects:
             {"id": "", "text": "No id."},
             {"id": "w", "text": "One.", "owner": {"self": object()}},
         ).problems
-        assert list(map(str, problems[:4])) == [
+        assert str(problems[1]).startswith(
+            "sources[2] (id 'x'): the record has no \"text\"; its fields are id, title: name the one with the text"
+        )
+        assert list(map(str, [problems[0], *problems[2:4]])) == [
             "sources[1] (source 'empty.pdf'): empty document",
-            "sources[2] (id 'x'): the record has no \"text\"",
             'sources[3]: "text" is 5; it must be a string',
             "sources[4] (id ''): id '' is empty, has control characters in it, or has more than 1,900 bytes",
         ]
@@ -250,7 +252,9 @@ def test_an_event_loop_stays_free_with_a_thread(tmp_path):
 
 @pytest.mark.parametrize("function", [ingest, run_ingest])
 def test_an_option_with_another_name_is_an_error_before_anything_is_read(function, tmp_path):
-    message = "no option 'chunk_token'; there are embedder, chunk_tokens, prune, readers, encoding, ocr, progress$"
+    message = (
+        "no option 'chunk_token'; there are embedder, chunk_tokens, .*, text_field, title_field, id_field, progress$"
+    )
     with pytest.raises(TypeError, match=message):
         function({"id": "n", "text": "The mill stands."}, tmp_path / "index", chunk_token=100)
     assert not (tmp_path / "index").exists()

@@ -76,6 +76,11 @@ def ingest(
             "processor time a page. It needs the extra `ocr`.",
         ),
     ] = False,
+    text_field: Annotated[
+        str, typer.Option(metavar="NAME", help="Field of records (json, jsonl) that has their text: body, page.body.")
+    ] = "",
+    title_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their title.")] = "",
+    id_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their id.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -97,6 +102,9 @@ def ingest(
             readers=readers,
             encoding=encoding,
             ocr=ocr,
+            text_field=text_field,
+            title_field=title_field,
+            id_field=id_field,
             prune=prune,
             progress=show,
         )

@@ -20,8 +20,8 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
-from arag.ingest.formats.kinds import find_kind
-from arag.ingest.formats.repeats import find_web_keepers
+from arag.ingest.formats.kinds import MAILBOX, SAME_KINDS, find_kind
+from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.scans import PICTURES, ScanReader
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -32,13 +32,13 @@ _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one t
 
 _HTML = "html.read_html"
 _PDF = "pdf.read_pdf"
-_OFFICE = "office.read_office"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
-_OFFICE_EXTENSIONS = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
+_OFFICE = "office.read_office"
+_OFFICE_EXTENSIONS = ".docx .xlsx .pptx .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -46,14 +46,15 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": _PDF,
-    **dict.fromkeys(_OFFICE_EXTENSIONS, _OFFICE),
-    ".eml": "mail.read_mail",
+    **dict.fromkeys((*_OFFICE_EXTENSIONS, *SAME_KINDS), _OFFICE),
+    **dict.fromkeys((".eml", ".mht", ".mhtml", MAILBOX), "mail.read_mail"),
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
+_SOFT_HYPHEN = "\u00ad"  # shows where a word may be divided
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
@@ -100,7 +101,7 @@ class Readers:
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
-        self._web_keepers: dict[Path, dict[str, Path]] = {}  # by folder: blocks of most pages, and who keeps each
+        self._web_keepers: dict[Path, dict[str, Path]] = {}  # by folder: lines of most pages, and who keeps each
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
@@ -121,8 +122,25 @@ class Readers:
         return tuple(extension for extension, reader in self._readers.items() if reader is not read_code)
 
     def knows(self, path: PurePath) -> bool:
-        """Return whether there is a reader for a file."""
+        """Return whether there is a reader for a file as one document."""
         return path.suffix.lower() in self._readers
+
+    def is_mailbox(self, path: Path) -> bool:
+        """Return whether a file holds many emails, which are documents of their own."""
+        return self._find_kind(path) == MAILBOX
+
+    def read_mail_at(self, path: Path, start: int, end: int) -> Content:
+        """Return the content of one of the emails of a mailbox, between two offsets.
+
+        Raises:
+            FormatError: It cannot be read.
+        """
+        if end - start > MAX_FILE_BYTES:
+            raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
+        try:
+            return _clean(self._read_in_child("mail.read_mail_at", path, str(start), str(end)))
+        except Exception as error:
+            raise FormatError(reason(error)) from error
 
     def read(self, path: Path) -> Content:
         """Return the content of a file, with clean characters and line ends.
@@ -187,11 +205,9 @@ class Readers:
         return self._read_in_child(_HTML, path, self._encoding)
 
     def _without_repeats(self, content: Content, path: Path) -> Content:
-        """Return a web page without the blocks that another page of its folder keeps for all."""
+        """Return a web page without the lines that another page of its folder keeps for all."""
         keepers = self._find_keepers(path.parent)
-        blocks = [block for block in content.text.split("\n\n") if keepers.get(block, path) == path]
-        text = "\n\n".join(blocks)
-        return replace(content, text=text or content.text)
+        return replace(content, text=without_repeats(content.text, path, keepers))
 
     def _find_keepers(self, folder: Path) -> dict[str, Path]:
         if folder not in self._web_keepers:
@@ -253,11 +269,11 @@ def _clean(content: Content | str) -> Content:
         content = Content(title="", text=content)
     if len(content.text) > MAX_CHARACTERS:
         raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
-    pages = [clean_text(page) for page in _split_pages(content)]
+    pages = [clean_text(page).replace(_SOFT_HYPHEN, "") for page in _split_pages(content)]
     lengths = [len(page) for page in pages]  # a clean page may be shorter
     return replace(
         content,
-        title=collapse_whitespace(clean_text(content.title)),
+        title=collapse_whitespace(clean_text(content.title).replace(_SOFT_HYPHEN, "")),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
         left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),

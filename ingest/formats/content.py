@@ -70,6 +70,11 @@ def join_blocks(blocks: Iterable[str]) -> str:
     return _GAP.join(block for block in blocks if block)
 
 
+def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what a text lacks, such as `2 charts`, by the number of each kind."""
+    return tuple(count(number, noun) for noun, number in lost.items())
+
+
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of pages with a blank line between them, and the offset at which each page starts."""
     starts: list[int] = []

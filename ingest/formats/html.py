@@ -11,39 +11,75 @@ from pathlib import Path
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import Content, FormatError, decode_text
+from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
+from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.inline import (
+    drawing_text,
+    field_text,
+    formula_text,
+    option_text,
+    picture_text,
+    raise_text,
+    take_ruby,
+)
+from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
-from arag.text.normalise import collapse_whitespace
+from arag.ingest.outline import escape_structure
+from arag.text.normalise import collapse_whitespace, count, shorten
 
-_HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
-# Links to other pages, and the frame around the text of this one.
-_AROUND = etree.XPath(
-    "//nav | (//header | //footer | //aside)[not(.//h1 or ancestor::article or ancestor::main or ancestor::section)]"
-)
+_HIDDEN = frozenset("script style noscript template datalist noembed noframes title rp audio video canvas".split())
+_HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+_MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
+_EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
+_MAX_ADDRESS = 80  # characters of it in a note
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CELLS = ("td", "th")
+_RAISED = ("sup", "sub")
+_BEFORE_RAISED = 12  # characters that are looked at
+_SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
+_SPECIAL = frozenset("math img input option svg iframe".split())
 _BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol optgroup option p pre search section "
-    "summary table td th ul".split()
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html iframe legend li main nav ol optgroup option p pre search "
+    "section summary svg table td textarea th ul".split()
 )
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
+_SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
 _NO_BREAK_SPACE = "\u00a0"
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
-_EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|#{{1,6}} )")  # or one that holds a heading
+_HEADING = "\x01"  # stands for `#`, which may also begin a line of text
+_TERM_END = "\x02"  # ends a term of a list of definitions
+_DEFINITION = "\x03"  # begins its definition
+_TERM_AND_DEFINITION = re.compile(
+    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
+    rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
+    re.MULTILINE,
+)
+_MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
+_ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END
+_LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
+_EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|{_HEADING}{{1,6}} )")  # or one that holds a heading
 _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
-_GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n+(?=- )", re.MULTILINE)
+_FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
+_GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
+# In XHTML, any element may be written as an empty one: `<title/>`. In HTML, that begins one.
+_XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
+_EMPTY_ELEMENT = re.compile(r"<(title|script|style|iframe|textarea|a|b|i|em|span|div|p|h[1-6]|td|th|li)\b([^<>]*)/>")
+_DECLARATION_CHARACTERS = 1_000
 _DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
 def read_html(path: Path, encoding: str = "") -> Content:
-    """Read the text of a page without navigation, headers and footers; its title is `<title>`, else an `<h1>`."""
-    return html_content(decode_html(path.read_bytes(), encoding))
+    """Read the text of a page without navigation; its title is `<title>`, else an `<h1>`.
+
+    Lines that may be part of the frame around the text begin with a mark: see `without_repeats`.
+    """
+    return html_content(decode_html(path.read_bytes(), encoding), mark_frame=True)
 
 
 def decode_html(data: bytes, encoding: str = "") -> str:
@@ -65,20 +101,71 @@ def _declared_encoding(data: bytes) -> str:
     return name
 
 
-def html_content(html: str) -> Content:
+def html_content(html: str, *, mark_frame: bool = False) -> Content:
     """Return the content of a page as a browser shows it; see `read_html`.
+
+    Args:
+        html: The page.
+        mark_frame: Whether to mark the lines of the frame around the text.
 
     Raises:
         FormatError: The parser gave up in the middle of the page.
     """
+    for mark in _ALL_MARKS:
+        html = html.replace(mark, " ")
     page = _parse(html)
-    text = _page_text(page, _AROUND(page))
+    hidden = _find_hidden(page)
+    embedded = _embedded_pages(page, hidden)
+    frame = find_frame(page) if mark_frame else ()
+    text = _page_text(page, {*hidden, *page.iter("nav"), *find_empty_frame(page)}, frame)
     if not text:  # the page has nothing but links
+        text = _page_text(page, hidden)
+    if not text:  # a program shows what is hidden
         text = _page_text(page)
-    return Content(_title(page) or first_heading(text), text)
+    title = _title(page) or first_heading(text.replace(FRAME_START, ""))
+    return Content(
+        title=title,
+        text=text,
+        left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
+    )
+
+
+def _find_hidden(page: etree._Element) -> set[etree._Element]:
+    """Return the elements that a browser does not show. Formulas are kept: pages show pictures of hidden ones."""
+    hidden: set[etree._Element] = set()
+    for element in _MAY_BE_HIDDEN(page):
+        is_hidden = element.get("hidden") not in {None, "until-found"} or element.get("aria-hidden") == "true"
+        if not is_hidden and not _HIDDEN_BY_STYLE.search(element.get("style", "")):
+            continue
+        is_page = element.tag in {"html", "body"}
+        if not is_page and element.find(".//math") is None:
+            hidden.add(element)
+    return hidden
+
+
+def _count_recordings(page: etree._Element, hidden: set[etree._Element]) -> tuple[str, ...]:
+    recordings = 0
+    for element in page.iter("video", "audio"):
+        if element not in hidden and hidden.isdisjoint(element.iterancestors()):
+            recordings += 1
+    return (count(recordings, "recording"),) if recordings else ()
+
+
+def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[str]:
+    """Return the addresses of pages and files that a browser shows within this page."""
+    addresses: list[str] = []
+    for element in page.iter(*_EMBEDDED):
+        address = collapse_whitespace(element.get(_EMBEDDED[element.tag], ""))
+        is_picture = element.get("type", "").startswith("image/")
+        is_shown = element not in hidden and hidden.isdisjoint(element.iterancestors())
+        if address and is_shown and not is_picture and not address.startswith(("about:", "javascript:", "data:")):
+            addresses.append(shorten(address, _MAX_ADDRESS))
+    return addresses
 
 
 def _parse(html: str) -> etree._Element:
+    if _XHTML.search(html, 0, _DECLARATION_CHARACTERS):
+        html = _EMPTY_ELEMENT.sub(r"<\1\2></\1>", html)
     parser = etree.HTMLParser(
         encoding="utf-8",
         huge_tree=True,
@@ -112,18 +199,31 @@ class _Layout:
     cell_texts: dict[etree._Element, str] = field(default_factory=dict)
 
 
-def _page_text(page: etree._Element, left_out: Collection[etree._Element] = ()) -> str:
-    """Return headings, lists and rows of tables; links, pictures and emphasis become plain text."""
+def _page_text(
+    page: etree._Element,
+    left_out: Collection[etree._Element] = (),
+    frame: Collection[etree._Element] = (),
+) -> str:
+    """Return headings, lists and rows of tables; links and emphasis become plain text, pictures the texts for them."""
     layout = _find_layout(page, left_out)
     elements = list(page.iter())
     texts: dict[etree._Element, str] = {}
     for element in reversed(elements):  # each element after all elements in it
-        text = _join_parts(element, texts, is_preformatted=element in layout.preformatted)
+        is_preformatted = element in layout.preformatted
+        if element.tag == "ruby":
+            text = take_ruby(element, texts)
+        else:
+            text = _join_parts(element, texts, is_preformatted=is_preformatted)
         if element in layout.hidden:
             text = ""
+        elif element.tag in _SPECIAL:
+            text = _show_special(element, text)
         text = _mark_up(element, text, layout)
+        if element in frame and text.strip():
+            text = f"{FRAME_START}{text.strip()}{FRAME_END}"
         texts[element] = _set_apart(element, text)
-    return _tidy(texts[page])
+    text = _tidy(texts[page])
+    return mark_lines(text) if frame else text
 
 
 def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
@@ -146,7 +246,10 @@ def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is
     """Return the text of an element, with the texts of its children, which are taken from `texts`."""
     parts = [_show_spaces(element.text, is_preformatted)]
     for child in element:
-        parts.append(texts.pop(child))
+        text = texts.pop(child)
+        if child.tag in _RAISED:
+            text = raise_text("".join(parts[-3:])[-_BEFORE_RAISED:], child, text)
+        parts.append(text)
         parts.append(_show_spaces(child.tail, is_preformatted))
     return "".join(parts)
 
@@ -156,6 +259,8 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
         return ""
     if is_preformatted:
         return text.replace(" ", _NO_BREAK_SPACE)
+    if not text.isascii():  # it may be in a script without spaces
+        text = _SOURCE_LINE_END.sub(LINE_END, text)
     return _WHITE_SPACE.sub(" ", text)
 
 
@@ -170,33 +275,58 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.tag in _HEADINGS:
         heading = _on_one_line(text)
         level = int(element.tag[1])
-        return f"{'#' * level} {heading}" if heading else text
-    if element.tag == "li":
-        return f"{_ITEM}{text}"
-    return text
+        return f"{_HEADING * level} {heading}" if heading else text
+    before, after = _MARKS.get(element.tag, ("", ""))
+    return f"{before}{text}{after}"
+
+
+def _show_special(element: etree._Element, text: str) -> str:
+    """Return the text of an element that is shown in another way than by the text in it."""
+    match element.tag:
+        case "math":
+            shown = formula_text(element)
+        case "img":
+            shown = f" {picture_text(element)} "
+        case "input":
+            shown = f" {field_text(element)} "
+        case "option":
+            shown = option_text(element, text)
+        case "svg":
+            shown = drawing_text(element)
+        case _:  # a frame that holds its page itself; else the text is for browsers without frames
+            page = element.get("srcdoc", "").strip()
+            shown = _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE) if page else ""
+    return shown
 
 
 def _set_apart(element: etree._Element, text: str) -> str:
     if element.tag == "br":
         return f"\n{text}"
-    if element.tag in _BLOCKS:
+    if element.tag in _BLOCKS and (text or element.tag not in _SET_APART_WITH_TEXT):
         return f"\n\n{text}\n\n"
     return text
 
 
 def _tidy(text: str) -> str:
     """Return a page's text with single spaces, one blank line between blocks, and none between items of a list."""
+    text = show_line_ends(text)
     text = re.sub(" +", " ", text)
     text = re.sub(" *\n *", "\n", text)
     text = _EMPTY_ITEM.sub("", text)
     text = _ITEM_START.sub("- ", text)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
+    if _DEFINITION in text:
+        text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
+    text = text.replace(_TERM_END, "").replace(_DEFINITION, "")
+    text = _LONE_BOX.sub("", text) if "[" in text else text
     text = re.sub("\n{3,}", "\n\n", text)
-    return text.strip().replace(_NO_BREAK_SPACE, " ")
+    text = text.strip().replace(_NO_BREAK_SPACE, " ")
+    return escape_structure(text).replace(_HEADING, "#")
 
 
 def _on_one_line(text: str) -> str:
-    return collapse_whitespace(text.replace(_ITEM, " "))
+    text = show_line_ends(text).replace(_ITEM, " ").replace(_TERM_END, " ").replace(_DEFINITION, " ")
+    return collapse_whitespace(text)
 
 
 def _table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) -> list[str]:

@@ -9,6 +9,8 @@ from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import FormatError
 
+MAILBOX = ".mbox"  # of a file with many emails
+
 _HEAD_BYTES = 8_192
 _MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
 
@@ -31,18 +33,28 @@ _ZIP_TYPES = {
     b"application/vnd.oasis.opendocument.text": ".odt",
     b"application/vnd.oasis.opendocument.spreadsheet": ".ods",
     b"application/vnd.oasis.opendocument.presentation": ".odp",
+    b"application/vnd.oasis.opendocument.graphics": ".odp",
+}
+# Templates, shows, files with macros and flat files, which are read like documents.
+SAME_KINDS = {
+    **dict.fromkeys((".docm", ".dotx", ".dotm"), ".docx"),
+    **dict.fromkeys((".xlsm", ".xltx", ".xltm"), ".xlsx"),
+    **dict.fromkeys((".pptm", ".potx", ".potm", ".ppsx", ".ppsm"), ".pptx"),
+    **dict.fromkeys((".ott", ".fodt"), ".odt"),
+    **dict.fromkeys((".ots", ".fods"), ".ods"),
+    **dict.fromkeys((".otp", ".odg", ".fodp"), ".odp"),
+    ".dot": ".doc",
+    ".xlt": ".xls",
+    **dict.fromkeys((".pot", ".pps"), ".ppt"),
 }
 # One reader reads all of a family, so none of its extensions is wrong.
 _FAMILIES = (
-    {".docx", ".docm"},
-    {".xlsx", ".xlsm"},
-    {".pptx", ".pptm"},
     {".html", ".htm", ".xhtml"},
     {".eml", ".mht", ".mhtml"},
-    {".eml", ".mbox"},
+    {".eml", MAILBOX},
 )
-_SHEETS = {".xls", ".xlsx", ".xlsm", ".ods"}
-_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".docm", ".ppt", ".pptx", ".pptm", ".odt", ".odp", ".epub", ".msg"}
+_SHEETS = {".xls", ".xlsx", ".ods"}
+_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".odp", ".epub", ".msg"}
 _NO_DOCUMENTS = {
     b"\x1f\x8b": "a gzip archive: unpack it",
     b"BZh91AY": "a bzip2 archive: unpack it",
@@ -53,8 +65,11 @@ _NO_DOCUMENTS = {
     b"SQLite format 3\0": "an SQLite database: export its tables as csv",
 }
 
-_HTML = re.compile(rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
-_MBOX = re.compile(rb"From \S.*\d\d:\d\d.*\n[!-9;-~]+:")
+_BEFORE_HTML = rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*"
+_HTML = re.compile(_BEFORE_HTML + rb"(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+# Programs write a table in HTML, without a head, and name it like a sheet.
+_PART_OF_HTML = re.compile(_BEFORE_HTML + rb"<(?:head|body|meta|table|style|div)\b", re.IGNORECASE | re.DOTALL)
+MAILBOX_LINE = re.compile(rb"From \S.*\d\d:\d\d.*\b[12]\d{3}\b.*\n")  # above each email of a mailbox
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
@@ -76,15 +91,18 @@ def find_kind(path: Path, extension: str, *, is_program: bool = False) -> str:
         head = file.read(_HEAD_BYTES)
     if not head:
         raise FormatError("the file is empty")
-    kind = _kind_of_bytes(path, head, extension)
+    known = SAME_KINDS.get(extension, extension)
+    kind = _kind_of_bytes(path, head, known)
     if not kind and not is_program:
-        kind = _kind_of_text(head, extension)
+        kind = _kind_of_text(head, known)
     if not kind or _is_same(kind, extension):
         return extension
     return kind
 
 
 def _is_same(kind: str, extension: str) -> bool:
+    if SAME_KINDS.get(kind, kind) == SAME_KINDS.get(extension, extension):
+        return True
     return any(kind in family and extension in family for family in _FAMILIES)
 
 
@@ -139,13 +157,15 @@ def _kind_of_text(head: bytes, extension: str) -> str:
     text = head.removeprefix(codecs.BOM_UTF8)
     if text.startswith(b"{\\rtf"):
         return ".rtf"
-    if _HTML.match(text):
+    if _HTML.match(text) or (extension in _NEVER_TEXT and _PART_OF_HTML.match(text)):
         return ".html"
-    if _MBOX.match(text):
-        return ".mbox"
-    fields = _MAIL_FIELDS.match(text)
-    if fields and _FIELD_OF_TRANSPORT.search(fields[0]) and _FIELD_OF_PEOPLE.search(fields[0]):
-        return ".eml"
+    mailbox_line = MAILBOX_LINE.match(text)
+    fields = _MAIL_FIELDS.match(text, mailbox_line.end() if mailbox_line else 0)
+    if fields and _FIELD_OF_PEOPLE.search(fields[0]):
+        if mailbox_line:
+            return MAILBOX
+        if _FIELD_OF_TRANSPORT.search(fields[0]):
+            return ".eml"
     is_plain = not text.startswith(b"<") and not _CONTROL.search(text)
     if extension in _NEVER_TEXT and is_plain:
         return ".csv" if extension in _SHEETS else ".txt"

@@ -1,38 +1,65 @@
-"""Emails (eml)."""
+"""Emails (eml) and web pages that are stored like one (mht)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from email import message_from_bytes
 from email.errors import HeaderParseError
-from email.header import decode_header, make_header
+from email.generator import BytesGenerator
+from email.header import Header, decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
-from pathlib import Path
+from io import BytesIO
+from pathlib import Path, PurePath
+from quopri import decodestring
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_parts
+import webencodings
+
+from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, join_blocks, name_parts
 from arag.ingest.formats.html import decode_html, html_content
+from arag.ingest.formats.invitation import invitation_text
+from arag.ingest.formats.lines import join_lines
+from arag.ingest.formats.older_mail import mark_older
+from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _ADDRESSES = ("From", "To", "Cc")
-_READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # the best version of a text first
-# An older mail below an answer begins with a rule and fields, or with its writer and lines that are quoted to the end.
-_OLDER = re.compile(
-    r"^[-_]{3}.*\n+(?=\S+: .*\n\S+: )"
-    r"|^((?:(?<=\n\n)\S.*\n)?[^\s>].*)[:：]\s*\n(?=(?:>.*(?:\n+|\Z))+\Z)",
-    re.MULTILINE,
-)
+_MAILS = ("message/rfc822", "message/global", "message/news")
+_INVISIBLE = ("text/css", "text/javascript", "text/x-amp-html", "text/watch-html")
+_SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
+_NO_PLAIN_TEXT = ("text/rtf", "text/richtext", "text/enriched")
+# Attached files that are text, whatever kind they are declared to be.
+_TEXT_FILES = frozenset(".txt .md .csv .tsv .log .json .xml .yaml .yml .ini .ics .html .htm .eml .rst .sql".split())
+_UNDECLARED = ("", "us-ascii", "ascii")
+_DECODERS: dict[str, Callable[[bytes], bytes]] = {"base64": b64decode, "quoted-printable": decodestring}
+_WORD = re.compile(r"\w+")
+_MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
+_MIN_MORE = 3  # words
+_HINT = 0.2  # share of a page's words that are in a plain version: below, it says something else
 
 
 def read_mail(path: Path) -> Content:
     """Read an email: its subject, sender, recipients and text, and the emails and texts that are attached to it.
 
-    If a text has several versions, the plain one is read, else the HTML. Other attachments are named.
+    Of several versions of a text, the plain one is read, unless it says much less than the page. Other attachments are
+    named.
     """
-    mail = _open(path)
+    return _content(_parse(path.read_bytes()))
+
+
+def read_mail_at(path: Path, start: str, end: str) -> Content:
+    """Read one of the emails of a mailbox: the bytes between two offsets."""
+    with path.open("rb") as file:
+        file.seek(int(start))
+        data = file.read(int(end) - int(start))
+    return _content(_parse(data))
+
+
+def _content(mail: Message) -> Content:
     not_read: list[str] = []
     text = join_blocks(_mail_texts(mail, not_read))
     return Content(
@@ -43,8 +70,7 @@ def read_mail(path: Path) -> Content:
     )
 
 
-def _open(path: Path) -> Message:
-    data = path.read_bytes()
+def _parse(data: bytes) -> Message:
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     mail = message_from_bytes(data)
     if not any(mail.get(name) for name in (*_SHOWN, "Subject", "Received")):
@@ -80,38 +106,87 @@ def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
     parts = _parts(part)
     if kind == "multipart/alternative":
         yield from _best_version(parts, not_read)
-    elif kind == "message/rfc822" and parts:
+    elif kind in _MAILS and parts:
         for mail in parts:
             yield from _mail_texts(mail, not_read)
+    elif kind == "message/delivery-status":
+        yield "\n\n".join(_field_lines(group) for group in parts)
     elif parts:
         for each in parts:
             yield from _part_texts(each, not_read)
-    elif kind in _READ:
+    elif kind in _INVISIBLE or kind in _SIGNATURES:
+        return
+    elif _is_text(part):
         yield _attachment_line(part)
-        yield _mark_older(_text(part).strip())
+        yield _text(part)
     elif not _is_picture_in_text(part):
-        not_read.append(_file_name(part) or part.get_content_type())
+        not_read.append(_file_name(part) or kind)
         yield _attachment_line(part)
+
+
+def _is_text(part: Message) -> bool:
+    kind = part.get_content_type()
+    extension = PurePath(_file_name(part)).suffix.lower()
+    if kind.startswith("text/") and kind not in _NO_PLAIN_TEXT:
+        return True
+    return kind.startswith("application/") and extension in _TEXT_FILES
 
 
 def _parts(part: Message) -> list[Message]:
+    """Return the parts of a part. A mail that is attached in an encoding for bytes is decoded."""
     if not part.is_multipart():
         return []
-    return [each for each in part.get_payload() if isinstance(each, Message)]
+    parts = [each for each in part.get_payload() if isinstance(each, Message)]
+    encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    if part.get_content_type() in _MAILS and encoding in _DECODERS:
+        data = BytesIO()
+        BytesGenerator(data, mangle_from_=False, maxheaderlen=0).flatten(parts[0])
+        with suppress(ValueError):  # it is not encoded, whatever it says
+            return [_parse(_DECODERS[encoding](data.getvalue()))]
+    return parts
+
+
+def _field_lines(part: Message) -> str:
+    return "\n".join(f"{name}: {_header(part, name)}" for name in part)
 
 
 def _best_version(versions: list[Message], not_read: list[str]) -> list[str]:
-    """Return the texts of the best version that is not empty."""
+    """Return the texts of the version that says most: the plain one, unless it is a hint to the page, or a part of it.
+
+    Files that are attached to another version, and invitations, are read, too.
+    """
+    best: list[str] = []
+    best_words: set[str] = set()
+    others: list[str] = []
     for version in sorted(versions, key=_rank_version):
         texts = list(_part_texts(version, not_read))
-        if any(texts):
-            return texts
-    return []
+        if version.get_content_type() == "text/calendar":
+            others += texts
+            continue
+        words = set(_WORD.findall(" ".join(texts).lower()))
+        if words and _says_more(words, best_words):
+            best, best_words = texts, words
+        others += _attached_texts(version)
+    return best + [text for text in others if text not in best]
+
+
+def _says_more(words: set[str], plain: set[str]) -> bool:
+    """Return whether the words of a page say much more than those of the plain version."""
+    is_longer = _MUCH_POORER * len(words) > len(plain) + _MIN_MORE
+    are_others = len(words & plain) < _HINT * len(words) and 2 * len(words) >= len(plain)
+    return is_longer or are_others
+
+
+def _attached_texts(version: Message) -> Iterator[str]:
+    """Yield the texts of the files that are attached within a version."""
+    for part in version.walk():
+        if part.get_content_disposition() == "attachment" and _is_text(part) and not part.is_multipart():
+            yield _attachment_line(part)
+            yield _text(part)
 
 
 def _rank_version(version: Message) -> int:
-    kind = version.get_content_type()
-    return _READ.index(kind) if kind in _READ else len(_READ)
+    return 0 if version.get_content_type() == "text/plain" else 1
 
 
 def _is_picture_in_text(part: Message) -> bool:
@@ -131,37 +206,38 @@ def _attachment_line(part: Message) -> str:
 
 
 def _text(part: Message) -> str:
-    text = _decode(part)
-    if part.get_content_type() == "text/html":
-        return html_content(text).text
-    return text
+    """Return the text of a part, with headings before older mails."""
+    text = clean_text(_decode(part))
+    kind = part.get_content_type()
+    extension = PurePath(_file_name(part)).suffix.lower()
+    if kind == "text/calendar" or extension == ".ics":
+        return invitation_text(text) or text
+    if kind == "text/html" or extension in {".html", ".htm"}:
+        return mark_older(html_content(text).text)
+    if extension == ".eml":
+        with suppress(FormatError):
+            return join_blocks(_mail_texts(_parse(text.encode()), []))
+    if kind == "text/markdown" or extension == ".md":
+        return text.strip()
+    return mark_older(escape_structure(join_lines(text)).strip("\n"))
 
 
 def _decode(part: Message) -> str:
     """Decode a part's text as it declares, else a page as browsers do, else in UTF-8 or Windows-1252."""
     data = part.get_payload(decode=True)
     assert isinstance(data, bytes)  # noqa: S101 - a part without parts has bytes
-    charset = part.get_content_charset()
-    try:
-        if charset:
-            return data.decode(charset)
-        if part.get_content_type() == "text/html":
+    charset = part.get_content_charset("")
+    if not charset and part.get_content_type() == "text/html":
+        with suppress(FormatError):
             return decode_html(data)
-        return data.decode("utf-8")
-    except (LookupError, ValueError):  # an encoding that is unknown, or not the one declared
-        return data.decode("cp1252", "replace")
-
-
-def _mark_older(text: str) -> str:
-    """Put a heading before older mails below an answer, so that their words are not mistaken for the sender's."""
-    return _OLDER.sub(_older_heading, text)
-
-
-def _older_heading(start: re.Match[str]) -> str:
-    writer = start[1]
-    if writer:
-        return f"## {collapse_whitespace(writer)}\n\n"
-    return f"{start[0]}## "  # the first of its fields is the heading
+    encodings = ["utf-8"]
+    if charset not in _UNDECLARED:
+        known = webencodings.lookup(charset)
+        encodings = [known.codec_info.name if known else charset, "utf-8"]
+    for encoding in encodings:
+        with suppress(LookupError, ValueError):  # it is unknown, or not the one of the data
+            return data.decode(encoding)
+    return data.decode("cp1252", "replace")
 
 
 def _header(mail: Message, name: str) -> str:
@@ -170,7 +246,15 @@ def _header(mail: Message, name: str) -> str:
 
 
 def _decode_words(header: object) -> str:
-    """Decode the words of a header: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`."""
+    """Decode the words of a header: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`. Others are in UTF-8 or Windows-1252."""
+    if isinstance(header, Header):  # with bytes that no encoding is declared for
+        text = b"".join(data for data, _ in decode_header(header) if isinstance(data, bytes))
+    else:
+        text = str(header).encode("utf-8", "surrogateescape")
+    try:
+        plain = text.decode("utf-8")
+    except UnicodeDecodeError:
+        plain = text.decode("cp1252", "replace")
     with suppress(HeaderParseError, LookupError, ValueError):  # if it cannot be decoded, it stays as it is
-        header = make_header(decode_header(str(header)))
-    return collapse_whitespace(str(header))
+        plain = str(make_header(decode_header(plain)))
+    return collapse_whitespace(plain)

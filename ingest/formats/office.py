@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_lost
+from arag.ingest.formats.ebook import read_ebook
+from arag.ingest.formats.kinds import SAME_KINDS
+from arag.ingest.formats.odf import read_opendocument
+from arag.ingest.formats.old_office import check_password, count_lost
+from arag.ingest.formats.outlook import outlook_content
+from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
-from arag.ingest.formats.word import prepare_word
+from arag.ingest.formats.word import read_word
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -27,13 +34,25 @@ if TYPE_CHECKING:
 
 _Node: TypeAlias = "Mapping[str, Any]"  # of the tree that xberg makes of a document
 
-_TEXTS = (".docx", ".docm")
-_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-_READERS = {".xlsx": read_sheets, ".xlsm": read_sheets, ".pptx": read_slides, ".pptm": read_slides}
+_SHEETS = (".xls", ".xlsx", ".ods")
+_READERS = {
+    ".epub": read_ebook,
+    ".docx": read_word,
+    ".xlsx": read_sheets,
+    ".pptx": read_slides,
+    ".odt": read_opendocument,
+    ".ods": read_opendocument,
+    ".odp": read_opendocument,
+}
 
-_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and a file of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000  # a higher limit reads larger tables, and takes more of the child process's memory
 _PROPERTIES = {"docProps/core.xml", "meta.xml"}  # of Office, or of LibreOffice
+_NO_TITLE = re.compile(  # what programs write into the title by themselves
+    r"|microsoft.*|(?:untitled|unnamed|unbenannt|book|sheet|workbook|mappe|classeur|libro|export|report)[\s\d._()-]*"
+    r"|.*\.(?:xlsx?|xlsm|ods|csv|rpt)|.*[\\/].*",
+    re.IGNORECASE,
+)
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
 # xberg returns the cells of a Word table in Markdown.
@@ -45,34 +64,41 @@ _GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n\n(?=- )", re.MULTILINE)
 def read_office(path: Path, extension: str = "") -> Content:
     """Read an office document, an e-book or an email of Outlook; the extension says which, else its name.
 
-    Excel's workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All
-    other files are read by xberg, and so are those that these modules refuse. Headers, footers, comments and pictures
-    are left out.
+    Files of Office since 2007 and of OpenDocument are read by modules of their own. All other files are read by xberg,
+    and so are those that these modules refuse. Pictures are left out.
 
     Raises:
-        FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
+        FormatError: The file is damaged, needs a password or is in another format, or the extra `office` is missing.
     """
     extension = extension or path.suffix.lower()
+    kind = SAME_KINDS.get(extension, extension)
     data = path.read_bytes()
-    if data.startswith(_OLE) and extension in {*_TEXTS, *_READERS}:
-        raise FormatError("encrypted, or from before 2007: save it again, without a password")
+    check_password(data, kind)
     try:
-        content = _read_sheets_or_slides(path, extension)
-        if not content.text:
-            content = _read_tree(data, extension)
+        content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
-    return replace(content, metadata={**_properties(data), **content.metadata})
+    return _with_properties(_with_plain_letters(content), data, kind)
 
 
-def _properties(data: bytes) -> dict[str, JSON]:
-    """Return who wrote a document and when it was last changed, from its properties."""
-    try:
-        with ZipFile(BytesIO(data)) as archive:
-            (name,) = _PROPERTIES & set(archive.namelist())
-            properties = etree.fromstring(archive.read(name), etree.XMLParser(resolve_entities=False))
-    except (BadZipFile, ValueError, etree.XMLSyntaxError):
-        return {}
+def _with_plain_letters(content: Content) -> Content:
+    """Return the text with letters that are found: `fi` for its ligature, and an accent as a part of its letter."""
+    if unicodedata.is_normalized("NFC", content.text) and not _LIGATURE.search(content.text):
+        return content
+    bounds = [0, *content.page_starts, len(content.text)]
+    pages: list[str] = []
+    for start, end in pairwise(bounds):
+        page = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), content.text[start:end])
+        pages.append(unicodedata.normalize("NFC", page))
+    lengths = [len(page) for page in pages]  # before the first page, there is nothing
+    return replace(content, text="".join(pages), page_starts=tuple(accumulate(lengths[:-1])))
+
+
+def _with_properties(content: Content, data: bytes, kind: str) -> Content:
+    """Add who wrote a document and when it was last changed; to a workbook also its title."""
+    properties = _read_properties(data)
+    if properties is None:
+        return content
     found: dict[str, JSON] = {}
     author = collapse_whitespace(properties.findtext(".//{*}creator", ""))
     if author:
@@ -82,35 +108,58 @@ def _properties(data: bytes) -> dict[str, JSON]:
         if _DATE.match(time):
             found["date"] = time[: len("2024-12-31")]
             break
-    return found
+    title = collapse_whitespace(properties.findtext(".//{*}title", ""))
+    is_own = kind in _SHEETS and not content.title and not _NO_TITLE.fullmatch(title)
+    return replace(
+        content,
+        title=title if is_own else content.title,
+        metadata={**found, **content.metadata},
+    )
 
 
-def _read_sheets_or_slides(path: Path, extension: str) -> Content:
-    """Read a workbook or a presentation; the text of others, and of those that the libraries refuse, is empty."""
-    reader = _READERS.get(extension)
-    if reader is None:
-        return Content(title="", text="")
+def _read_properties(data: bytes) -> etree._Element | None:
     try:
-        return reader(path)
+        with ZipFile(BytesIO(data)) as archive:
+            (name,) = _PROPERTIES & set(archive.namelist())
+            return parse_xml(archive.read(name))
+    except (BadZipFile, ValueError):
+        return None
+
+
+def _read_in_own_way(path: Path, kind: str) -> Content | None:
+    """Read a file with a module for its kind; None if there is none, or if it finds nothing in the file."""
+    reader = _READERS.get(kind)
+    if reader is None:
+        return None
+    try:
+        content = reader(path)
+    except DamagedError:
+        return None
     except (FormatError, ImportError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - they refuse files that Office opens, with all kinds of errors
-        return Content(title="", text="")
+        return None
+    return content if content.text or content.left_out else None
 
 
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
-    if extension in _TEXTS:
-        data = prepare_word(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
     nodes = _nodes_with_notes_last(document.document)
     blocks = [_block(node, extension) for node in nodes]
+    if extension == ".msg":
+        read = [child.path for child in document.children or () if child.result.content.strip()]
+        return outlook_content(nodes, blocks, read)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
-    if extension in {".epub", ".msg"}:
+    if extension == ".epub":
         return _with_title_and_authors(text, document)
-    return Content(title=_first_heading(nodes), text=text)
+    return Content(
+        title=_first_heading(nodes),
+        text=text,
+        left_out=name_lost(count_lost(data, extension)),
+    )
 
 
 def _extract(data: bytes, extension: str) -> ExtractedDocument:
@@ -122,7 +171,7 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
         disable_ocr=True,
         use_cache=False,
         enable_quality_processing=False,
-        max_archive_depth=0,  # of attachments
+        max_archive_depth=1 if extension == ".msg" else 0,  # of attachments
         content_filter=xberg.ContentFilterConfig(
             include_footnotes=True,
             strip_repeating_text=False,
@@ -174,7 +223,7 @@ def _block(node: _Node, extension: str) -> str:
     text = _MARK.sub("", node.get("text") or "")
     match node["node_type"]:
         case "heading" | "title":
-            level = min(node.get("level", 1), 6)
+            level = 1 if extension in _SHEETS else min(node.get("level", 1), 6)
             block = f"{'#' * level} {collapse_whitespace(text)}"
         case "slide":
             title = node.get("title") or f"Slide {node['number']}"
@@ -185,7 +234,7 @@ def _block(node: _Node, extension: str) -> str:
             block = f"{node['term']}: {node['definition']}"
         case "table":
             rows = _table_rows(node["grid"]["cells"])
-            block = "\n".join(table_lines(rows, header=extension in _SHEETS))
+            block = "\n".join(table_lines(rows, sheet=extension in _SHEETS))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

@@ -19,8 +19,12 @@ from arag.ingest.formats.content import (
     decode_text,
     is_wide,
     join_blocks,
+    join_pages,
 )
-from arag.text.normalise import collapse_whitespace
+from arag.ingest.formats.lines import join_lines
+from arag.ingest.formats.restructured import mark_titles
+from arag.ingest.outline import HEADING_LINE, escape_structure
+from arag.text.normalise import collapse_whitespace, count
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
@@ -29,14 +33,41 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 # Possessive, or else a last line of marks would be tried from each of them.
 _FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(r"^ {0,3}<!--.*?-->[ \t]*\n?", re.DOTALL | re.MULTILINE)
+_FORM_FEED = "\f"
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
-    """Read plain text; its title is a short first line above a blank one."""
+    """Read plain text; its title is a short first line above a blank one, and form feeds divide its pages.
+
+    It is not Markdown, unless all lines that look like headings stand alone and some have the lower levels.
+    """
     text = decode_text(path.read_bytes(), encoding)
-    return Content(title=_title_line(text), text=text)
+    if not _has_headings(text):
+        text = escape_structure(text)
+    title = _title_line(text)
+    pages = text.split(_FORM_FEED)
+    if len(pages) == 1:
+        return Content(title=title, text=join_lines(text))
+    text, page_starts = join_pages([join_lines(page.strip("\n")) for page in pages])
+    return Content(title=title, text=text, page_starts=page_starts)
+
+
+def _has_headings(text: str) -> bool:
+    if "\n##" not in text:
+        return False
+    lines = ["", *_FENCED.sub("", text).split("\n"), ""]
+    levels: list[int] = []
+    for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+        heading = HEADING_LINE.match(line)
+        if heading is None:
+            continue
+        if before.strip() or (after.strip() and not levels):
+            return False
+        levels.append(len(heading[1]))
+    return len(levels) > 1 and max(levels) > 1
 
 
 def _title_line(text: str) -> str:
@@ -64,8 +95,24 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
     The text excludes the front matter, whose other fields become the metadata.
     """
     fields, text = _split_front_matter(decode_text(path.read_bytes(), encoding))
+    if path.suffix.lower() == ".rst":
+        text = mark_titles(text)
+    else:
+        text = join_lines(_without_comments(text))
     title = _take_title(fields) or first_heading(text)
     return Content(title=title, text=text, metadata=fields)
+
+
+def _without_comments(text: str) -> str:
+    """Return Markdown without its comments, which nobody sees; those in code stay."""
+    if "<!--" not in text:
+        return text
+    parts: list[str] = []
+    end = 0
+    for code in _FENCED.finditer(text):
+        parts += [_COMMENT.sub("", text[end : code.start()]), code[0]]
+        end = code.end()
+    return "".join([*parts, _COMMENT.sub("", text[end:])])
 
 
 def _take_title(fields: dict[str, JSON]) -> str:
@@ -139,8 +186,10 @@ def read_notebook(path: Path) -> Content:
         language = notebook["metadata"].get("language_info", {}).get("name", "")
         blocks: list[str] = []
         markdown: list[str] = []
+        pictures = 0
         for cell in notebook["cells"]:
             blocks += _cell_blocks(cell, language)
+            pictures += sum(map(_is_picture, cell.get("outputs", ())))
             if cell["cell_type"] == "markdown":
                 markdown.append("".join(cell["source"]))
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
@@ -148,7 +197,12 @@ def read_notebook(path: Path) -> Content:
     return Content(
         title=first_heading("\n\n".join(markdown)),
         text=join_blocks(blocks),
+        left_out=(count(pictures, "picture"),) if pictures else (),
     )
+
+
+def _is_picture(output: dict[str, Any]) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {}))
 
 
 def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:

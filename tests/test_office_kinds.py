@@ -1,0 +1,167 @@
+"""Files of Office whose names are wrong, templates, and files that cannot be read: reasons a person can act on."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from docx import Document as WordDocument
+from openpyxl import Workbook
+from pptx import Presentation
+
+from arag.ingest.formats.old_office import count_lost
+
+PASSWORD = "needs a password: save a copy without it"
+OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(22) + b"\x09" + bytes(481)
+
+
+def saved(made):
+    buffer = io.BytesIO()
+    made.save(buffer)
+    return buffer.getvalue()
+
+
+def word_file():
+    word = WordDocument()
+    word.add_paragraph("The lease ends in May.")
+    return saved(word)
+
+
+def workbook():
+    book = Workbook()
+    book.active.append(["Name", "Tons", "Port"])
+    book.active.append(["Gull", 4, "Orra"])
+    return saved(book)
+
+
+def slides():
+    show = Presentation()
+    show.slides.add_slide(show.slide_layouts[0]).shapes.title.text = "The wheel"
+    return saved(show)
+
+
+def with_types(data, change):
+    """Change the list of a file's parts, which says whether it is a template."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(buffer, "w") as changed:
+        for name in archive.namelist():
+            part = archive.read(name)
+            if name == "[Content_Types].xml":
+                assert change[0] in part
+                part = part.replace(*change)
+            changed.writestr(name, part)
+    return buffer.getvalue()
+
+
+def text_of_opendocument(kind, body):
+    names = "office text table draw presentation".split()
+    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
+        archive.writestr("content.xml", content)
+    return buffer.getvalue()
+
+
+def old_file(stream, content):
+    """A file of Office before 2007 with one stream, in its first sector."""
+    entry = f"{stream}\0".encode("utf-16-le").ljust(128, b"\0")
+    return OLE + content.ljust(512, b"\0") + entry
+
+
+WORD, BOOK, SLIDES = word_file(), workbook(), slides()
+ROWS = "Name | Tons | Port\nName: Gull | Tons: 4 | Port: Orra"
+HTML = "<html><table><tr><th>Name<th>Tons<th>Port<tr><td>Gull<td>4<td>Orra</table>"
+LETTER = text_of_opendocument("text-template", "<office:text><text:p>Dear Tolk</text:p></office:text>")
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "data", "text"),
+        [
+            ("a.doc", b"{\\rtf1\\ansi The nickel gate.\\par}", "The nickel gate."),
+            ("a.docx", b"{\\rtf1\\ansi The nickel gate.\\par}", "The nickel gate."),
+            ("a.doc", WORD, "The lease ends in May."),
+            ("a.rtf", WORD, "The lease ends in May."),
+            ("a.xls", BOOK, f"# Sheet\n\n{ROWS}"),
+            ("a.docx", BOOK, f"# Sheet\n\n{ROWS}"),
+            ("a.ppt", SLIDES, "# The wheel"),
+            ("a.xls", HTML, ROWS),
+            ("a.doc", f"\n<!DOCTYPE html>\n{HTML}", ROWS),
+            ("a.xls", '<?xml version="1.0"?>\n<!-- made by a program -->\n<html><p>Orra', "Orra"),
+            ("a.xls", "Name\tTons\tPort\nGull\t4\tOrra\n", ROWS),
+            ("a.doc", "Dear Tolk,\n\n# no heading", "Dear Tolk,\n\n# no heading"),
+            ("a.doc", LETTER, "Dear Tolk"),
+            ("a.ott", LETTER, "Dear Tolk"),
+        ],
+    )  # fmt: skip
+    def test_a_file_is_read_as_what_it_is(self, read, name, data, text):
+        assert read(name, data).text == text
+
+    @pytest.mark.parametrize("name", ["a.pdf", "a.txt", "a.md"])
+    def test_a_document_that_is_named_like_another_kind(self, read, name):
+        assert read(name, WORD).text == "The lease ends in May."
+
+
+class TestTemplates:
+    @pytest.mark.parametrize("extension", [".dotx", ".dotm"])
+    def test_of_word(self, read, extension):
+        data = with_types(WORD, (b"document.main+xml", b"template.main+xml"))
+        assert read(f"a{extension}", data).text == "The lease ends in May."
+
+    @pytest.mark.parametrize("extension", [".xltx", ".xlsm"])
+    def test_of_excel(self, read, extension):
+        data = with_types(BOOK, (b"sheet.main+xml", b"template.main+xml"))
+        assert read(f"a{extension}", data).text == f"# Sheet\n\n{ROWS}"
+
+    @pytest.mark.parametrize(("extension", "kind"), [(".potx", b"template"), (".ppsx", b"slideshow")])
+    def test_of_powerpoint(self, read, extension, kind):
+        data = with_types(SLIDES, (b"presentation.main+xml", kind + b".main+xml"))
+        content = read(f"a{extension}", data)
+        assert (content.text, content.title) == ("# The wheel", "The wheel")
+
+    def test_of_libreoffice(self, read):
+        title = "<draw:text-box><text:p>Mill</text:p></draw:text-box>"
+        page = f"<draw:page><draw:frame presentation:class='title'>{title}</draw:frame></draw:page>"
+        show = text_of_opendocument("presentation-template", f"<office:presentation>{page}</office:presentation>")
+        assert read("a.otp", show).text == "# Mill"
+        cell = "<table:table-cell><text:p>Rye</text:p></table:table-cell>"
+        table = f"<table:table table:name='Prices'><table:table-row>{cell}</table:table-row></table:table>"
+        sheet = text_of_opendocument("spreadsheet-template", f"<office:spreadsheet>{table}</office:spreadsheet>")
+        assert read("a.ots", sheet).text == "# Prices\n\nRye"
+
+
+class TestReasons:
+    @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.doc", "a.xls"])
+    def test_a_password(self, reason, name):
+        assert reason(name, OLE + "EncryptedPackage".encode("utf-16-le")) == PASSWORD
+
+    def test_a_password_of_office_before_2007(self, reason):
+        word = b"\xec\xa5" + bytes(9) + b"\x01"
+        assert reason("a.doc", old_file("WordDocument", word)) == PASSWORD
+        book = b"\x09\x08\x02\0\0\0" + b"\x2f\0\2\0\0\0"
+        assert reason("a.xls", old_file("Workbook", book)) == PASSWORD
+
+    @pytest.mark.parametrize("comments", [1, 2, 5])
+    def test_comments_and_charts_of_office_before_2007_are_counted(self, comments):
+        word = b"\xec\xa5" + bytes(188) + (4 + 34 * comments).to_bytes(4, "little")
+        assert count_lost(old_file("WordDocument", word), ".doc") == {"comment": comments}
+        sheet = b"\x09\x08\x04\0\0\x06\x10\0" + b"\x1c\0\2\0\0\0" * comments
+        chart = b"\x09\x08\x04\0\0\x06\x20\0"
+        assert count_lost(old_file("Book", sheet + chart), ".xls") == {"comment": comments, "chart": 1}
+
+    def test_a_password_of_opendocument(self, reason):
+        buffer = io.BytesIO(LETTER)
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.writestr("META-INF/manifest.xml", "<manifest:encryption-data/>")
+        assert reason("a.odt", buffer.getvalue()) == PASSWORD
+
+    @pytest.mark.parametrize("name", ["a.docx", "a.xls", "a.odp", "a.rtf", "a.epub"])
+    def test_an_empty_file(self, reason, name):
+        assert reason(name, b"") == "the file is empty"
+
+    @pytest.mark.parametrize("data", [WORD[:900], BOOK[:2000], SLIDES[:5000]])
+    def test_a_damaged_file(self, reason, data):
+        assert reason("a.docx", data).startswith("damaged")

@@ -1,0 +1,222 @@
+"""Tables of workbooks, csv files, documents and slides: values keep their columns, and names are names."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import date
+
+import pytest
+from docx import Document as WordDocument
+from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from openpyxl.chart import BarChart, Reference
+from openpyxl.comments import Comment
+
+from arag.ingest.formats.office import read_office
+from arag.ingest.formats.tables import table_lines
+
+
+def read_book(path, book):
+    book.save(path / "a.xlsx")
+    return read_office(path / "a.xlsx")
+
+
+def lines(text, **options):
+    return table_lines([row.split("|") for row in text.split("\n")], **options)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            "Orsolya|miller|Northfold\nTiber|driver|Southfold\nPell|clerk|Eastfold",
+            "Ada|1843|1901|London\nBob|1850|1911|Paris\nCy|1870|1899|Rome",
+            "Gull|12 kg|oats\nPetrel|15 kg|rye\nAnna|9 kg|oats",
+            "Ada|ada@mill.example|Orra\nBob|bob@mill.example|Holm\nCy|cy@mill.example|Tolk",
+            "lamp|Vellin|Tolk\nwick|Vellin|Holm\noil|Orra|Tolk",  # a value stands again below
+            "x|2024-01-02|2024-02-03|a\ny|2023-05-06|2023-07-08|b",
+        ],
+    )
+    def test_a_first_row_like_the_others_gives_no_names(self, rows):
+        assert lines(rows, sheet=True) == [row.replace("|", " | ") for row in rows.split("\n")]
+        assert lines(rows) == lines(rows, sheet=True)
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            "Name|Post|Town\nAda|miller|Northfold\nBob|driver|Southfold",
+            "Isle|1880|1881\nOrra|75|80\nHolm|70|82",
+            "Race|5 km|10 km\nAda|21:04|45:10\nBob|22:30|47:01",
+            "ID|Name|Note\nAB1|Ada|late\nAB2|Bob|early",
+            "name|town|post\nada|orra|miller\nbob|holm|clerk",
+            "Name|Town\nAda|Orra\nBob|Holm",
+            "Name|Salary\nAda|100\nBob|007",
+            "Region|Post|Town\nNorth Region|a|b\nSouth Region|c|d",
+        ],
+    )
+    def test_a_first_row_of_names_gives_them(self, rows):
+        first = rows.partition("|")[0]
+        assert all(line.startswith(f"{first}: ") for line in lines(rows, sheet=True)[1:])
+
+    def test_a_form_in_a_sheet_has_no_header(self):
+        form = "Ship|Gull\nBuilt|1843\nMaster|Ada Tolk\nPort|Orra"
+        assert lines(form, sheet=True) == form.replace("|", " | ").split("\n")
+
+    @pytest.mark.parametrize(
+        "notes",
+        ["Dues of 1881", "simply cannot resist writing: tons|of|ships", "# made by hand|in May", "Made by|Ada Tolk"],
+    )
+    def test_notes_above_a_header_are_no_names(self, notes):
+        table = "Name|Port|Tons|Since\nGull|Orra|4|1880\nPetrel|Holm|5|1881"
+        text = "\n".join(lines(f"{notes}\n{table}", sheet=True))
+        assert text.lstrip().startswith(notes.replace("|", " "))
+        assert text.endswith("\n\nName | Port | Tons | Since\n" + "\n".join(lines(table, sheet=True)[1:]))
+
+    def test_two_rows_of_names_are_joined_also_above_texts(self):
+        rows = "|North||South|\nYear|Miller|Clerk|Miller|Clerk\n1880|Ada|Bob|Cy|Dee\n1881|Eve|Fay|Gus|Hal"
+        assert (
+            lines(rows)[2] == "Year: 1880 | North Miller: Ada | North Clerk: Bob | South Miller: Cy | South Clerk: Dee"
+        )
+
+    def test_a_file_of_rows_repeats_the_names_of_groups(self):
+        rows = "Region|1881|1881|1882|1882\n|Oats|Rye|Oats|Rye\nNorth|7|8|9|10"
+        assert lines(rows, sheet=True)[-1] == "Region: North | 1881 Oats: 7 | 1881 Rye: 8 | 1882 Oats: 9 | 1882 Rye: 10"
+
+    def test_a_table_of_word_without_a_header(self, tmp_path):
+        rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]
+        word = WordDocument()
+        table = word.add_table(3, 3)
+        for place, text in enumerate("|".join(rows).split("|")):
+            table.cell(place // 3, place % 3).text = text
+        word.save(tmp_path / "a.docx")
+        assert read_office(tmp_path / "a.docx").text.split("\n") == [row.replace("|", " | ") for row in rows]
+
+
+class TestCsv:
+    @pytest.mark.parametrize("end", ["", "\n", '\n"Anna, of Orra","two\nlines",7\n'])
+    @pytest.mark.parametrize(
+        "faulty", ['Gull,"Orra,4\nPetrel,Holm,5', 'Gull,"Orra,4\nPetrel,"Holm,5', 'Gull,Orra,4\nPetrel,"Holm,5']
+    )
+    def test_a_quotation_mark_that_is_not_closed_swallows_no_row(self, read, faulty, end):
+        text = read("a.csv", f"Name,Port,Tons\n{faulty}{end}").text
+        assert [line.split(" | ")[2] for line in text.split("\n")[1:3]] == ["Tons: 4", "Tons: 5"]
+        assert text.endswith("Name: Anna, of Orra | Port: two lines | Tons: 7") or '"Anna' not in end
+
+    def test_the_separator_that_excel_names(self, read):
+        assert read("a.csv", "sep=;\nName;Tons\nGull;4,5\n").text == "Name | Tons\nName: Gull | Tons: 4,5"
+
+    def test_a_comment_above_a_tsv_is_neither_a_name_nor_a_heading(self, read):
+        text = read("a.tsv", "# exported by hand\nName\tTons\tPort\nGull\t4\tOrra\n").text
+        assert text == "    # exported by hand\n\nName | Tons | Port\nName: Gull | Tons: 4 | Port: Orra"
+
+
+class TestWorkbooks:
+    @pytest.mark.parametrize("last", [3, 4])
+    def test_a_cell_over_several_rows_stands_in_each(self, tmp_path, last):
+        book = Workbook()
+        for row in (("Region", "Quarter", "Sacks"), ("North", "Q1", 1), (None, "Q2", 2), (None, "Q3", 3)):
+            book.active.append(row)
+        book.active.merge_cells(start_row=2, end_row=last, start_column=1, end_column=1)
+        text = read_book(tmp_path, book).text
+        assert text.count("Region: North") == last - 1
+
+    def test_two_rows_of_merged_headers(self, tmp_path):
+        book = Workbook()
+        sheet = book.active
+        for row in (("Isle", "Oats", None, "Rye", None), (None, 1880, 1881, 1880, 1881), ("Orra", 7, 8, 9, 10)):
+            sheet.append(row)
+        for cells in ("A1:A2", "B1:C1", "D1:E1"):
+            sheet.merge_cells(cells)
+        assert read_book(tmp_path, book).text.endswith(
+            "Isle: Orra | Oats 1880: 7 | Oats 1881: 8 | Rye 1880: 9 | Rye 1881: 10"
+        )
+
+    @pytest.mark.parametrize("formulas", [1, 3])
+    def test_formulas_without_values_are_named(self, tmp_path, formulas):
+        book = Workbook()
+        book.active.append(["Item", "Count", "Total"])
+        for number in range(formulas):
+            book.active.append(["Rye", 3, f"=B{number + 2}*2"])
+        noun = "formula" if formulas == 1 else "formulas"
+        how = "open and save the file in a spreadsheet program"
+        assert read_book(tmp_path, book).left_out == (f"{formulas} {noun} without a saved value ({how})",)
+
+    def test_a_formula_whose_value_is_an_empty_text_has_one(self, tmp_path):
+        book = Workbook()
+        book.active["A1"] = "Name"
+        book.active["B1"] = '=""'
+        book.save(tmp_path / "a.xlsx")
+        with zipfile.ZipFile(tmp_path / "a.xlsx") as archive:
+            entries = {name: archive.read(name) for name in archive.namelist()}
+        sheet = entries["xl/worksheets/sheet1.xml"]
+        entries["xl/worksheets/sheet1.xml"] = sheet.replace(b'<c r="B1">', b'<c r="B1" t="str">')
+        with zipfile.ZipFile(tmp_path / "b.xlsx", "w") as archive:
+            for name, data in entries.items():
+                archive.writestr(name, data)
+        assert read_office(tmp_path / "b.xlsx").left_out == ()
+
+    def test_comments_charts_and_hidden_sheets(self, tmp_path):
+        book = Workbook()
+        sheet = book.active
+        for row in (("Season", "Sacks"), ("Spring", 412), ("Autumn", 390)):
+            sheet.append(row)
+        sheet["B2"].comment = Comment("Weighed twice.", "Ada")
+        chart = BarChart()
+        chart.title = "Sacks by season"
+        chart.add_data(Reference(sheet, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+        sheet.add_chart(chart, "E2")
+        book.create_sheet("Prices").append(["Oats", "5"])
+        book["Prices"].sheet_state = "hidden"
+        text = read_book(tmp_path, book).text
+        assert "Comment on B2 by Ada: Weighed twice." in text
+        assert "Chart: Sacks by season" in text
+        assert text.count("412") == 1  # the chart does not repeat the sheet
+        assert text.endswith("# Prices (hidden)\n\nOats | 5")
+
+    @pytest.mark.parametrize(
+        ("before", "digits", "seen"), [("10", "6", "10^6"), ("1880", "3", "1880³"), ("m", "2", "m²")]
+    )
+    def test_raised_digits_stand_apart(self, tmp_path, before, digits, seen):
+        book = Workbook()
+        book.active["A1"] = CellRichText(before, TextBlock(InlineFont(vertAlign="superscript"), digits), " bits")
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen} bits"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"), [("o\ufb03ce", "office"), ("Jo\u0308rg", "Jörg"), ("\ufb01sh", "fish")]
+    )
+    def test_ligatures_and_accents(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        assert read_book(tmp_path, book).text == f"# Sheet\n\n{seen}"
+
+    def test_blank_rows_part_tables(self, tmp_path):
+        book = Workbook()
+        for row in (("Name", "Tons", "Since"), ("Gull", 4, 1880), (), ("Port", "Depth", "Light"), ("Orra", 9, "red")):
+            book.active.append(row)
+        assert read_book(tmp_path, book).text.endswith(
+            "Since: 1880\n\nPort | Depth | Light\nPort: Orra | Depth: 9 | Light: red"
+        )
+
+    def test_shown_numbers_are_read_as_numbers_by_sql(self, tmp_path, make_index):
+        book = Workbook()
+        book.active.append(["Ship", "Dues", "Share", "Code", "Paid"])
+        for number, ship in enumerate(("Gull", "Petrel", "Anna"), 1):
+            book.active.append([ship, 1000.5 * number, number / 8, number, date(1907, 6, number)])
+            for column, form in enumerate(('#,##0.00 "kr"', "0.0%", "0000"), 2):
+                book.active.cell(number + 1, column).number_format = form
+        text = read_book(tmp_path, book).text
+        assert "Ship: Petrel | Dues: 2,001.00 kr | Share: 25.0% | Code: 0002 | Paid: 1907-06-02" in text
+        index = make_index({"dues.md": text})
+        found = index.query_tables("SELECT sum(dues), max(share), min(code), max(paid) FROM dues")
+        assert found.rows[0][:4] == (6003.0, 37.5, "0001", "1907-06-03")
+
+    @pytest.mark.parametrize(
+        ("title", "shown"),
+        [("Dues of Ammerel, 1907", "Dues of Ammerel, 1907"), ("Book1", ""), ("dues.xls", ""), ("", "")],
+    )
+    def test_the_title_of_a_workbook_is_its_own_unless_a_program_wrote_it(self, tmp_path, title, shown):
+        book = Workbook()
+        book.active.append(["Name", "Tons"])
+        book.properties.title = title
+        assert read_book(tmp_path, book).title == shown

@@ -1,0 +1,177 @@
+"""What a person sees in a web page is in its text, and nothing else; embedded pages are reported."""
+
+from __future__ import annotations
+
+import pytest
+
+HIDDEN = "<p>Seen.</p>{}"
+KATEX = (
+    "<span class=katex><math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x_i</annotation></semantics>"
+    "</math><span aria-hidden=true>xi</span></span>"
+)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<p hidden>Secret</p>",
+        "<div style='color: red; DISPLAY : none'><p>Secret</p></div>",
+        "<span style='visibility:hidden'>Secret</span>",
+        "<span aria-hidden='true'>Secret</span>",
+        "<input type='hidden' value='Secret'><input type='password' value='Secret'>",
+        "<datalist><option>Secret</datalist>",
+        "<template><p>Secret</p></template><noscript>Secret</noscript>",
+        "<img alt='Secret.png' src='x.png'><img alt='Secret' role='presentation'><img alt='Secret' width='16'>",
+    ],
+)
+def test_what_is_hidden_is_not_read(read, part):
+    assert read("a.html", HIDDEN.format(part)).text == "Seen."
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<body hidden><p>Text", "Text"),
+        ("<p hidden='until-found'>Text", "Text"),
+        ("<div style='display:none'>Text</div>", "Text"),  # a page that its program shows
+        ("<p style='display: block'>Text", "Text"),
+    ],
+)
+def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("10<sup>6</sup> grains, 2<sup>10</sup> sacks, x<sup>2</sup>", "10^6 grains, 2^10 sacks, x^2"),
+        ("25 m<sup>2</sup>, 3&nbsp;cm<sup>3</sup>, 4 m s<sup>-1</sup>", "25 m², 3 cm³, 4 m s⁻¹"),
+        ("Built 1880<sup>3</sup>; burnt<sup>a</sup>.<sup>12</sup>", "Built 1880 [3]; burnt [a]. [12]"),
+        ("Sold<sup><a href='#n'>4</a></sup>, x<a href='#n'><sup>2</sup></a>", "Sold [4], x[2]"),
+        ("the 1<sup>st</sup> and 22<sup>nd</sup>, XX<sup>e</sup>, Mill<sup>®</sup>", "the 1st and 22nd, XXe, Mill®"),
+        ("H<sub>2</sub>O, CO<sub>2</sub>, 101<sub>2</sub>, <sup>14</sup>C", "H2O, CO2, 101_2, 14C"),
+        ("<p><sup>3</sup> See the register.", "[3] See the register."),
+        ("noted<sup>[7]</sup>", "noted[7]"),
+    ],
+)
+def test_raised_numbers_do_not_run_into_the_word_before(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<ruby>水車<rp>(</rp><rt>すいしゃ</rt><rp>)</rp></ruby>の町", "水車（すいしゃ）の町"),
+        ("<ruby>水<rt>すい</rt>車<rt>しゃ</rt></ruby>", "水車（すいしゃ）"),
+        ("<ruby>汉<rt>hàn</rt>字<rt>zì</rt></ruby>很好", "汉字（hàn zì）很好"),
+        ("由两个村庄共同\n  修建的<b>桥</b>，\n很长", "由两个村庄共同修建的桥，很长"),
+        ("สวัสดี\nครับ", "สวัสดีครับ"),
+        ("한국어\n문장 and\nwords", "한국어 문장 and words"),
+        ("Harbour&shy;master and sail<wbr>maker", "Harbourmaster and sailmaker"),
+    ],
+)
+def test_words_of_other_scripts_stay_whole(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<math><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>", "E=mc^2"),
+        ("<math alttext='{\\displaystyle E=mc^{2}}'><mi>E</mi></math>", "E=mc^{2}"),
+        ("<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac></math>", "(a+b)/2"),
+        (KATEX, "x_i"),
+        (
+            "<span style='display:none'><math alttext='a+b'><mi>a</mi></math></span><img alt='a+b' aria-hidden=true>",
+            "a+b",
+        ),
+    ],
+)
+def test_formulas_are_read_once(read, html, text):
+    assert read("a.html", html).text == text
+
+
+def test_terms_stand_before_their_definitions(read):
+    page = "<dl><dt>Rye<dd>Four marks<dt><code>open()</code>:<dd><p>Opens a sluice.</p><p>Since 1880.</p><dt>Alone</dl>"
+    assert read("a.html", page).text == "Rye: Four marks\n\nopen(): Opens a sluice.\n\nSince 1880.\n\nAlone"
+    assert read("a.html", "<dl><dt>Rye<dt>Oats<dd>Four marks<dd>Five").text == "Rye\n\nOats: Four marks\n\nFive"
+    rows = "<table><tr><td><dl><dt>Rye<dd>4</dl><td>b<tr><td>c<td>d</table>"
+    assert read("a.html", rows).text == "Rye 4 | b\nc | d"
+
+
+def test_forms_have_what_is_typed_and_chosen(read):
+    page = (
+        "<form><label>Name <input value='Odvar Felisk'></label><p><label><input type=checkbox checked> Rye</label>"
+        "<p><label><input type=radio> Oats</label><textarea>By noon.</textarea>"
+        "<select><option>Mill<option selected>Quay</select><select><option>North<option>South</select>"
+        "<input type=submit value=Send></form>"
+    )
+    assert read("a.html", page).text == (
+        "Name Odvar Felisk\n\n[x] Rye\n\n[ ] Oats\n\nBy noon.\n\n[ ] Mill\n\n[x] Quay\n\nNorth\n\nSouth"
+    )
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<img src=m.png alt='Map of the mill race'>", "Map of the mill race"),
+        ("<figure><img alt='The mill in 1880'><figcaption>The mill in 1880</figcaption></figure>", "The mill in 1880"),
+        ("<figure><img alt='A wheel'><figcaption>The mill</figcaption></figure>", "A wheel\n\nThe mill"),
+        (
+            "<svg><title>Chart</title><path d='M0'/><text>Rye</text><text>4 <tspan>marks</tspan></text></svg>",
+            "Rye; 4 marks",
+        ),
+        ("Press <svg><path d='M0'/></svg> to open", "Press to open"),
+    ],
+)
+def test_pictures_have_their_words(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize("tag", ["pre", "p", "div", "li"])
+def test_only_headings_are_headings(read, tag):
+    from arag.ingest.sentences import split_sentences
+
+    pause = "<p>Then wait for an hour.<p>``` is a fence.<h2>Wheel</h2>It turns."
+    text = read("a.html", f"<h2>Sluice</h2><{tag}># rm -r /srv/old</{tag}>{pause}").text
+    assert "# rm -r /srv/old" in text
+    headings = [text[s.start : s.end] for s in split_sentences(text) if text[s.start : s.end].startswith("#")]
+    last = split_sentences(text)[-1]
+    assert last.heading == "Wheel"
+    then = next(s for s in split_sentences(text) if text[s.start :].startswith("Then wait"))
+    assert then.heading == "Sluice"
+    assert "## Sluice" in headings
+
+
+@pytest.mark.parametrize(
+    ("html", "left_out"),
+    [
+        ("<p>x<iframe src='https://maps.example/mill'></iframe>", ("1 embedded page (https://maps.example/mill)",)),
+        ("<p>x<video src=a.webm>old</video><audio hidden></audio><audio controls></audio>", ("2 recordings",)),
+        ("<p>x<object data=plan.pdf></object><embed src=b.pdf>", ("2 embedded pages (plan.pdf, b.pdf)",)),
+        ("<p>x<div hidden><iframe src='t.html'></iframe></div><iframe src='about:blank'></iframe>", ()),
+    ],
+)
+def test_embedded_pages_are_reported(read, html, left_out):
+    assert read("a.html", html).left_out == left_out
+
+
+def test_a_page_in_a_page_is_read(read):
+    content = read("a.html", "<p>x<iframe srcdoc='<p>Inner &amp; more</p>'></iframe>")
+    assert (content.text, content.left_out) == ("x\n\nInner & more", ())
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>x<footer><p>Call the mill at 555 0199.</footer>", "x\n\nCall the mill at 555 0199."),
+        ("<header><p>By Hesper Quillorne, 3 May 1880</header><p>x", "By Hesper Quillorne, 3 May 1880\n\nx"),
+        ("<header><a href=a>Home</a> <a href=b>All our shops</a></header><p>x", "x"),
+        (
+            "<p>x<footer><p>The mill is open on Thursdays.<ul><li><a>Imprint</a><li><a>Privacy</a></ul></footer>",
+            "x\n\nThe mill is open on Thursdays.",
+        ),
+    ],
+)
+def test_what_stands_around_a_page_is_read_if_it_says_something(read, html, text):
+    assert read("a.html", html).text == text

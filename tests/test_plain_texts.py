@@ -1,0 +1,147 @@
+"""Plain texts, Markdown and reStructuredText: their lines, pages and headings; e-books."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from arag.ingest.sentences import split_sentences
+
+
+def headings(text, title=""):
+    """Return the path of headings above each sentence, by the sentence."""
+    return {text[s.start : s.end]: s.heading for s in split_sentences(text, title=title) if s.embedded}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("这座桥由两个村庄共同\n修建，已经一百年了。\n", "这座桥由两个村庄共同修建，已经一百年了。\n"),
+        ("灯台守は毎朝、霧の中で鐘を鳴\nらした。", "灯台守は毎朝、霧の中で鐘を鳴らした。"),
+        ("ผู้ดูแลประภาคารตีระฆังทุก\nเช้า", "ผู้ดูแลประภาคารตีระฆังทุกเช้า"),
+        ("床前明月光\n疑是地上霜\n", "床前明月光\n疑是地上霜\n"),  # the lines of a poem
+        ("第一个村庄修建了这座桥。\n第二个村庄修建了水车。\n", "第一个村庄修建了这座桥。\n第二个村庄修建了水车。\n"),
+        ("등대지기는 매일 아침 종을\n울렸다.", "등대지기는 매일 아침 종을\n울렸다."),
+        ("The harbourmaster and the har-\nbourmaster's dog.", "The harbourmaster and the harbourmaster's\ndog."),
+        ("A well-\nknown mill.", "A well-\nknown mill."),
+    ],
+)  # fmt: skip
+def test_line_ends_do_not_divide_words(read, name, text, expected):
+    assert read(name, text).text == expected
+
+
+def test_form_feeds_divide_pages(read):
+    content = read("a.txt", "Title\n\nOne.\n\fTwo.\n\f\nThree.")
+    assert content.text == "Title\n\nOne.\n\nTwo.\n\nThree."
+    assert [content.text[start:][:4] for start in content.page_starts] == ["Titl", "Two.", "Thre"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# rm -r /srv/sluice/old",
+        "# 12 on the list of the guild",
+        "Buy one which does :)",
+        "Never trust a goose with a lantern",
+        "We are closed",
+        "See the note (below",
+    ],
+)
+def test_a_line_that_is_no_heading_in_a_plain_text(read, line):
+    text = read(
+        "a.txt", f"Lamps of the coast\n\nFirst text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
+    ).text
+    assert headings(text)["Then the keeper waits for a whole hour."] in {"", "Lamps of the coast"}
+
+
+@pytest.mark.parametrize("line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp"])
+def test_a_line_that_is_certainly_a_heading(line):
+    text = f"First text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
+    assert headings(text)["Then the keeper waits for a whole hour."] == line
+
+
+@pytest.mark.parametrize("line", ["Northfold, 3 May 1880", "by o.felisk, 12:30", "we are closed"])
+def test_a_line_above_a_text_that_is_no_heading_is_a_sentence(line):
+    text = f"# Motion\n\n{line}\n\nThen the keeper waits for a whole hour at the gate."
+    assert headings(text)[line] == "Motion"
+
+
+def test_a_plain_text_with_markdown_keeps_its_headings(read):
+    text = read("a.txt", "# Lamps\n\nText of it.\n\n## Oil\n\nThe oil costs six marks.\n").text
+    assert headings(text)["The oil costs six marks."] == "Lamps > Oil"
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt"])
+def test_underlined_headings(read, name):
+    text = read(name, "Lamps\n=====\n\nText of it.\n\nOil\n---\n\nThe oil costs six marks.\n").text
+    assert headings(text)["The oil costs six marks."] == "Lamps > Oil"
+
+
+def test_comments_and_code_of_markdown(read):
+    code = "```html\n<!-- kept -->\n# no heading\n```"
+    text = read(
+        "a.md", f"# Lamps\n\n<!-- todo:\nsecret -->\nText of it.\n\n{code}\n\n\t# tab\n\nThe end of it all."
+    ).text
+    assert "secret" not in text
+    assert code in text
+    assert headings(text)["The end of it all."] == "Lamps"
+
+
+def test_titles_of_restructured_text(read):
+    text = read(
+        "a.rst",
+        "=====\nLamps\n=====\n\nText of it.\n\nOil\n~~~\n\nThe oil costs six marks.\n\n.. note:: Ask first.\n\n"
+        "Wicks\n^^^^^\n\nThey are of cotton.\n\nShips\n~~~~~\n\nThey sail.\n\n"
+        "====  ====\nRye   Oats\n====  ====\n4     5\n====  ====\n",
+    ).text
+    found = headings(text)
+    assert found["The oil costs six marks."] == "Lamps > Oil"
+    assert found["They are of cotton."] == "Lamps > Oil > Wicks"
+    assert found["They sail."] == "Lamps > Ships"
+    assert "note:: Ask first." in text
+
+
+OPF = (
+    "<package xmlns='http://www.idpf.org/2007/opf'><metadata xmlns:dc='http://purl.org/dc/elements/1.1/'>"
+    "<dc:title>Lamps</dc:title><dc:creator>Ann Lee</dc:creator><dc:date>1880-05-03</dc:date></metadata><manifest>"
+    "<item id='n' href='nav.xhtml' media-type='application/xhtml+xml' properties='nav'/>"
+    "<item id='b' href='text/b%20b.xhtml' media-type='application/xhtml+xml'/>"
+    "<item id='a' href='text/a.xhtml' media-type='application/xhtml+xml'/></manifest>"
+    "<spine><itemref idref='n'/><itemref idref='b'/><itemref idref='a'/></spine></package>"
+)
+
+
+def book(path, first, second, **more):
+    files = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": "<container><rootfiles><rootfile full-path='O/c.opf'/></rootfiles></container>",
+        "O/c.opf": OPF,
+        "O/nav.xhtml": "<html><body><nav>Contents</nav></body></html>",
+        "O/text/b b.xhtml": f"<?xml version='1.0'?><html><head><title/></head><body>{first}</body></html>",
+        "O/text/a.xhtml": f"<html><body>{second}</body></html>",
+        **more,
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_an_ebook_is_read_chapter_by_chapter_like_web_pages(readers, tmp_path):
+    path = book(
+        tmp_path / "a.epub",
+        "<h1>One</h1><p hidden='hidden'>Secret</p><p>10<sup>6</sup> grains.</p><a id='x'/><pre># rm -r old</pre>",
+        "<h1>Two</h1><aside>A note at the edge.</aside><img alt='A mill in snow'/>",
+    )
+    content = readers.read(path)
+    assert content.text == "# One\n\n10^6 grains.\n\n    # rm -r old\n\n# Two\n\nA note at the edge.\n\nA mill in snow"
+    assert (content.title, dict(content.metadata)) == ("Lamps", {"author": "Ann Lee", "date": "1880-05-03"})
+
+
+def test_an_ebook_that_is_protected_says_so(readers, tmp_path):
+    encryption = "<encryption><CipherData><CipherReference URI='O/text/a.xhtml'/></CipherData></encryption>"
+    path = book(tmp_path / "a.epub", "<p>x", "<p>y", **{"META-INF/encryption.xml": encryption})
+    with pytest.raises(ValueError, match="protected against copying"):
+        readers.read(path)

@@ -1,0 +1,72 @@
+"""In a folder of pages, menus, heads and feet are kept once; an answer that many pages give stays in each."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag.ingest.formats import Readers
+
+TOPICS = ["Sluice gate", "New millstone", "Cart road", "Night shift", "Dovecote", "Lamp oil"]
+
+
+def read_folder(tmp_path, pages):
+    for number, page in enumerate(pages):
+        (tmp_path / f"{number}.html").write_text(page)
+    with Readers() as readers:
+        return [readers.read(tmp_path / f"{number}.html").text for number in range(len(pages))]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<h1>{topic}</h1><h2>Reason</h2><p>About {topic}.<h2>Result</h2><p>{answer}",
+        "<h1>{topic}</h1><h2>Result</h2><p>{answer}</p><p>Signed by keeper {number}.",
+        "<h1>{topic}</h1><p>About {topic}.</p><p>Status: {answer}</p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p>The council has decided: {answer}.</p><p>No. {number}",
+        "<h1>{topic}</h1><table><tr><td>Result<td>{answer}<tr><td>Number<td>{number}</table>",
+        "<h1>{topic}</h1><dl><dt>Result<dd>{answer}</dl><ul><li>{answer}<li>Number {number}</ul>",
+        "<p>Status: {answer}<h1>{topic}</h1><p>About {topic}.",
+        "<article><h2>{topic}</h2><p>About {topic}.<footer>{answer} by Odvar Felisk</footer></article>",
+        "<h1>{topic}</h1><h2>See also</h2><p><a href=x>{answer}</a></p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p>{answer} by <a href=o>Odvar Felisk</a></p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p><a href=o>{answer}</a></p><p>Tags: <a>{answer}</a> <a>oil</a></p>",
+        "<h1>{topic}</h1><h2>Licence</h2><p>Licensed under the terms of {answer}.</p>",
+    ],
+)
+def test_an_answer_that_many_pages_give_stays_in_each(tmp_path, template):
+    answers = ["Approved"] * 4 + ["Rejected", "Approved"]
+    pages = [
+        template.format(topic=topic, answer=answer, number=number)
+        for number, (topic, answer) in enumerate(zip(TOPICS, answers, strict=True))
+    ]
+    for text, answer in zip(read_folder(tmp_path, pages), answers, strict=True):
+        assert answer in text
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "<div class=related><ul><li><a>index</a><li><a href=m>modules</a> |</ul></div>{page}<p>© 2024 Guild.",
+        "<ul><li><a href=a>Home page</a><li>Shop</ul>{page}<div id=footer>The handbook of the guild, volume two.</div>",
+        "<p><a href=a>Contents</a> <a href=b>Index</a></p>{page}<hr><p>Built with a press by Odvar.</p>",
+        "<table><tr><td><a>Prev</a><td><a>Up</a><td><a>Next</a></table>{page}<p>Permission is granted to copy this.",
+        "<div class='navheader'>The miller's handbook</div>{page}<div class='navfooter'><a>Home of the guild</a></div>",
+        "<a href='#main'>Skip to the main text</a>{page}<footer>Call the mill at 555 0199 in the mornings.</footer>",
+    ],
+)
+def test_the_frame_of_a_manual_is_kept_once(tmp_path, frame):
+    bodies = [f"<h1>{topic}</h1><p>About {topic}.</p><h2>Use</h2><p>Use the {topic}.</p>" for topic in TOPICS]
+    texts = read_folder(tmp_path, [frame.format(page=body) for body in bodies])
+    plain = [f"# {topic}\n\nAbout {topic}.\n\n## Use\n\nUse the {topic}." for topic in TOPICS]
+    alone = [text for text, body in zip(texts, plain, strict=True) if text == body]
+    with_frame = [text for text, body in zip(texts, plain, strict=True) if text != body]
+    assert len(alone) == len(TOPICS) - 1
+    assert len(with_frame) == 1
+    assert all(body in text for text, body in zip(texts, plain, strict=True))
+
+
+def test_a_menu_goes_with_the_names_of_neighbours(tmp_path):
+    menu = "<ul><li><a href=i>index</a><li><a href=m>modules</a><li><a href=n>{next}</a></ul>"
+    texts = read_folder(tmp_path, [f"{menu.format(next=f'next {topic}')}<h1>{topic}</h1><p>Text." for topic in TOPICS])
+    assert sum("modules" in text for text in texts) == 1
+    assert sum("next" in text for text in texts) <= 1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -28,7 +27,7 @@ from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
-from arag.retrieval.scope import Scope, read_scope
+from arag.retrieval.scope import Scope, find_scope, read_scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.sets import (
     DEFAULT_TOOLS,
@@ -40,7 +39,6 @@ from arag.retrieval.tools.sets import (
     expand_sets,
     make_tools,
 )
-from arag.text.normalise import shorten
 from arag.text.tokens import count_tokens
 
 _FEW_STEPS = 2  # that are left: then the model is told
@@ -127,7 +125,7 @@ class Context(BaseModel):
         if isinstance(context, Context):
             changes = context
         else:
-            changes = Context(scope=_find_scope(context))
+            changes = Context(scope=find_scope(context))
         if changes.scope is not None:
             read_scope(changes.scope)  # `model_construct` and `model_copy` check nothing
         changed: dict[str, Any] = {}
@@ -136,25 +134,6 @@ class Context(BaseModel):
             if name in changes.model_fields_set or value != field.default:  # a subclass may have other defaults
                 changed[name] = value
         return self.model_copy(update=changed)
-
-
-def _find_scope(context: object) -> object:
-    """Return the scope in a context that is not a `Context`, such as that of a parent graph.
-
-    Raises:
-        InputError: It is not a context: a scope in it would be ignored.
-    """
-    if context is None:
-        return None
-    if isinstance(context, Mapping):
-        return context.get("scope")
-    is_plain = isinstance(context, str | bytes | int | float | Sequence | AbstractSet | Scope | type)
-    if is_plain or hasattr(context, "__getitem__"):
-        raise InputError(
-            f"a context cannot be {shorten(repr(context), 100)}: give Context(...), a mapping, or an object whose "
-            "attribute `scope` holds the scope"
-        )
-    return getattr(context, "scope", None)
 
 
 @dataclass(frozen=True)
@@ -272,11 +251,13 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
     tools: list[Any] = []
     if names or not own:  # without any tool, this raises the error
         tools = list(make_tools(index, names=names, top_k=settings.top_k))
+    changes = {"follows_context": False}  # the index is limited already
     if not READERS.isdisjoint(ToolNode(own).tools_by_name):
-        tools = [tool.model_copy(update={"full_texts": False}) for tool in tools]
+        changes["full_texts"] = False
+    tools = [tool.model_copy(update=changes) for tool in tools]
     for tool in own:
         if isinstance(tool, RetrievalTool) and tool.index is whole:
-            tools.append(tool.model_copy(update={"index": index}))
+            tools.append(tool.model_copy(update={"index": index, "follows_context": False}))
         else:
             tools.append(tool)
     return ToolNode(tools)

@@ -26,6 +26,8 @@ class Document:
         file: The file's absolute path, without links; empty for an object given in Python.
         has_own_id: Whether the id came with the document. Otherwise it is made from the file's path.
         end: Bytes of all sources up to the end of this document, for the progress.
+        left_out: Parts that a person sees in the file and the text lacks: `2 charts`.
+        ocr_pages: The numbers of the pages whose text was read by OCR.
     """
 
     id: str
@@ -38,6 +40,8 @@ class Document:
     file: str = ""
     has_own_id: bool = True
     end: int = 0
+    left_out: tuple[str, ...] = ()
+    ocr_pages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,22 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What the text of a file in the index lacks.
+
+    Attributes:
+        source: The file.
+        left_out: Parts that a person sees in it: `2 charts`, `1 attachment (plan.dwg)`.
+    """
+
+    source: str
+    left_out: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return visible_line(f"{self.source}: {', '.join(self.left_out)}")
+
+
+@dataclass(frozen=True, slots=True)
 class IngestSummary:
     """The result of an ingestion.
 
@@ -74,6 +94,7 @@ class IngestSummary:
         documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
+        notes: Parts of the files read that are not in the index, one note for each such file.
         problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
     """
@@ -88,5 +109,6 @@ class IngestSummary:
     documents: int
     chunks: int
     sentences: int
+    notes: tuple[Note, ...]
     problems: tuple[Problem, ...]
     seconds: float

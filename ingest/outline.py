@@ -8,6 +8,11 @@ from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whites
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
+# Lines that give a text its structure, as in Markdown.
+HEADING_LINE = re.compile(r"\s{0,3}(#{1,6})\s")
+FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
+
+_NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 _MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
 _MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
@@ -97,6 +102,25 @@ class Outline:
         are_others = len(next_years) > 1 and set(next_years).isdisjoint(years)
         self._follows_years = self._follows_years or are_others
         return not self._follows_years
+
+
+def escape_structure(text: str) -> str:
+    """Return a text in which no line is read as a heading or a fence.
+
+    Readers call it for text that is not Markdown: `# rm -r /old` is a command there, and neither a heading nor the name
+    of what follows. Lines that look like headings are indented; fences get a backslash.
+    """
+    if "#" not in text and "```" not in text and "~~~" not in text:
+        return text
+    return "".join(map(_escape_line, text.splitlines(keepends=True)))
+
+
+def _escape_line(line: str) -> str:
+    if HEADING_LINE.match(line):
+        return f"{_NO_HEADING}{line}"
+    if FENCE_LINE.match(line):
+        return f"\\{line.lstrip()}"
+    return line
 
 
 def is_heading_line(line: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from arag.errors import InputError
-from arag.ingest.documents import Document, IngestSummary, Problem
+from arag.ingest.documents import Document, IngestSummary, Note, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
@@ -72,7 +72,8 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
     """Write files, folders and documents into an index and open it.
 
     Running it again embeds only new and changed documents. If something had to be left out, one warning says how much
-    and names the first items; `run_ingest` returns all of them in a summary. It blocks until everything is written: in
+    and names the first items, and another one the first files of which parts were not read; `run_ingest` returns all of
+    them in a summary. It blocks until everything is written: in
     a program with an event loop, use `await asyncio.to_thread(ingest, sources, index)`.
 
     Args:
@@ -140,8 +141,10 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             ids = IdAssigner(writer, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
             languages = _LanguageCheck(writer.settings.embedder)
+            notes: list[Note] = []
             for batch in _batches(identified, writer.lookup_characters):
                 languages.add(batch)
+                notes += _notes_on(batch)
                 writer.put(batch)
             writer.flush()
             removed = _prune(writer, ids, reader) if options.get("prune") else 0
@@ -161,6 +164,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 documents=settings.documents,
                 chunks=settings.chunks,
                 sentences=settings.sentences,
+                notes=tuple(notes),
                 problems=(*problems, *writer.problems.values()),
                 seconds=time.perf_counter() - began,
             )
@@ -209,6 +213,10 @@ def _set_aside_problems(items: Iterator[Document | Problem], problems: list[Prob
             problems.append(item)
         else:
             yield item
+
+
+def _notes_on(documents: Iterable[Document]) -> list[Note]:
+    return [Note(document.source, document.left_out) for document in documents if document.left_out]
 
 
 def _require_one(documents: Iterator[Document], problems: Sequence[Problem]) -> Iterator[Document]:
@@ -267,7 +275,11 @@ def _warn_of_unpublished(documents: Collection[str]) -> None:
 
 
 def _warn_of_omissions(summary: IngestSummary) -> None:
-    """Warn once about everything that was left out, at the line that called `ingest`."""
+    """Warn once about parts of files that were not read, and once about all else, at the line that called `ingest`."""
+    if summary.notes:
+        parts = "; ".join(map(str, summary.notes[:_MAX_NAMES]))
+        hint = ": run_ingest returns all" if len(summary.notes) > _MAX_NAMES else ""
+        warnings.warn(f"{count(len(summary.notes), 'file')} not read in full: {parts}{hint}", stacklevel=3)
     omissions = [*summary.problems, *summary.skipped]
     if not omissions:
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import JSON, clean_characters, clean_text, reason
+from arag.ingest.formats.content import JSON, FormatError, clean_characters, clean_text, reason
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.records import MAX_ID_BYTES, RECORD_READERS, ReadItem, is_id, read_record, to_json
 from arag.text.normalise import count, shorten
@@ -102,6 +102,8 @@ class SourceReader:
         """Read one document, or several records. A reader that the user gives for an extension comes first."""
         if self._readers.knows(file.path):
             return self._read_whole(file.path, file.id)
+        if file.size == 0:
+            raise FormatError("the file is empty")
         read = RECORD_READERS[file.path.suffix.lower()]
         return read(file.path, file.id)
 
@@ -109,7 +111,7 @@ class SourceReader:
         """Read a file as one document, after the problems with parts of it."""
         content = self._readers.read(path)
         size = path.stat().st_size
-        for part in content.left_out:
+        for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
         document = Document(
             id=file_id,
@@ -119,6 +121,8 @@ class SourceReader:
             metadata=to_json(dict(content.metadata)),
             page_starts=content.page_starts,
             has_own_id=False,
+            left_out=content.left_out,
+            ocr_pages=content.ocr_pages,
         )
         yield ReadItem(document, size)
 

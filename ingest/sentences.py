@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arag.ingest.outline import BARE, Outline, is_heading_line
+from arag.ingest.outline import BARE, FENCE_LINE, HEADING_LINE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import CHINESE_OR_JAPANESE, SPACED
@@ -33,14 +33,12 @@ _BEFORE_BOUNDARY = 64
 _AFTER_BOUNDARY = 32
 
 _CHINESE_OR_JAPANESE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
-_MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
 # A line of a log, which begins with its time, is an item, too.
 _LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
 )
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _WHITE = re.compile(r"\s*")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
 
 _CLOSERS = "\"'”’»›)]}」』》】）"
 _OPENERS = "“‘«‹„([{「『《【（"
@@ -233,10 +231,10 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         is_blank = not stripped
         is_row = CELL_BOUNDARY in line or stripped.startswith("|")
         is_title = is_at_top and stripped == title
-        is_fence = _FENCE.match(line) is not None
+        is_fence = FENCE_LINE.match(line) is not None
         is_rule = _RULE.match(line) is not None
         is_item = _LIST_ITEM.match(line) is not None
-        heading = _MARKDOWN_HEADING.match(line)
+        heading = HEADING_LINE.match(line)
         is_alone = is_fence or is_row or is_title or is_rule or heading is not None
         ends_paragraph = is_blank or is_alone or is_item or is_fenced
         if is_fence:

@@ -32,7 +32,8 @@ from arag.models.embedders import Embedder, load_embedder
 from arag.models.similarity import SAMPLE_SENTENCES, measure_spread
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import Draft, IndexStore
-from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Settings, Vectors
+from arag.retrieval.storage.metadata import format_metadata
+from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Reading, Settings, Vectors
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer, warn_of_estimates
@@ -143,13 +144,16 @@ class IndexWriter:
 
     def fingerprint(self, document: Document) -> str:
         """Return a hash that changes with a document and with the settings that its chunks depend on."""
-        content = (
+        content: tuple[object, ...] = (
             document.text,
             dict(document.metadata),
             document.page_starts,
             document.ready_chunks,
             (self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION),
         )
+        reading = (document.left_out, document.ocr_pages)
+        if any(reading):  # others have the fingerprints of indexes from before
+            content = (*content, reading)
         return _hash(content) + _hash((document.id, document.title))
 
     def put(self, documents: Sequence[Document]) -> None:
@@ -238,7 +242,7 @@ class IndexWriter:
             id=document.id,
             title=document.title,
             source=document.file,
-            metadata=json.dumps(dict(document.metadata), ensure_ascii=False),
+            metadata=format_metadata(document.metadata, Reading(document.left_out, document.ocr_pages)),
             fingerprint=fingerprint,
             chunks=len(chunks),
         )

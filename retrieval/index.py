@@ -428,7 +428,17 @@ class Index:
         size = 0
         if self._parent is None:
             size = self._snapshots.store.size()
-        return IndexInfo(path=str(self.path), bytes=size, other_languages=other_languages, **settings)
+        return IndexInfo(
+            path=str(self.path),
+            bytes=size,
+            other_languages=other_languages,
+            incomplete=len(self.incomplete()),
+            **settings,
+        )
+
+    def incomplete(self) -> dict[str, tuple[str, ...]]:
+        """Return what the texts of documents lack of their files, such as `2 charts`, by the documents' ids."""
+        return self._search(lambda view: view.incomplete())
 
     def _settings(self) -> Settings:
         return self._search(lambda view: view.settings)
@@ -499,7 +509,16 @@ def _describe_document(view: View, record: DocumentRecord) -> DocumentInfo:
     source = record.source or metadata.get("source")
     if not isinstance(source, str):
         source = ""
-    return DocumentInfo(record.id, record.title, source, metadata, record.chunks)
+    reading = view.reading(record)
+    return DocumentInfo(
+        id=record.id,
+        title=record.title,
+        source=source,
+        metadata=metadata,
+        chunks=record.chunks,
+        left_out=reading.left_out,
+        ocr_pages=reading.ocr_pages,
+    )
 
 
 def _check_page(start: int, limit: int) -> None:

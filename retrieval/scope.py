@@ -6,7 +6,8 @@ import copy
 import fnmatch
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from operator import ge, gt, le, lt
 from typing import Annotated, Any, TypeAlias
 
@@ -119,6 +120,27 @@ def read_scope(given: object) -> Scope:
             "documents, give the object Scope(); a field `scope` that means something else needs another name"
         )
     return scope
+
+
+def find_scope(context: object) -> Scope | None:
+    """Return the scope in a run's context: that of an agent, or of a graph around it; None if it has none.
+
+    Raises:
+        InputError: The context's scope is not valid, or it is not a context at all: a scope in it would be ignored.
+    """
+    if context is None:
+        return None
+    if isinstance(context, Mapping):
+        scope = context.get("scope")
+    else:
+        is_plain = isinstance(context, str | bytes | int | float | Sequence | AbstractSet | Scope | type)
+        if is_plain or hasattr(context, "__getitem__"):
+            raise InputError(
+                f"a context cannot be {shorten(repr(context), 100)}: give Context(...), a mapping, or an object whose "
+                "attribute `scope` holds the scope"
+            )
+        scope = getattr(context, "scope", None)
+    return None if scope is None else read_scope(scope)
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

@@ -163,6 +163,10 @@ class DocumentInfo:
     """The file that it was read from, or the `source` of its metadata, or an empty string."""
     metadata: dict[str, Any]
     chunks: int
+    left_out: tuple[str, ...] = ()
+    """Parts that a person sees in its file and its text lacks: `2 charts`."""
+    ocr_pages: tuple[int, ...] = ()
+    """Pages that were pictures, whose text was read by OCR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +196,5 @@ class IndexInfo:
     """Documents that are not in English; 0 unless the embedder is known to be for English only."""
     bytes: int
     """Size on disk; 0 for a limited index, whose share of the files is not known."""
+    incomplete: int
+    """Documents whose text lacks parts of their file; `DocumentInfo.left_out` names these."""

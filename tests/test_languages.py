@@ -101,6 +101,8 @@ def test_the_built_in_model_says_that_only_the_meaning_fits(index, tmp_path):
     said = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
     assert state["answer"] == f"{said}\n{TEXTS['bridge', 'zh']} [zh/bridge.md:0]\n{NOTICE}"
     assert [citation["chunk_id"] for citation in state["citations"]] == ["zh/bridge.md:0"]
+    state = create_arag_agent("extractive", of(index, "en")).invoke(asked("Quantum chromodynamics lattices?"))
+    assert state["answer"] == f"Nothing was found in the corpus. {NOTICE}"  # in one language, words decide
     state = create_arag_agent("extractive", chinese).invoke(asked(QUESTIONS["bridge", "zh"]))
     assert state["answer"].startswith(f"{TEXTS['bridge', 'zh']} [zh/bridge.md:0]")
 

@@ -44,7 +44,7 @@ def test_attached_texts_and_mails_are_read_and_others_named(tmp_path):
     assert "# An older mail" in content.text
     assert "Forwarded words." in content.text
     assert content.text.endswith("Attachment: plan.pdf")
-    assert content.left_out == ("attachment plan.pdf: application/pdf is not read",)
+    assert content.left_out == ("1 attachment (plan.pdf)",)
 
 
 def test_an_older_mail_below_the_answer_stands_under_its_writer(tmp_path):

@@ -300,7 +300,6 @@ class TestNotebooks:
             "Lamps",
             "```python\n# no heading\nprint(1)\n```\n\n```\n1\n```\n\n```\n<Figure>\n```\n\n```\nValueError: dark\n```"
             "\n\n# Lamps\n\nText.\n\nRaw.",
-            left_out=[],
         )
 
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])
@@ -317,7 +316,7 @@ class TestChildProcess:
                 raise answer
             return answer
 
-        (tmp_path / "a.pdf").touch()
+        (tmp_path / "a.pdf").write_bytes(b"%PDF-")
         with Readers() as readers:
             monkeypatch.setattr(readers._child, "call", call)
             assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["One.", "Two."]

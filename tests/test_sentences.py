@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arag.ingest.outline import escape_structure
 from arag.ingest.sentences import split_sentences
 
 
@@ -165,3 +166,15 @@ def test_every_character_is_in_exactly_one_sentence(text, title):
 )
 def test_a_line_break_can_end_a_sentence_and_a_list_keeps_its_numbers(sentences):
     assert texts("\n".join(sentences)) == sentences
+
+
+COMMANDS = ["# rm -r /old", "  ## 12 on the list", "```", "    ~~~ sh", "#\ttab", "#hash", "a # b"]
+
+
+@given(lines=st.lists(st.sampled_from(COMMANDS) | st.text("# `~\tx\n\x0c", max_size=8), max_size=6))
+def test_text_that_is_not_markdown_has_no_headings_and_loses_no_word(lines):
+    escaped = escape_structure("\n".join(lines))
+    sentences = split_sentences(f"# Sluice\n\n{escaped}\n\n# Wheel\n\nIt turns. It stops.")
+    assert sentences[-1].heading == "Wheel"
+    assert {sentence.heading for sentence in sentences[1:-3]} <= {"", "Sluice"}
+    assert escaped.replace("\\", "").split() == " ".join(lines).split()

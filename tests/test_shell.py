@@ -237,6 +237,12 @@ def test_meaning_lists_the_nearest_sentences(index):
     assert "places/c.md" not in run_shell(index, 'meaning "tide" notes').text
 
 
+def test_meaning_shows_what_is_around_the_nearest_sentence(index):
+    lines = run_shell(index, 'meaning "the tide rises"').text.splitlines()
+    assert lines[:3] == ["[places/c.md:0] # Quay", " The quay was built in 1815.", " The tide rises twelve feet here."]
+    assert all(line.startswith("[") for line in lines[3:])  # one sentence each of other chunks
+
+
 def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     assert sh("sql 'SELECT name, since FROM crew ORDER BY since DESC'") == (
         "name | since\n[crew.csv:0] Bob | 1874\n Ann | 1868"

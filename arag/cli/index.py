@@ -34,6 +34,7 @@ LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usag
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
 _MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
+_MAX_NOTES = 20  # files of which parts were not read
 
 
 # --- writing ---
@@ -73,7 +74,8 @@ def ingest(
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
 
-    Exit code 3 means that the index was written, but something was left out.
+    Exit code 3 means that the index was written, but something was left out. Parts of files that no reader reads, such
+    as pictures, are named, and change no exit code.
     """
     from arag.ingest.pipeline import run_ingest
     from arag.retrieval.storage.locations import store_at
@@ -192,6 +194,11 @@ def _show_summary(summary: IngestSummary, location: str) -> None:
     for reason, files in files_by_reason.items():
         names = shorten(", ".join(files), _MAX_NAMES)
         err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
+    for note in summary.notes[:_MAX_NOTES]:
+        err.print_line(("Not read:", "yellow"), f" {note}")
+    more = len(summary.notes) - _MAX_NOTES
+    if more > 0:
+        err.print_line(("Not read:", "yellow"), f" parts of {count(more, 'more file')}; `arag list` names them")
     for problem in summary.problems:
         err.print_line(("Left out:", "yellow"), f" {problem}")
 
@@ -202,11 +209,15 @@ def _show_summary(summary: IngestSummary, location: str) -> None:
 def info(
     index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what an index contains and how it was built."""
+    """Show what an index contains and how it was built.
+
+    With --json, name the documents whose text lacks parts of their file, and these parts.
+    """
     with open_scoped(index, where, documents) as opened:
         values = asdict(opened.info())
+        incomplete = opened.incomplete()
     if as_json:
-        print_json(values)
+        print_json({**values, "left_out": incomplete})
         return
     if not values["bytes"]:  # unknown for a scope
         del values["bytes"]
@@ -234,6 +245,8 @@ def list_documents(
 ) -> None:
     """List the documents of an index: id, title, number of chunks and source, separated by tabs.
 
+    A fifth field names parts of the file that were not read, if there are any.
+
     With --json, print their dates, authors and metadata, too, and the values of each field.
     """
     with open_scoped(index, where, documents) as opened:
@@ -244,9 +257,11 @@ def list_documents(
         if not found.total:
             err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
         elif out.is_terminal:
-            print("ID", "TITLE", "CHUNKS", "SOURCE", sep="\t")  # noqa: T201
+            print("ID", "TITLE", "CHUNKS", "SOURCE", "NOT READ", sep="\t")  # noqa: T201
         for document in found.documents:
-            fields = (document.id, document.title, f"{document.chunks:,}", document.source)
+            fields = [document.id, document.title, f"{document.chunks:,}", document.source]
+            if document.left_out:
+                fields.append(", ".join(document.left_out))
             line = "\t".join(visible_line(field) for field in fields)
             print(line)  # noqa: T201 - a console would write spaces
 

@@ -354,9 +354,14 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
 
 
 def _answer_by_meaning(notes: _Notes) -> str:
-    """Quote the sentence nearest to the question, which may be in another language, and say that no word shows it."""
+    """Quote the sentence nearest to the question, if one of them is not English, and say that no word shows it.
+
+    Of English words, the endings are known: if none is shared, the sentence is hardly about the question.
+    """
     nearest = max(notes.sentences.values(), key=lambda sentence: sentence.similarity, default=None)
     if nearest is None or nearest.similarity <= 0:
+        return f"{_NOTHING} {_NOTICE}"
+    if is_english(notes.question) and is_english(nearest.text):
         return f"{_NOTHING} {_NOTICE}"
     return "\n".join([_NO_WORDS, _quote_line(nearest), _NOTICE])
 

@@ -19,6 +19,7 @@ from arag.ingest.formats.content import (
     clean_text,
     reason,
 )
+from arag.ingest.formats.kinds import find_kind
 from arag.ingest.formats.repeats import find_web_keepers
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -28,12 +29,13 @@ Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one that runs in the child process
 
 _HTML = "html.read_html"
+_OFFICE = "office.read_office"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
 ).split()
-_OFFICE = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
+_OFFICE_EXTENSIONS = ".docx .docm .xlsx .xlsm .pptx .pptm .odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split()
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
@@ -41,7 +43,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     ".pdf": "pdf.read_pdf",
-    **dict.fromkeys(_OFFICE, "office.read_office"),
+    **dict.fromkeys(_OFFICE_EXTENSIONS, _OFFICE),
     ".eml": "mail.read_mail",
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
     ".ipynb": "text.read_notebook",
@@ -76,6 +78,7 @@ class Readers:
         _check_encoding(encoding)
         self._encoding = encoding
         self._readers = dict(READERS)
+        self._kinds = {extension: extension for extension in READERS}  # those that are read by the readers above
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
@@ -86,11 +89,13 @@ class Readers:
             raise InputError(f"{extension!r} is not an extension: give one with its dot, such as .log")
         if not isinstance(reader, str):
             self._readers[extension.lower()] = reader
+            self._kinds.pop(extension.lower(), None)
             return
         known = reader.lower()
         if known not in READERS:
             raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.extensions)}")
         self._readers[extension.lower()] = READERS[known]
+        self._kinds[extension.lower()] = known
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -113,15 +118,29 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
-        reader = self._readers[path.suffix.lower()]
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
+        kind = self._find_kind(path)
+        reader = READERS[kind] if kind else self._readers[path.suffix.lower()]
         if reader == _HTML:
             return self._without_repeats(self._read_web_page(path), path)
-        options = [self._encoding] if reader in _WITH_ENCODING else []
+        options: list[str] = []
+        if reader in _WITH_ENCODING:
+            options = [self._encoding]
+        elif reader == _OFFICE:
+            options = [kind]
         if isinstance(reader, str):
             return self._read_in_child(reader, path, *options)
         return reader(path, *options)
+
+    def _find_kind(self, path: Path) -> str:
+        """Return the extension that a file should have; an empty string if a reader of the user's reads it."""
+        extension = self._kinds.get(path.suffix.lower())
+        if extension is None:
+            return ""
+        is_program = extension != "" and READERS[extension] is read_code
+        kind = find_kind(path, extension, is_program=is_program)
+        return kind if kind in READERS else extension
 
     def _is_web_page(self, path: Path) -> bool:
         return self._readers.get(path.suffix.lower()) == _HTML
@@ -201,6 +220,9 @@ def _clean(content: Content | str) -> Content:
         title=collapse_whitespace(clean_text(content.title)),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
+        left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),
+        damage=tuple(content.damage),  # the child process returns lists
+        ocr_pages=tuple(content.ocr_pages),
     )
 
 

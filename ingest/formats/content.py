@@ -9,14 +9,20 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from arag.ingest.formats.encoding import guess_encoding
+from arag.text.normalise import count
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
 MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memory at once
 MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
+_MAX_NAMES = 5  # of parts that are left out
 _GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
+_SAMPLE_BYTES = 4_096  # in which the bytes of UTF-16 and of files without text are counted
+_MANY_TIMES = 20
+_MIN_NULS = 4  # of a file without text; a damaged text may have one
+BINARY = "a binary file: it has no text"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -33,7 +39,10 @@ class Content:
         text: The whole text, with headings and lists as in Markdown.
         page_starts: The offset in the text at which each page starts; empty if there are no pages.
         metadata: Further fields.
-        left_out: Parts that a person sees in the file and that are missing in the text: `page 3: damaged`.
+        left_out: Parts that a person sees in the file and the text lacks, as short phrases: `2 charts`,
+            `1 attachment (plan.dwg)`. They are named in a note.
+        damage: Parts that cannot be read, and why: `page 3: damaged`. Each is a problem.
+        ocr_pages: The numbers of the pages whose text was read by OCR.
     """
 
     title: str
@@ -41,6 +50,19 @@ class Content:
     page_starts: tuple[int, ...] = ()
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    ocr_pages: tuple[int, ...] = ()
+
+
+def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return a phrase for parts that are left out, such as `2 attachments (a.dwg, b.dwg)`; none for no parts."""
+    if not names:
+        return ()
+    shown = ", ".join(names[:_MAX_NAMES])
+    others = len(names) - _MAX_NAMES
+    if others > 0:
+        shown += f" and {others:,} more"
+    return (f"{count(len(names), noun)} ({shown})",)
 
 
 def join_blocks(blocks: Iterable[str]) -> str:
@@ -79,18 +101,25 @@ def clean_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def has_byte_order_mark(data: bytes) -> bool:
-    """Return whether the data begin with the byte order mark of UTF-16 or UTF-32."""
-    return _marked_encoding(data) != "utf-8"
+def is_wide(data: bytes) -> bool:
+    """Return whether the data are in UTF-16 or UTF-32, where NUL bytes belong to characters."""
+    return _unicode_encoding(data) != "utf-8"
 
 
-def _marked_encoding(data: bytes) -> str:
+def _unicode_encoding(data: bytes) -> str:
     # UTF-32 comes first: its mark begins with the one of UTF-16.
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    return "utf-8"
+    # Without a mark, every second byte of Latin letters shows the encoding.
+    head = data[:_SAMPLE_BYTES]
+    pairs = len(head) // 2
+    first = head[0::2].count(0)
+    second = head[1::2].count(0)
+    if 2 * max(first, second) <= pairs or _MANY_TIMES * min(first, second) > pairs:
+        return "utf-8"
+    return "utf-16-be" if first > second else "utf-16-le"
 
 
 def decode(data: bytes) -> str:
@@ -99,7 +128,7 @@ def decode(data: bytes) -> str:
     Raises:
         FormatError: The data are not valid in that encoding.
     """
-    encoding = _marked_encoding(data)
+    encoding = _unicode_encoding(data)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -128,6 +157,8 @@ def decode_text(data: bytes, encoding: str = "", fallback: str = "") -> str:
     try:
         return decode(data)
     except FormatError as error:
+        if not encoding and data.count(0, 0, _SAMPLE_BYTES) >= _MIN_NULS:
+            raise FormatError(BINARY) from error
         text = _try_decode(data, encoding or guess_encoding(data) or fallback)
         if text is not None:
             return text

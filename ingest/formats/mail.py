@@ -12,7 +12,7 @@ from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 from pathlib import Path
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_parts
 from arag.ingest.formats.html import decode_html, html_content
 from arag.text.normalise import collapse_whitespace
 
@@ -33,13 +33,13 @@ def read_mail(path: Path) -> Content:
     If a text has several versions, the plain one is read, else the HTML. Other attachments are named.
     """
     mail = _open(path)
-    left_out: list[str] = []
-    text = join_blocks(_mail_texts(mail, left_out))
+    not_read: list[str] = []
+    text = join_blocks(_mail_texts(mail, not_read))
     return Content(
         title=_header(mail, "Subject"),
         text=text,
         metadata=_metadata(mail),
-        left_out=tuple(left_out),
+        left_out=name_parts("attachment", not_read),
     )
 
 
@@ -65,32 +65,32 @@ def _metadata(mail: Message) -> dict[str, JSON]:
     return fields
 
 
-def _mail_texts(mail: Message, left_out: list[str]) -> Iterator[str]:
+def _mail_texts(mail: Message, not_read: list[str]) -> Iterator[str]:
     """Yield the subject, the headers and the texts of an email; some may be empty."""
     subject = _header(mail, "Subject")
     if subject:
         yield f"# {subject}"
     yield "\n".join(f"{name}: {_header(mail, name)}" for name in _SHOWN if mail.get(name))
-    yield from _part_texts(mail, left_out)
+    yield from _part_texts(mail, not_read)
 
 
-def _part_texts(part: Message, left_out: list[str]) -> Iterator[str]:
-    """Yield the texts of a part; parts that are not read are added to `left_out`."""
+def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
+    """Yield the texts of a part; parts that are not read are added to `not_read`."""
     kind = part.get_content_type()
     parts = _parts(part)
     if kind == "multipart/alternative":
-        yield from _best_version(parts, left_out)
+        yield from _best_version(parts, not_read)
     elif kind == "message/rfc822" and parts:
         for mail in parts:
-            yield from _mail_texts(mail, left_out)
+            yield from _mail_texts(mail, not_read)
     elif parts:
         for each in parts:
-            yield from _part_texts(each, left_out)
+            yield from _part_texts(each, not_read)
     elif kind in _READ:
         yield _attachment_line(part)
         yield _mark_older(_text(part).strip())
     elif not _is_picture_in_text(part):
-        left_out.append(_name_left_out(part))
+        not_read.append(_file_name(part) or part.get_content_type())
         yield _attachment_line(part)
 
 
@@ -100,10 +100,10 @@ def _parts(part: Message) -> list[Message]:
     return [each for each in part.get_payload() if isinstance(each, Message)]
 
 
-def _best_version(versions: list[Message], left_out: list[str]) -> list[str]:
+def _best_version(versions: list[Message], not_read: list[str]) -> list[str]:
     """Return the texts of the best version that is not empty."""
     for version in sorted(versions, key=_rank_version):
-        texts = list(_part_texts(version, left_out))
+        texts = list(_part_texts(version, not_read))
         if any(texts):
             return texts
     return []
@@ -128,14 +128,6 @@ def _attachment_line(part: Message) -> str:
     """Return the line that names an attachment; an empty string for a part without a name."""
     name = _file_name(part)
     return f"Attachment: {name}" if name else ""
-
-
-def _name_left_out(part: Message) -> str:
-    kind = part.get_content_type()
-    name = _file_name(part)
-    if name:
-        return f"attachment {name}: {kind} is not read"
-    return f"a part: {kind} is not read"
 
 
 def _text(part: Message) -> str:

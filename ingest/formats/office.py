@@ -42,8 +42,8 @@ _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
 _GAP_BETWEEN_ITEMS = re.compile(r"^(- .*)\n\n(?=- )", re.MULTILINE)
 
 
-def read_office(path: Path) -> Content:
-    """Read an office document, an e-book or an email of Outlook.
+def read_office(path: Path, extension: str = "") -> Content:
+    """Read an office document, an e-book or an email of Outlook; the extension says which, else its name.
 
     Excel's workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All
     other files are read by xberg, and so are those that these modules refuse. Headers, footers, comments and pictures
@@ -52,7 +52,7 @@ def read_office(path: Path) -> Content:
     Raises:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
-    extension = path.suffix.lower()
+    extension = extension or path.suffix.lower()
     data = path.read_bytes()
     if data.startswith(_OLE) and extension in {*_TEXTS, *_READERS}:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")

@@ -34,10 +34,10 @@ def read_pdf(path: Path) -> Content:
         FormatError: The PDF is broken, needs a password or has no text.
     """
     document = _open(path)
-    left_out: list[str] = []
-    lines = _read_pages(document, left_out)
+    damage: list[str] = []
+    lines = _read_pages(document, damage)
     if not _has_text(lines):
-        fault = left_out[0] if left_out else "its pages are probably scanned images: run OCR on it first"
+        fault = damage[0] if damage else "its pages are probably scanned images: run OCR on it first"
         raise FormatError(f"the PDF has no text; {fault}")
     pages = list(mark_headings(_without_running_lines(lines)))
     text, page_starts = join_pages(pages)
@@ -46,7 +46,7 @@ def read_pdf(path: Path) -> Content:
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
-        left_out=tuple(left_out),
+        damage=tuple(damage),
     )
 
 
@@ -59,15 +59,15 @@ def _open(path: Path) -> pypdfium2.PdfDocument:
         raise FormatError(f"broken PDF: {error}") from error
 
 
-def _read_pages(document: pypdfium2.PdfDocument, left_out: list[str]) -> list[list[Line]]:
-    """Return the lines of each page; pages that cannot be read are empty and added to `left_out`."""
+def _read_pages(document: pypdfium2.PdfDocument, damage: list[str]) -> list[list[Line]]:
+    """Return the lines of each page; pages that cannot be read are empty and added to `damage`."""
     pages: list[list[Line]] = []
     for index in range(len(document)):
         try:
             lines = page_lines(document[index].get_textpage())
         except pypdfium2.PdfiumError as error:
             lines = []
-            left_out.append(f"page {index + 1}: {error}")
+            damage.append(f"page {index + 1}: {error}")
         pages.append(lines)
     return pages
 

@@ -11,12 +11,13 @@ from typing import Any
 import yaml
 
 from arag.ingest.formats.content import (
+    BINARY,
     JSON,
     Content,
     FormatError,
     decode,
     decode_text,
-    has_byte_order_mark,
+    is_wide,
     join_blocks,
 )
 from arag.text.normalise import collapse_whitespace
@@ -52,8 +53,8 @@ def _title_line(text: str) -> str:
 def read_code(path: Path, encoding: str = "") -> Content:
     """Read a file that should be text, such as a program, or one whose name has no extension."""
     data = path.read_bytes()
-    if b"\0" in data and not has_byte_order_mark(data):
-        raise FormatError("a binary file: it has no text")
+    if b"\0" in data and not is_wide(data):
+        raise FormatError(BINARY)
     return Content(title="", text=decode_text(data, encoding))
 
 

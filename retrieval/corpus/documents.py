@@ -13,7 +13,7 @@ from arag.errors import InputError
 from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
 from arag.retrieval.scope import Scope
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.records import DocumentRecord
+from arag.retrieval.storage.records import DocumentRecord, Reading
 from arag.text.normalise import collapse_whitespace, shorten
 
 _Value: TypeAlias = str | float | bool
@@ -42,7 +42,7 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
         metadata = view.metadata(record)
         if not allows(record.id, metadata):
             continue
-        document = _describe(record, metadata)
+        document = _describe(record, metadata, view.reading(record))
         listed.append(document)
         for name, value in document.metadata.items():
             fields.setdefault(name, _Field(name)).add(value)
@@ -54,7 +54,7 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
     )
 
 
-def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocument:
+def _describe(record: DocumentRecord, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:
     source = record.source or _first_value(metadata, ["source"])
     kind = _find_extension(record.id) or _find_extension(source)
     known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
@@ -67,6 +67,8 @@ def _describe(record: DocumentRecord, metadata: Mapping[str, Any]) -> ListedDocu
         chunks=record.chunks,
         source=source,
         metadata=known,
+        left_out=reading.left_out,
+        ocr_pages=reading.ocr_pages,
     )
 
 

@@ -15,7 +15,7 @@ from arag.text.tokens import count_tokens
 
 MAX_TOKENS = 1_500  # of a result
 
-_COLUMNS = ("id", "title", "date", "author", "kind", "chunks")
+_COLUMNS = ("id", "title", "date", "author", "kind", "chunks", "missing")
 _DOCUMENTS_READ = 500  # of a list: more do not fit into its tokens
 _MAX_FIELD_TOKENS = 300  # of what is said of metadata
 _MAX_VALUES = 8  # of a field, that are all named
@@ -90,6 +90,7 @@ def _write_cells(document: ListedDocument) -> dict[str, str]:
         "author": document.author,
         "kind": "" if is_in_id else document.kind,
         "chunks": "" if document.chunks == 1 else str(document.chunks),
+        "missing": ", ".join(document.left_out),
     }
     return {name: collapse_whitespace(text).replace(CELL_BOUNDARY, ", ") for name, text in cells.items()}
 

@@ -85,6 +85,10 @@ class ListedDocument:
     """The file that it was read from, or an empty string."""
     metadata: Mapping[str, Any]
     """All fields, without dates and authors that only tell which library has made an office file."""
+    left_out: tuple[str, ...]
+    """Parts that a person sees in its file and its text lacks: `2 charts`."""
+    ocr_pages: tuple[int, ...]
+    """Pages that were pictures, whose text was read by OCR."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class Retrieved:
     """The typed results as plain values."""
     new_chunks: Sequence[Chunk] = ()
     """The chunks whose full text is shown for the first time."""
+    repeated: Sequence[str] = ()
+    """Ids of the chunks that were asked for and are not shown again."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
     cut: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -151,18 +153,25 @@ def read_chunks(index: Index, chunk_ids: Sequence[str], seen: SeenChunks, *, abo
         about = seen.question
         unread = _leave_out_first(unread, _WHOLE_TOKENS)
     excerpts = _find_passages(index, unread, about, seen)
-    return show_chunks(results, seen, excerpts)
+    shown = show_chunks(results, seen, excerpts)
+    missing = _name_missing_parts(index, unread, seen)
+    return replace(shown, text="\n\n".join([shown.text, *missing]))
 
 
 def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, Excerpt]) -> Retrieved:
     """Show chunks, except those that were read before; some as excerpts instead of their full texts."""
     shown_ids: list[str] = []
     new: list[Chunk] = []
+    repeated: list[str] = []
     for chunk in results.chunks:
         excerpt = excerpts.get(chunk.id)
         if excerpt is None or excerpt.sentences:
             shown_ids.append(chunk.id)
-        if excerpt is None and chunk.id not in seen.whole:
+        if excerpt is not None:
+            continue
+        if chunk.id in seen.whole:
+            repeated.append(chunk.id)
+        else:
             new.append(chunk)
     passages: list[str] = []
     sentences: dict[str, list[int]] = {}
@@ -174,6 +183,7 @@ def show_chunks(results: ReadResults, seen: SeenChunks, excerpts: Mapping[str, E
         chunk_ids=shown_ids,
         results={"unknown": results.unknown},  # the texts are in the message already
         new_chunks=new,
+        repeated=repeated,
         sentences=sentences,
         evidence=[*(chunk.text for chunk in new), "\n".join(passages)],
     )
@@ -186,11 +196,27 @@ def add_full_texts(index: Index, retrieved: Retrieved, seen: SeenChunks) -> Retr
         full,
         text=f"{retrieved.text}\n\nFull texts:\n\n{full.text}",
         results=retrieved.results,
+        repeated=(),  # nobody asked for these chunks
         evidence=[*retrieved.evidence, *full.evidence],
     )
 
 
 # --- steps of these functions ---
+
+
+def _name_missing_parts(index: Index, chunks: Sequence[Chunk], seen: SeenChunks) -> list[str]:
+    """Return a line for each document that is read for the first time and whose text lacks parts of its file.
+
+    Without it, a model would conclude that the document does not say what stands there.
+    """
+    documents = {chunk.document_id for chunk in chunks}
+    documents -= {chunk_id.rpartition(":")[0] for chunk_id in seen.whole}
+    lines: list[str] = []
+    for document_id in sorted(documents):
+        document = index.document(document_id)
+        if document is not None and document.left_out:
+            lines.append(without_marks(f"Missing in the text of {document_id}: {', '.join(document.left_out)}"))
+    return lines
 
 
 def _select_nearest(

@@ -23,6 +23,7 @@ MAX_COUNT = 1 << 53  # floats, and so many readers of JSON, hold integers exactl
 MAX_DIMENSION = 1 << 20
 
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Page = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 _Name = Annotated[str, Field(max_length=5_000)]  # far longer than any: messages repeat it
 
 
@@ -75,13 +76,21 @@ _SETTINGS = TypeAdapter(Settings)
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How a document's file was read."""
+
+    left_out: tuple[str, ...] = ()  # parts that a person sees in the file and the text lacks: "2 charts"
+    ocr_pages: tuple[_Page, ...] = ()  # whose text was read by OCR
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentRecord:
     """A document's entry; its text is in its chunks."""
 
     id: str
     title: str  # its title, or an empty string
     source: str  # where it was read from
-    metadata: str  # further fields, as a JSON object
+    metadata: str  # further fields and how it was read, as a JSON object; see `metadata`
     fingerprint: str  # changes when the document changes, or a setting that its chunks depend on
     chunks: int  # how many chunks it has
 

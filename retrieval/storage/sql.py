@@ -7,7 +7,6 @@ again.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,8 @@ from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Settings
+from arag.retrieval.storage.metadata import STORED_NAME, parse_fields, parse_reading
+from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Reading, Settings
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
 from arag.retrieval.types import Chunk
 from arag.text.languages import SAMPLE_CHARACTERS, is_english
@@ -188,13 +188,34 @@ class TableReader(ABC):
     def metadata(self, record: DocumentRecord) -> dict[str, Any]:
         """Return the further fields of a document."""
         try:
-            fields = json.loads(record.metadata)
+            fields = parse_fields(record.metadata)
             to_json(fields)  # refuses values that no ingestion lets through: too deep, or half a surrogate pair
         except (ValueError, RecursionError) as error:
             raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
         if not isinstance(fields, dict):
             raise self.damage(f"the metadata of {_shown(record.id)} is not an object")
         return fields
+
+    def reading(self, record: DocumentRecord) -> Reading:
+        """Return how a document's file was read."""
+        try:
+            return parse_reading(record.metadata)
+        except (ValueError, RecursionError) as error:
+            raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
+
+    def incomplete(self) -> dict[str, tuple[str, ...]]:
+        """Return the parts of files that were not read, by the ids of their documents, in order."""
+        rows = self.query(
+            f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE {self.HOLDS.format('metadata')} ORDER BY id",
+            STORED_NAME,
+        )
+        left_out: dict[str, tuple[str, ...]] = {}
+        for row in rows:
+            record = self._make_record(row)
+            parts = self.reading(record).left_out
+            if parts:
+                left_out[record.id] = parts
+        return left_out
 
     def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist, by id."""
@@ -355,6 +376,7 @@ class TableReader(ABC):
     def _has_metadata(self, record: DocumentRecord) -> bool:
         try:
             self.metadata(record)
+            self.reading(record)
         except IndexFormatError:
             return False
         return True

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
+from langgraph.runtime import get_runtime
+from pydantic import Field
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.retrieve import Retrieved, add_full_texts
 from arag.retrieval.presentation.selection import SeenChunks
+from arag.retrieval.scope import Scope, find_scope
 from arag.retrieval.tools.arguments import RetrievalArguments, explain
 from arag.retrieval.tools.seen import digest_of, find_digests, find_seen_chunks
 from arag.text.tokens import count_tokens
+
+KEPT_SCOPES = 256  # whose limited indexes are kept: more takes memory, fewer makes a server read them again
 
 
 class RetrievalTool(BaseTool):
@@ -31,6 +36,10 @@ class RetrievalTool(BaseTool):
         top_k: How many chunks a search returns.
         full_texts: Whether searches show full chunks, for a model that has no tool to read them.
         has_grep: Whether the model also has the tool `grep`, which lists all matches.
+        follows_context: Whether the scope in a run's context limits the tool. An agent of this package limits the index
+            itself.
+        remembers: Whether chunks that the conversation has seen are not shown again.
+        limit: Limits the index to a scope.
 
     Example:
         >>> from arag import make_tools
@@ -47,6 +56,9 @@ class RetrievalTool(BaseTool):
     top_k: int = DEFAULT_TOP_K
     full_texts: bool = False
     has_grep: bool = False
+    follows_context: bool = True
+    remembers: bool = True
+    limit: Callable[[Index, Scope], Index] = Field(default=Index.limited_to, exclude=True, repr=False)
     args_schema: ArgsSchema | None = RetrievalArguments
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
@@ -71,9 +83,13 @@ class RetrievalTool(BaseTool):
         return add_full_texts(self.index, retrieved, seen)
 
     def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
+        tool = self._limited_to_run()
         query = next(iter(arguments.values()), "")
+        seen = find_seen_chunks(messages, tool.index, query)
+        if not self.remembers:
+            seen = SeenChunks(question=seen.question)
         try:
-            shown = self.retrieve(seen=find_seen_chunks(messages, self.index, query), **arguments)
+            shown = tool.retrieve(seen=seen, **arguments)
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
@@ -85,16 +101,31 @@ class RetrievalTool(BaseTool):
         }
         with suppress(RuntimeError, KeyError):  # not in a graph
             get_stream_writer()({"tool": self.name} | event)
-        digests = find_digests(self.index, shown.chunk_ids)
+        digests = find_digests(tool.index, shown.chunk_ids)
         for chunk in shown.new_chunks:
             digests[chunk.id] = digest_of(chunk)
         artifact = event | {
             "results": shown.results,
             "sentences": _sort_positions(shown.sentences),
+            "repeated": list(shown.repeated),
             "cut": _sort_positions(shown.cut),
             "digests": digests,
         }
         return shown.text, artifact
+
+    def _limited_to_run(self) -> Self:
+        """Return this tool over the part of the index that the run may see.
+
+        Raises:
+            InputError: The scope in the run's context is not valid.
+        """
+        context = None
+        with suppress(RuntimeError, KeyError):  # not in a graph
+            context = getattr(get_runtime(), "context", None)
+        scope = find_scope(context) if self.follows_context else None
+        if scope is None:
+            return self
+        return self.model_copy(update={"index": self.limit(self.index, scope)})
 
 
 def _sort_positions(positions: Mapping[str, Collection[int]]) -> dict[str, list[int]]:

@@ -19,8 +19,10 @@ _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_
 def find_seen_chunks(messages: Sequence[Any], index: Index, query: Any = "") -> SeenChunks:
     """Return what a conversation has seen of an index's chunks.
 
-    A chunk of another index, or one that has changed since, may have the same id: it does not count. A sentence of
-    which a part was shown counts only for the same query: for another one, another part is shown.
+    A chunk of another index, or one that has changed since, may have the same id: it does not count. Neither does one
+    that the model asked for after it was shown: the model may no longer have its text, as middleware can shorten what
+    it is sent. A sentence of which a part was shown counts only for the same query: for another one, another part is
+    shown.
 
     Args:
         messages: The conversation.
@@ -45,6 +47,8 @@ def find_seen_chunks(messages: Sequence[Any], index: Index, query: Any = "") -> 
         for chunk_id in artifact["new_chunks"]:
             if chunk_id in unchanged:
                 whole[chunk_id] = None
+        for chunk_id in artifact.get("repeated", []):
+            whole.pop(chunk_id, None)
         for positions_by_chunk in shown:
             for chunk_id, positions in positions_by_chunk.items():
                 if chunk_id in unchanged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from langchain_core.tools import BaseTool
@@ -10,7 +11,7 @@ from langchain_core.tools import BaseTool
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
-from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.base import KEPT_SCOPES, RetrievalTool
 from arag.retrieval.tools.compact import ChunkRead, KeywordSearch, SemanticSearch
 from arag.retrieval.tools.corpus import Grep, ListDocuments
 from arag.retrieval.tools.shell import Shell
@@ -65,6 +66,7 @@ def make_tools(
     *,
     names: ToolSet | Sequence[str | type[RetrievalTool]] = DEFAULT_TOOLS,
     top_k: int = DEFAULT_TOP_K,
+    remember: bool = True,
 ) -> list[BaseTool]:
     """Make the retrieval tools.
 
@@ -76,13 +78,19 @@ def make_tools(
 
     They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned
-    again. Middleware that shortens what the model is sent, and leaves the conversation as it is, goes unnoticed.
+    again. With middleware that shortens what the model is sent, such as `ContextEditingMiddleware`, give
+    `remember=False`.
+
+    If a run's context has a scope (an attribute or a key `scope`, as `Context` has it), the tools see only its
+    documents.
 
     Args:
         index: The index that the tools search.
         names: A set of tools (`paper`, `all` or `shell`), or a list of names, sets and classes of your own. Without
             `chunk_read` and `shell` both searches return full chunk texts (the paper's ablation, Table 2).
         top_k: How many chunks a search shows, 1 to 20; more if more keywords or queries are given.
+        remember: Whether chunks that the conversation has seen are not shown again. Without it, a chunk that is read
+            twice costs its tokens twice.
 
     Returns:
         The tools, in the order of `names`. By hand, `tool.invoke({"query": "..."})` returns the text, and
@@ -114,6 +122,8 @@ def make_tools(
         "top_k": top_k,
         "full_texts": tool_names.isdisjoint(READERS),
         "has_grep": "grep" in tool_names,
+        "remembers": remember,
+        "limit": lru_cache(KEPT_SCOPES)(Index.limited_to),  # one for all: they share what a scope has open
     }
     return [kind.model_validate(settings) for kind in classes]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from arag.errors import InputError
 from arag.models.names import knows_only_english
@@ -14,8 +16,13 @@ from arag.retrieval.corpus.shell.options import Option, parse
 from arag.retrieval.corpus.show_tables import show_tables
 from arag.retrieval.corpus.sql import TableResults
 from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT
+from arag.retrieval.presentation.context import expand
+from arag.retrieval.presentation.sentences import sentence_line
+from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import is_latin
+
+_Sentence: TypeAlias = tuple[Chunk, int]  # a chunk, and a position in it
 
 _DEFAULT_SENTENCES = 5  # further ones seldom help, and each costs about 30 tokens
 _MAX_SENTENCES = 100
@@ -46,15 +53,31 @@ def find_meaning(call: Call, corpus: Corpus) -> Answer:
         paths = corpus.documents.resolve(".", call.folder)
     if paths is not None and len(paths) < len(corpus.documents.paths):
         index = corpus.limited_to(paths)
-    wanted = min(parsed.number("number") or _DEFAULT_SENTENCES, _MAX_SENTENCES)
-    found: list[tuple[float, Line]] = []
-    for hit in index.semantic_search(query, wanted).hits:
+    given = parsed.number("number")
+    wanted = min(given or _DEFAULT_SENTENCES, _MAX_SENTENCES)
+    hits = index.semantic_search(query, wanted).hits
+    ranked = _rank_sentences(hits)[:wanted]
+    if ranked and given is None:
+        ranked = _with_context(ranked[0]) + ranked[1:]
+    lines = [corpus.print_line(Line(chunk, position, sentence_line(chunk, position))) for chunk, position in ranked]
+    return Answer("".join(dict.fromkeys(lines)), "", 0 if lines else 1)
+
+
+def _rank_sentences(hits: Iterable[Hit]) -> list[_Sentence]:
+    """Return the sentences of hits, nearest first."""
+    rated: list[tuple[float, _Sentence]] = []
+    for hit in hits:
         for position, similarity in hit.similarities.items():
-            text = collapse_whitespace(hit.chunk.sentence_text(position))
-            found.append((similarity, Line(hit.chunk, position, text)))
-    found.sort(key=lambda entry: -entry[0])
-    lines = [corpus.print_line(line) for _, line in found[:wanted]]
-    return Answer("".join(lines), "", 0 if lines else 1)
+            rated.append((similarity, (hit.chunk, position)))
+    rated.sort(key=lambda entry: -entry[0])
+    return [sentence for _, sentence in rated]
+
+
+def _with_context(sentence: _Sentence) -> list[_Sentence]:
+    """Return a sentence with those around it, in the order of the text: the next one often has the answer."""
+    chunk, position = sentence
+    shown = expand(chunk, {position}, is_subject=True, window=True)
+    return [(chunk, place) for place in sorted(shown)]
 
 
 def _split_operands(operands: list[str], call: Call, corpus: Corpus) -> tuple[str, list[str] | None]:

@@ -1,0 +1,152 @@
+"""Tells what a file really is, by its first bytes, where its extension may be wrong."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+from arag.ingest.formats.content import FormatError
+
+_HEAD_BYTES = 8_192
+_MAX_BYTES_BEFORE_PDF = 1_024  # readers of PDF look no further for its mark
+
+_PDF = b"%PDF-"
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # Office before 2007, Outlook, and encrypted files of Office
+# The streams in such a file that show what it is. A document may hold another one, so the order counts.
+_OLE_STREAMS = {
+    "__properties_version1.0": ".msg",
+    "WordDocument": ".doc",
+    "PowerPoint Document": ".ppt",
+    "Workbook": ".xls",
+    "Book": ".xls",
+}
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_MAX_TYPE_BYTES = 100
+_ZIP = b"PK\3\4"
+_ZIP_FOLDERS = {"word/": ".docx", "xl/": ".xlsx", "ppt/": ".pptx"}
+_ZIP_TYPES = {
+    b"application/epub+zip": ".epub",
+    b"application/vnd.oasis.opendocument.text": ".odt",
+    b"application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    b"application/vnd.oasis.opendocument.presentation": ".odp",
+}
+# One reader reads all of a family, so none of its extensions is wrong.
+_FAMILIES = (
+    {".docx", ".docm"},
+    {".xlsx", ".xlsm"},
+    {".pptx", ".pptm"},
+    {".html", ".htm", ".xhtml"},
+    {".eml", ".mht", ".mhtml"},
+    {".eml", ".mbox"},
+)
+_SHEETS = {".xls", ".xlsx", ".xlsm", ".ods"}
+_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".docm", ".ppt", ".pptx", ".pptm", ".odt", ".odp", ".epub", ".msg"}
+_NO_DOCUMENTS = {
+    b"\x1f\x8b": "a gzip archive: unpack it",
+    b"BZh91AY": "a bzip2 archive: unpack it",
+    b"\xfd7zXZ\0": "an xz archive: unpack it",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
+    b"Rar!\x1a\x07": "a rar archive: unpack it",
+    b"\x28\xb5\x2f\xfd": "a zstd archive: unpack it",
+    b"SQLite format 3\0": "an SQLite database: export its tables as csv",
+}
+
+_HTML = re.compile(rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
+_MBOX = re.compile(rb"From \S.*\d\d:\d\d.*\n[!-9;-~]+:")
+_MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
+_FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
+_FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
+_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+
+
+def find_kind(path: Path, extension: str, *, is_program: bool = False) -> str:
+    """Return the extension that fits what a file is; the given one if it fits, or if the bytes do not tell.
+
+    Args:
+        path: The file.
+        extension: The one of its name, in lower case.
+        is_program: Whether the file should be a program, which may begin like a page or a mail.
+
+    Raises:
+        FormatError: It is empty, or something that has no text, such as an archive; the message says what.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head:
+        raise FormatError("the file is empty")
+    kind = _kind_of_bytes(path, head, extension)
+    if not kind and not is_program:
+        kind = _kind_of_text(head, extension)
+    if not kind or _is_same(kind, extension):
+        return extension
+    return kind
+
+
+def _is_same(kind: str, extension: str) -> bool:
+    return any(kind in family and extension in family for family in _FAMILIES)
+
+
+def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
+    """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
+    for mark, description in _NO_DOCUMENTS.items():
+        if head.startswith(mark):
+            raise FormatError(description)
+    if head.startswith(_OLE):
+        return _kind_of_ole(path, extension)
+    if head.startswith(_ZIP):
+        return _kind_of_zip(path, extension)
+    bytes_before = _MAX_BYTES_BEFORE_PDF if extension == ".pdf" else 0
+    if _PDF in head[: bytes_before + len(_PDF)]:
+        return ".pdf"
+    return ""
+
+
+def _kind_of_ole(path: Path, extension: str) -> str:
+    data = path.read_bytes()
+    if _ENCRYPTED in data:
+        return ""  # its reader says so
+    found = [kind for name, kind in _OLE_STREAMS.items() if name.encode("utf-16-le") in data]
+    if not found:
+        return ""
+    return extension if extension in found else found[0]
+
+
+def _kind_of_zip(path: Path, extension: str) -> str:
+    try:
+        with ZipFile(path) as archive:
+            names = archive.namelist()
+            declared = b""
+            if "mimetype" in names:
+                with archive.open("mimetype") as file:
+                    declared = file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
+    except (BadZipFile, KeyError, NotImplementedError, RuntimeError):
+        return ""  # damaged: its reader says how
+    for mime_type, kind in _ZIP_TYPES.items():
+        if declared.startswith(mime_type):
+            return kind
+    for folder, kind in _ZIP_FOLDERS.items():
+        if any(name.startswith(folder) for name in names):
+            return kind
+    if extension in _NEVER_TEXT:
+        return ""  # its reader knows other forms
+    raise FormatError("a zip archive: unpack it")
+
+
+def _kind_of_text(head: bytes, extension: str) -> str:
+    """Return the kind of a file that is written as text, or an empty string if its beginning does not show it."""
+    text = head.removeprefix(codecs.BOM_UTF8)
+    if text.startswith(b"{\\rtf"):
+        return ".rtf"
+    if _HTML.match(text):
+        return ".html"
+    if _MBOX.match(text):
+        return ".mbox"
+    fields = _MAIL_FIELDS.match(text)
+    if fields and _FIELD_OF_TRANSPORT.search(fields[0]) and _FIELD_OF_PEOPLE.search(fields[0]):
+        return ".eml"
+    is_plain = not text.startswith(b"<") and not _CONTROL.search(text)
+    if extension in _NEVER_TEXT and is_plain:
+        return ".csv" if extension in _SHEETS else ".txt"
+    return ""

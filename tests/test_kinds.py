@@ -1,0 +1,118 @@
+"""Files whose extension is wrong are read as what they are, or the reason says what they are."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+
+import pytest
+from docx import Document as Word
+from reportlab.pdfgen.canvas import Canvas
+
+PAGE = "<!DOCTYPE html><html><head><style>p {}</style></head><body><p>The lamp is <b>lit</b>.</p></body></html>"
+MAIL = (
+    "Received: from mx.example\nFrom: Odvar <o@lanthry.example>\nSubject: Oil\nContent-Type: text/plain\n"
+    "Content-Transfer-Encoding: base64\n\nVGhlIGxhbXAgaXMgbGl0Lg==\n"
+)
+
+
+def pdf():
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(72, 720, "The lamp is lit.")
+    canvas.save()
+    return file.getvalue()
+
+
+def docx():
+    file = io.BytesIO()
+    word = Word()
+    word.add_paragraph("The lamp is lit.")
+    word.save(file)
+    return file.getvalue()
+
+
+def archive(**files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as zipped:
+        for name, text in files.items():
+            zipped.writestr(name, text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html", "a.csv", "a.docx", "a.py", "A", "a.eml"])
+def test_a_pdf_with_another_name(read, name):
+    assert read(name, pdf()).text == "The lamp is lit."
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.pdf", "a.doc", "a.xls", "a.csv", "A", "a.eml"])
+def test_a_page_with_another_name(read, name):
+    assert read(name, PAGE).text == "The lamp is lit."
+    assert read(name, f"\ufeff<!-- saved -->\n<?xml version='1.0'?>{PAGE}").text == "The lamp is lit."
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.doc", "a.md", "a.html"])
+def test_a_mail_with_another_name(read, name):
+    assert read(name, MAIL).text.endswith("The lamp is lit.")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.doc", "a.pdf", "a.xlsx", "a.html"])
+def test_a_document_of_word_with_another_name(read, name):
+    assert read(name, docx()).text == "The lamp is lit."
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a.docx", "a.txt", "a.pdf"])
+def test_rich_text_with_another_name(read, name):
+    assert read(name, r"{\rtf1\ansi The lamp is lit.\par}").text == "The lamp is lit."
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.doc", "a.docx", "a.odt", "a.epub", "a.msg"])
+def test_a_text_with_another_name(read, name):
+    assert read(name, "The lamp is lit.").text == "The lamp is lit."
+    assert read(name, "Die Lampe hängt schräg über der Tür, und die Wärter grüßen.".encode("cp1252")).text
+
+
+@pytest.mark.parametrize("name", ["a.xls", "a.xlsx", "a.ods"])
+def test_rows_with_another_name(read, name):
+    assert read(name, "Ship\tTons\tCrew\nGull\t40\t6\n").text == "Ship | Tons | Crew\nShip: Gull | Tons: 40 | Crew: 6"
+
+
+def test_a_program_or_a_text_about_another_kind_stays_what_it_is(read):
+    assert read("a.php", PAGE).text == PAGE
+    assert read("a.txt", "From: Odvar\nSubject: Oil\n\nThe lamp is lit.").text.startswith("From: Odvar")
+    assert read("a.md", "A page begins with <html>, a PDF with %PDF-.").text.startswith("A page")
+    assert read("a.txt", "From here on, at 10:30, it rains.\nNote: take a coat.").text.startswith("From here")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "the file is empty"),
+        (gzip.compress(b"The lamp is lit."), "a gzip archive: unpack it"),
+        (archive(a="The lamp is lit."), "a zip archive: unpack it"),
+        (bytes(range(256)) * 20, "a binary file: it has no text"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1", "a binary file: it has no text"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "A", "a.html", "a.csv"])
+def test_what_has_no_text_is_named(reason, name, data, expected):
+    assert reason(name, data) == expected
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.json", "a.jsonl", "a.ipynb", "a.xls", "a.eml"])
+def test_an_empty_file_is_called_empty(tmp_path, name):
+    from test_records import read
+
+    documents, problems = read(tmp_path / name, b"")
+    assert documents == []
+    assert [problem.reason for problem in problems] == ["the file is empty"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.csv", "a.html"])
+def test_a_text_in_utf_16_without_its_mark(read, name, encoding):
+    assert (
+        read(name, "The lamp of Größe is lit – at noon.\n".encode(encoding)).text.strip()
+        == "The lamp of Größe is lit – at noon."
+    )

@@ -114,7 +114,7 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
         >>> from arag import ingest
         >>> with ingest("examples/corpus", "my-index") as corpus:
         ...     corpus
-        Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
+        Index('my-index', documents=25, chunks=26, embedder='huggingface:intfloat/multilingual-e5-small')
     """
     embedder = options.get("embedder")
     chosen = None if embedder is None else load_embedder(embedder)

@@ -90,8 +90,8 @@ class Index:
         >>> with open_index("my-index") as corpus:
         ...     corpus.keyword_search("Vellin Light").hits[0].chunk_id
         'places/vellin-light.md:0'
-        >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].score > 0.5
-        True
+        >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].chunk_id
+        'places/vellin-light.md:0'
         >>> results = index.read(["places/vellin-light.md:0", "no-such-chunk"])
         >>> [chunk.title for chunk in results.chunks], list(results.unknown)
         (['Vellin Light'], ['no-such-chunk'])

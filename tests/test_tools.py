@@ -285,8 +285,10 @@ def test_a_document_that_a_query_names_is_shown_first(make_index):
     assert "[a:0] (" in tool.invoke({"queries": [query]}).split("\n\n")[1]
 
 
-def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywords(example_index):
-    (tool,) = make_tools(example_index, names=["semantic_search"])
+@pytest.mark.heavy
+def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywords(make_index):
+    index = make_index({"light": "The Vellin Light stands on the Snout."}, embedder="all-MiniLM-L6-v2")
+    (tool,) = make_tools(index, names=["semantic_search"])
     first, _, second = tool.invoke({"queries": ["灯塔在哪里？", "Where is the Vellin Light? ạ ế"]}).partition("\n\n")
     assert first.startswith("灯塔在哪里？: The vectors know Latin letters only: use keyword_search")
     assert second.startswith("Where is the Vellin Light? ạ ế: The nearest, by similarity:")

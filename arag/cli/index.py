@@ -52,7 +52,7 @@ def ingest(
         str | None,
         typer.Option(
             help="Embedder as provider:model, plus @base_url for an OpenAI-compatible server. Default: the index's "
-            "embedder, then $ARAG_EMBEDDER, then huggingface:sentence-transformers/all-MiniLM-L6-v2."
+            "embedder, then $ARAG_EMBEDDER, then multilingual-e5-small."
         ),
     ] = None,
     chunk_tokens: Annotated[

@@ -139,7 +139,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder: `provider:model` as in LangChain's `init_embeddings`. For an OpenAI-compatible server, add `@` and
             a base URL (`openai:bge-m3@http://localhost:8000/v1`). After `huggingface:` comes a model from the model
             hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`). A LangChain `Embeddings`
-            object works too. None means the one in the environment variable ARAG_EMBEDDER, else all-MiniLM-L6-v2.
+            object works too. None means the one in the environment variable ARAG_EMBEDDER, else multilingual-e5-small.
 
     Returns:
         The embedder; its model is loaded on first use.

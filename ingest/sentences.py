@@ -269,7 +269,7 @@ def _underlined_level(line: str, following: str) -> int:
 
 def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
     """Return whether a block is a short line with a paragraph after it, which may be a heading."""
-    if not (block.embedded and following.embedded):
+    if block.is_row or not (block.embedded and following.embedded):
         return False
     return _is_short(text, block) and not _is_short(text, following)
 

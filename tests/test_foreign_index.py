@@ -283,6 +283,7 @@ def test_folders_of_two_own_indexes_that_were_swapped_are_not_opened(own, throug
     assert opened == []
 
 
+@pytest.mark.slow
 def test_reading_changes_no_file_whatever_becomes_of_the_readers(own, through_chroma):
     def changes():
         return {file: (file.lstat().st_mtime_ns, file.lstat().st_ctime_ns) for file in graph_of(own).rglob("*")}

@@ -129,7 +129,7 @@ SLOW = {
 }
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_no_text_takes_time_in_its_square(corpus):
     began = time.process_time()
     summary, _ = corpus.ingest(SLOW | {"good.md": "The mill stands."})

@@ -59,6 +59,7 @@ def test_an_english_question_finds_a_document_in_another_language_by_meaning_and
         assert english.semantic_search(QUESTIONS[fact, language], 1).hits[0].chunk_id == f"en/{fact}.md:0"
 
 
+@pytest.mark.slow
 def test_most_facts_are_found_in_every_pair_of_languages(index):
     first = among_five = 0
     for language in ["en", *OTHERS]:

@@ -206,7 +206,7 @@ with open_index(sys.argv[1], embedder=HashEmbeddings()) as index:
 """
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
 def test_hundreds_of_scopes_share_the_files_of_an_index(tmp_path):
     records = [{"id": f"d{n}", "text": f"The ship{n} was built by builder{n}.", "n": n} for n in range(300)]

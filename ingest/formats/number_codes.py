@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -87,17 +87,17 @@ class Section:
         """Whether it shows digits. Places that only align numbers do not count: a dash for zero has them, too."""
         return any(part.kind == "digit" and part.text != "?" for part in self.parts)
 
-    @property
-    def literals(self) -> str:
-        """What it shows beside the number."""
-        return "".join(part.text for part in self.parts if part.kind == "literal")
-
     def split_at_point(self) -> tuple[list[Part], list[Part]]:
         """Return the parts before the decimal point and after it."""
         if POINT not in self.parts:
             return self.parts, []
         point = self.parts.index(POINT)
         return self.parts[:point], self.parts[point + 1 :]
+
+
+def literals(parts: Iterable[Part]) -> str:
+    """Return what parts show beside the number."""
+    return "".join(part.text for part in parts if part.kind == "literal")
 
 
 @lru_cache(_CACHED_CODES)

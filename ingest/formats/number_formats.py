@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 
-from arag.ingest.formats.number_codes import COMMA, PERCENT, SLASH, Part, Section, read_code
+from arag.ingest.formats.number_codes import COMMA, PERCENT, SLASH, Part, Section, literals, read_code
 
 _MAX_DECIMALS = 30
 _CONTEXT = Context(prec=100)  # digits: enough for the longest number
@@ -72,7 +72,7 @@ def _around_general(section: Section, value: float) -> str:
 
 def _in_words(section: Section, value: float) -> str:
     """Return what a section without digits shows; a dash is a zero."""
-    text = section.literals.strip()
+    text = literals(section.parts).strip()
     is_dash = text != "" and not any(map(str.isalnum, text))
     return "0" if value == 0 and is_dash else text
 
@@ -102,23 +102,30 @@ def _in_digits(value: float, section: Section) -> str:
     thousands = before[last:].count(COMMA)
     percents = section.parts.count(PERCENT)
     scaled = Decimal(plain_number(value)) * 100**percents / 1000**thousands
-    decimals = min(len(_places(after)), _MAX_DECIMALS)
-    rounded = abs(scaled).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _CONTEXT)
-    whole, _, fraction = f"{rounded:f}".partition(".")
+    rounded = _round(scaled, min(len(_places(after)), _MAX_DECIMALS))
+    whole, _, fraction = f"{rounded.copy_abs():f}".partition(".")
     shown = _fill_whole(before, whole, is_grouped=COMMA in before[:last])
     shown += _fill_decimals(after, fraction)
     shown = " ".join(shown.split())
-    if scaled < 0 and rounded:
+    if rounded < 0:
         shown = f"-{shown}"
     shown = _NEGATIVE_AMOUNT.sub(r"(\1\2)", shown)
-    are_set_apart = any(part.kind == "literal" for part in before[first:last])
+    are_set_apart = literals(before[first:last]) != ""
     return f"{shown} ({plain_number(value)})" if are_set_apart else shown
+
+
+def _round(number: Decimal, decimals: int) -> Decimal:
+    last_place = Decimal(1).scaleb(-decimals)
+    return number.quantize(last_place, ROUND_HALF_UP, _CONTEXT)
 
 
 def _ends_of_digits(parts: Sequence[Part]) -> tuple[int, int]:
     """Return the positions of the first and the last place of a digit; 0 and 0 if there is none."""
-    positions = [position for position, part in enumerate(parts) if part.kind == "digit"]
-    return (positions[0], positions[-1]) if positions else (0, 0)
+    kinds = [part.kind for part in parts]
+    if "digit" not in kinds:
+        return 0, 0
+    after_last = kinds[::-1].index("digit")
+    return kinds.index("digit"), len(kinds) - 1 - after_last
 
 
 def _places(parts: Sequence[Part]) -> str:

@@ -63,12 +63,13 @@ def _read_page(page: etree._Element, reader: BlockReader) -> _Page:
     blocks = [_read_shape(shape, reader) for shape in _sort(others)]
     for comment in page.iterfind("{*}annotation"):
         blocks += reader.read_beside(comment)
-    has_text = heading != "" or any(blocks)
+    has_text = any([heading, *blocks])
+    has_image = page.find(".//{*}image") is not None
     return _Page(
         heading=heading,
         blocks=blocks,
         notes=reader.blocks_of(page.iterfind("{*}notes")),
-        is_picture=not has_text and page.find(".//{*}image") is not None,
+        is_picture=has_image and not has_text,
     )
 
 

@@ -42,9 +42,13 @@ def chart_rows(root: etree._Element) -> Iterator[list[str]]:
 def _read_all_series(root: etree._Element) -> list[_Series]:
     found: list[_Series] = []
     for number, element in enumerate(root.iter("{*}ser"), 1):
-        labels = _texts_by_number(element, _LABELS)
-        values = _texts_by_number(element, _VALUES)
-        found.append(_make_series(element, number, labels, values))
+        series = _make_series(
+            element,
+            number,
+            labels=_texts_by_number(element, _LABELS),
+            values=_texts_by_number(element, _VALUES),
+        )
+        found.append(series)
     for number, element in enumerate(root.iter("{*}series"), 1):
         found.append(_read_new_series(element, root, number))
     return found

@@ -16,6 +16,7 @@ _STRICT_PARAGRAPH = "{http://purl.oclc.org/ooxml/drawingml/main}p"
 
 _AXES = ("{*}catAx", "{*}dateAx", "{*}valAx", "{*}serAx")
 _APART = frozenset(["", " ", "\n", "\t", "\u00a0", "[", "("])  # digits after these, or nothing, stand apart already
+_NUMBER = re.compile(r"-?\d+")
 _TEN = re.compile(r"(?<!\d)10\Z")
 _RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -49,7 +50,7 @@ def _titled(kind: str, title: etree._Element) -> str:
 
 def bullets(texts: Iterable[str]) -> str:
     """Return the texts that are not empty as a list."""
-    items = [f"- {text}" for text in texts if text]
+    items = [f"- {text}" for text in filter(None, texts)]
     return "\n".join(items)
 
 
@@ -69,8 +70,10 @@ def paragraphs(shape: etree._Element) -> Iterator[str]:
 def _paragraph_text(paragraph: etree._Element) -> str:
     text = ""
     for part in paragraph.iter("{*}t", "{*}br", "{*}tab"):
-        is_text = part.tag.endswith("}t")
-        text += raised(part.text or "", _baseline(part), text) if is_text else " "
+        if part.tag.endswith("}t"):
+            text += raised(part.text or "", _baseline(part), text)
+        else:
+            text += " "
     return text
 
 
@@ -79,11 +82,9 @@ def _baseline(text: etree._Element) -> int:
     properties = text.getparent().find("{*}rPr")
     if properties is None:
         return 0
-    baseline = properties.get("baseline", "0").rstrip("%")
-    try:
-        return int(baseline)
-    except ValueError:
-        return 0
+    baseline: str = properties.get("baseline", "0")
+    number = _NUMBER.match(baseline)
+    return int(number[0]) if number else 0
 
 
 def raised(text: str, baseline: int, before: str) -> str:

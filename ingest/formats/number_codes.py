@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 _CACHED_CODES = 1_000
 _TOKEN = re.compile(
@@ -36,8 +37,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a code.
 
     Attributes:

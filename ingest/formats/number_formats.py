@@ -55,12 +55,19 @@ def _choose(sections: Sequence[Section], value: float) -> tuple[Section, float]:
     """Return the section for a number, and the number without the sign that the section shows in its own way."""
     has_conditions = any(section.condition for section in sections)
     if has_conditions:
-        return next((section for section in sections if section.fits(value)), _GENERAL), value
+        return _find_fitting(sections, value), value
     if value < 0 and len(sections) > 1:
         return sections[1], -value
     if value == 0 and len(sections) > 2:
         return sections[2], value
     return sections[0], value
+
+
+def _find_fitting(sections: Sequence[Section], value: float) -> Section:
+    for section in sections:
+        if section.fits(value):
+            return section
+    return _GENERAL
 
 
 def _around_general(section: Section, value: float) -> str:
@@ -91,9 +98,12 @@ def _fraction(value: float) -> str:
     """Return a number with a fraction, such as 2 1/2."""
     nearest = Fraction(abs(value)).limit_denominator(_MAX_DENOMINATOR)
     whole, part = divmod(nearest, 1)
-    texts = [str(number) for number in (whole, part) if number]
     sign = "-" if value < 0 else ""
-    return sign + (" ".join(texts) or "0")
+    if not part:
+        return f"{sign}{whole}"
+    if not whole:
+        return f"{sign}{part}"
+    return f"{sign}{whole} {part}"
 
 
 def _in_digits(value: float, section: Section) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-RULES_VERSION = 9  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 10  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
 _MAX_HEADING = 100  # characters; a longer line is text
@@ -38,6 +38,7 @@ _LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
 )
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
+_COMMENT = re.compile(r"Comment by [^\n]{1,100}?: ")  # as readers show one, below what it is about
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 _WHITE = re.compile(r"\s*")
 
@@ -117,7 +118,8 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
-        if _is_above_paragraph(text, block, following):
+        has_comment = _COMMENT.match(text, following.start) is not None
+        if not has_comment and _is_above_paragraph(text, block, following):
             if not outline.is_plain_heading(line) and not outline.repeats(line):  # such as a date or a name
                 sentences.append(Sentence(start=block.start, end=block.end, embedded=True, heading=outline.path))
                 continue
@@ -133,17 +135,26 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
             sentences.append(sentence)
         elif block.is_row:
             header = outline.enter_row(line, text[following.start : following.end])
-            sentences += _split_block(text, block, outline, header)
+            sentences += _split_block(text, block, outline, header=header)
         else:
             if len(line) > _MAX_HEADING:
                 outline.leave_table()
-            sentences += _split_block(text, block, outline, "")
+            sentences += _split_block(text, block, outline, has_comment=has_comment)
     return sentences
 
 
-def _split_block(text: str, block: _Block, outline: Outline, header: str) -> Iterator[Sentence]:
-    """Yield the sentences of a paragraph. Lines inside it may be headings, too."""
-    headings = deque(_heading_lines(text, block))
+def _split_block(
+    text: str,
+    block: _Block,
+    outline: Outline,
+    *,
+    header: str = "",
+    has_comment: bool = False,
+) -> Iterator[Sentence]:
+    """Yield the sentences of a paragraph. Lines inside it may be headings, too, unless it has a comment below it."""
+    headings: deque[tuple[int, str]] = deque()
+    if not has_comment:  # else they are what the comment is about
+        headings.extend(_heading_lines(text, block))
     for start, end in _split_paragraph(text, block.start, block.end):
         path = outline.path
         while headings and headings[0][0] <= start:

@@ -85,6 +85,21 @@ class TestTexts:
             == "Lit in 1801.\n\nComment by Ada: By whom?"
         )
 
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ["Visitors:", "Mr Gerren", "Miss Loveday"],
+            ["Harbour Office", "Quay Road"],
+            ["We write to the council.", "Miss Loveday"],
+            ["Nether Harrow"],
+        ],
+    )
+    def test_a_line_with_a_comment_is_no_heading(self, tmp_path, lines):
+        comment = f"<office:annotation><dc:creator>Roe</dc:creator>{p('Is this still so?')}</office:annotation>"
+        body = p(f"{'<text:line-break/>'.join(lines)}{comment}") + p("The mill stands in the lane. It turns.")
+        text = read_open(tmp_path, body).text
+        assert {sentence.heading for sentence in split_sentences(text)} == {""}
+
     def test_lists_have_their_numbers_and_headers(self, tmp_path):
         levels = '<text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/>'
         levels += '<text:list-level-style-number text:level="2" style:num-format="a" style:num-suffix=")"/>'

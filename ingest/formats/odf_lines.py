@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lxml import etree
 
 from arag.ingest.formats.drawings import raised
 from arag.ingest.formats.odf_styles import Styles
-from arag.ingest.formats.package import attribute, local_name
+from arag.ingest.formats.package import attribute, local_name, to_int
 from arag.text.normalise import collapse_whitespace
 
 SHAPES = frozenset(  # and what they are in
@@ -42,7 +43,7 @@ def read_line(paragraph: etree._Element, styles: Styles) -> Line:
     reader = _LineReader(styles)
     reader.read(paragraph)
     lines = map(collapse_whitespace, reader.line.text.split("\n"))
-    reader.line.text = "\n".join(text for text in lines if text)
+    reader.line.text = "\n".join(filter(None, lines))
     return reader.line
 
 
@@ -50,38 +51,53 @@ class _LineReader:
     def __init__(self, styles: Styles) -> None:
         self._styles = styles
         self.line = Line()
+        self._readers: dict[str, Callable[[etree._Element], None]] = {
+            "s": self._read_spaces,
+            "tab": self._read_tab,
+            "line-break": self._read_line_break,
+            "note": self.line.beside.append,
+            "annotation": self.line.beside.append,
+            "span": self._read_span,
+            "ruby": self._read_ruby,
+        }
 
     def read(self, element: etree._Element) -> None:
         """Read what is in an element."""
         self._add(element.text)
         for child in element:
-            self._read_child(child, local_name(child))
+            self._read_child(child)
             self._add(child.tail)
 
     def _add(self, text: str | None) -> None:
         self.line.text += _WHITE_SPACE.sub(" ", text or "")
 
-    def _read_child(self, child: etree._Element, name: str) -> None:
-        match name:
-            case "s":
-                spaces = attribute(child, "c")
-                self.line.text += " " * min(int(spaces) if spaces.isdecimal() else 1, _MAX_SPACES)
-            case "tab":
-                self.line.text += " "
-            case "line-break":
-                self.line.text += "\n"
-            case "note" | "annotation":
-                self.line.beside.append(child)
-            case "span":
-                self._read_span(child)
-            case "ruby":
-                self.read(child)
-                above = child.findtext("{*}ruby-text", "")
-                self.line.text += f"({above})" if above else ""
-            case _ if name in SHAPES and not _is_link(child):
-                self.line.beside.append(child)
-            case _ if name not in _NOT_SHOWN:
-                self.read(child)
+    def _read_child(self, child: etree._Element) -> None:
+        name = local_name(child)
+        reader = self._readers.get(name)
+        is_shape = name in SHAPES and not _is_link(child)
+        if reader is not None:
+            reader(child)
+        elif is_shape:
+            self.line.beside.append(child)
+        elif name not in _NOT_SHOWN:
+            self.read(child)
+
+    def _read_spaces(self, mark: etree._Element) -> None:
+        number = to_int(attribute(mark, "c"), 1)
+        self.line.text += " " * min(number, _MAX_SPACES)
+
+    def _read_tab(self, _: etree._Element) -> None:
+        self.line.text += " "
+
+    def _read_line_break(self, _: etree._Element) -> None:
+        self.line.text += "\n"
+
+    def _read_ruby(self, ruby: etree._Element) -> None:
+        """Read a text, and in brackets the small letters above it that say how it is spoken."""
+        self.read(ruby)
+        above = ruby.findtext("{*}ruby-text")
+        if above:
+            self.line.text += f"({above})"
 
     def _read_span(self, span: etree._Element) -> None:
         style = attribute(span, "style-name")
@@ -91,7 +107,8 @@ class _LineReader:
         self.read(span)
         baseline = self._styles.baseline(style)
         if baseline:
-            self.line.text = before + raised(self.line.text[len(before) :], baseline, before)
+            inside = self.line.text[len(before) :]
+            self.line.text = before + raised(inside, baseline, before)
 
 
 def _is_link(element: etree._Element) -> bool:

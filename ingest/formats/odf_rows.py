@@ -3,69 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from lxml import etree
 
-from arag.ingest.formats.package import attribute
+from arag.ingest.formats.package import attribute, to_int
 
 CellText: TypeAlias = "Callable[[etree._Element], str]"  # noqa: SLF001 - lxml names the type so
 
 _MAX_COLUMNS = 16_384
 _MAX_REPEATS = 1_000  # of a row with text: more are the sheet's decoration
+_NUMBERS = frozenset({"percentage", "float", "currency"})
+
+
+@dataclass
+class _Span:
+    """A cell that goes on in the rows below."""
+
+    text: str
+    rows_left: int
 
 
 def read_rows(table: etree._Element, cell_text: CellText) -> Iterator[list[str]]:
     """Yield the cells of each row. A cell that spans several rows has its text in each that has other cells."""
-    going_on: dict[int, tuple[str, int]] = {}  # by column: the text, and how many rows below have it
+    spans: dict[int, _Span] = {}  # by column
     for row in table.iter("{*}table-row"):
         if _table_of(row) is not table:
             continue
-        cells = _read_cells(row, cell_text, going_on)
-        repeats = attribute(row, "number-rows-repeated")
-        times = int(repeats) if repeats.isdecimal() and any(cells) else 1
-        for _ in range(min(times, _MAX_REPEATS)):
+        cells = _read_cells(row, cell_text, spans)
+        times = 1
+        if any(cells):
+            repeats = to_int(attribute(row, "number-rows-repeated"), 1)
+            times = min(repeats, _MAX_REPEATS)
+        for _ in range(times):
             yield cells
-
-
-def _read_cells(row: etree._Element, cell_text: CellText, going_on: dict[int, tuple[str, int]]) -> list[str]:
-    cells: list[str] = []
-    covered: dict[int, str] = {}
-    for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
-        text = cell_text(cell)
-        column = len(cells)
-        above, rows_left = going_on.pop(column, ("", 0))
-        if rows_left:
-            covered[column] = above
-            if rows_left > 1:
-                going_on[column] = (above, rows_left - 1)
-        spanned = attribute(cell, "number-rows-spanned")
-        if spanned.isdecimal() and int(spanned) > 1:
-            going_on[column] = (text, int(spanned) - 1)
-        repeats = attribute(cell, "number-columns-repeated")
-        times = int(repeats) if repeats.isdecimal() else 1
-        if text or cell.getnext() is not None:  # the last one may fill the sheet's width
-            cells += [text] * min(times, _MAX_COLUMNS - column)
-    if any(cells):
-        cells += [""] * (max(covered, default=-1) + 1 - len(cells))
-        for column, text in covered.items():
-            cells[column] = cells[column] or text
-    return cells
 
 
 def _table_of(row: etree._Element) -> etree._Element | None:
     return next(row.iterancestors("{*}table"), None)
 
 
+def _read_cells(row: etree._Element, cell_text: CellText, spans: dict[int, _Span]) -> list[str]:
+    cells: list[str] = []
+    from_above: dict[int, str] = {}  # by column
+    for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
+        column = len(cells)
+        text = cell_text(cell)
+        span = spans.pop(column, None)
+        if span is not None:
+            from_above[column] = span.text
+            _continue_span(span, column, spans)
+        spanned_rows = to_int(attribute(cell, "number-rows-spanned"), 1)
+        if spanned_rows > 1:
+            spans[column] = _Span(text, spanned_rows - 1)
+        is_last = cell.getnext() is None
+        if text or not is_last:  # an empty last cell may fill the sheet's width
+            repeats = to_int(attribute(cell, "number-columns-repeated"), 1)
+            cells += [text] * min(repeats, _MAX_COLUMNS - column)
+    if any(cells):
+        _fill_from_above(cells, from_above)
+    return cells
+
+
+def _continue_span(span: _Span, column: int, spans: dict[int, _Span]) -> None:
+    span.rows_left -= 1
+    if span.rows_left:
+        spans[column] = span
+
+
+def _fill_from_above(cells: list[str], from_above: dict[int, str]) -> None:
+    for column, text in from_above.items():
+        missing = column + 1 - len(cells)
+        cells += [""] * missing
+        cells[column] = cells[column] or text
+
+
 def plain_value(cell: etree._Element, kind: str) -> str:
     """Return the value of a cell that shows no text: some programs write none."""
+    if kind in _NUMBERS:
+        return _plain_number(cell, kind)
+    text = attribute(cell, "string-value")
+    truth = attribute(cell, "boolean-value").upper()
+    time = attribute(cell, "time-value")
+    return text or truth or time
+
+
+def _plain_number(cell: etree._Element, kind: str) -> str:
     value = attribute(cell, "value")
     try:
-        match kind:
-            case "percentage":
-                return f"{float(value) * 100:.10g}%"
-            case "float" | "currency":
-                return f"{float(value):.15g} {attribute(cell, 'currency')}".strip()
+        number = float(value)
     except ValueError:
         return value
-    return attribute(cell, "string-value") or attribute(cell, "boolean-value").upper() or attribute(cell, "time-value")
+    if kind == "percentage":
+        return f"{number * 100:.10g}%"
+    currency = attribute(cell, "currency")
+    return f"{number:.15g} {currency}".strip()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lxml import etree
 
-from arag.ingest.formats.package import attribute
+from arag.ingest.formats.package import attribute, to_int
 from arag.ingest.formats.word_numbers import BULLET, show_in_form
 
 _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_MAX_LEVEL = 10
+_BASELINES = {"super": 1, "sub": -1}
+_PERCENT = re.compile(r"(-?\d+)%?")
+_TITLE = "Title"  # the name of a style, in all languages
+_MAX_PARENTS = 10  # of a style: it may be among its own parents
 
 
 @dataclass(frozen=True)
@@ -41,23 +45,26 @@ class ListNumbers:
             start: The number that it has by itself, if any.
         """
         own = self.levels.get(level, _Level(is_bullet=True))
-        if start.isdecimal():
-            self.counts[level] = int(start)
-        else:
-            self.counts[level] = self.counts.get(level, own.start - 1) + 1
-        for deeper in [other for other in self.counts if other > level]:
-            del self.counts[deeper]
+        following = self.counts.get(level, own.start - 1) + 1
+        self.counts[level] = to_int(start, following)
+        for deeper in list(self.counts):
+            if deeper > level:
+                del self.counts[deeper]
         if own.is_bullet:
             return BULLET
-        if not own.form:
-            return f"{own.prefix}{own.suffix}".strip()
+        number = self._number_of(own, level) if own.form else ""
+        return f"{own.prefix}{number}{own.suffix}".strip()
+
+    def _number_of(self, own: _Level, level: int) -> str:
+        """Return the number of an item with those of the levels above it that the list shows, such as 2.1."""
+        first = max(1, level - own.shown_levels + 1)
         numbers: list[str] = []
-        for shown in range(max(1, level - own.shown_levels + 1), level + 1):
+        for shown in range(first, level + 1):
             definition = self.levels.get(shown, _Level())
             count = self.counts.get(shown, definition.start)
             if definition.form:
                 numbers.append(show_in_form(definition.form, count))
-        return f"{own.prefix}{'.'.join(numbers)}{own.suffix}".strip()
+        return ".".join(numbers)
 
 
 class Styles:
@@ -73,14 +80,15 @@ class Styles:
         self.headings = ListNumbers({})
         for root in roots:
             for style in root.iter("{*}style"):
-                self._styles[(attribute(style, "family"), attribute(style, "name"))] = style
+                key = (attribute(style, "family"), attribute(style, "name"))
+                self._styles[key] = style
             for definition in root.iter("{*}list-style"):
                 self._lists[attribute(definition, "name")] = _read_levels(definition)
             for definition in root.iter("{*}outline-style"):
                 self.headings = ListNumbers(_read_levels(definition))
 
     def _with_parents(self, family: str, name: str) -> Iterator[etree._Element]:
-        for _ in range(_MAX_LEVEL):
+        for _ in range(_MAX_PARENTS):
             style = self._styles.get((family, name))
             if style is None:
                 return
@@ -89,19 +97,23 @@ class Styles:
 
     def is_title(self, name: str) -> bool:
         """Return whether a style of paragraphs is the one of the document's title, or made from it."""
-        names = [name, *(attribute(style, "parent-style-name") for style in self._with_parents("paragraph", name))]
-        return "Title" in names
+        names = {name}
+        for style in self._with_parents("paragraph", name):
+            names.add(attribute(style, "parent-style-name"))
+        return _TITLE in names
 
     def baseline(self, name: str) -> int:
         """Return whether text of a style stands above the line (more than 0), on it, or below it."""
         for style in self._with_parents("text", name):
             properties = style.find("{*}text-properties")
-            position = "" if properties is None else attribute(properties, "text-position")
-            first = position.partition(" ")[0]
-            if first in {"super", "sub"}:
-                return 1 if first == "super" else -1
-            if first.rstrip("%").lstrip("-").isdecimal():
-                return int(first.rstrip("%"))
+            if properties is None:
+                continue
+            position = attribute(properties, "text-position").partition(" ")[0]
+            if position in _BASELINES:
+                return _BASELINES[position]
+            percent = _PERCENT.fullmatch(position)
+            if percent is not None:
+                return int(percent[1])
         return 0
 
     def is_hidden(self, family: str, name: str) -> bool:
@@ -121,17 +133,14 @@ def _read_levels(definition: etree._Element) -> dict[int, _Level]:
     levels: dict[int, _Level] = {}
     for element in definition:
         level = attribute(element, "level")
-        if level.isdecimal():
-            levels[int(level)] = _Level(
-                form=_FORMS.get(attribute(element, "num-format"), ""),
-                prefix=attribute(element, "num-prefix"),
-                suffix=attribute(element, "num-suffix"),
-                shown_levels=_to_int(attribute(element, "display-levels")),
-                start=_to_int(attribute(element, "start-value")),
-                is_bullet="bullet" in element.tag or "image" in element.tag,
-            )
+        if not level.isdecimal():
+            continue
+        levels[int(level)] = _Level(
+            form=_FORMS.get(attribute(element, "num-format"), ""),
+            prefix=attribute(element, "num-prefix"),
+            suffix=attribute(element, "num-suffix"),
+            shown_levels=to_int(attribute(element, "display-levels"), 1),
+            start=to_int(attribute(element, "start-value"), 1),
+            is_bullet="bullet" in element.tag or "image" in element.tag,
+        )
     return levels
-
-
-def _to_int(text: str) -> int:
-    return int(text) if text.isdecimal() else 1

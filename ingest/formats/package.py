@@ -74,6 +74,11 @@ def value_of(element: etree._Element | None, path: str) -> str:
     return "" if found is None else attribute(found, "val")
 
 
+def to_int(text: str, default: int) -> int:
+    """Return a number that an attribute gives, or the default if it gives none."""
+    return int(text) if text.isdecimal() else default
+
+
 @dataclass(frozen=True)
 class Package:
     """An opened file.
@@ -94,7 +99,10 @@ class Package:
     @cached_property
     def names(self) -> dict[str, str]:
         """The names of all parts, by their names in lower case: programs differ in case and in slashes."""
-        return {name.replace("\\", "/").lower(): name for name in self._archive.namelist()}
+        names: dict[str, str] = {}
+        for name in self._archive.namelist():
+            names[name.replace("\\", "/").lower()] = name
+        return names
 
     def read(self, name: str) -> bytes | None:
         """Return the data of a part, or None if there is none."""

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_lost
 from arag.ingest.formats.drawings import drawing_texts
-from arag.ingest.formats.package import Package, attribute, find_child, local_name, value_of
+from arag.ingest.formats.package import Package, Relation, attribute, find_child, local_name, value_of
 from arag.ingest.formats.tables import table_lines
+from arag.ingest.formats.word_drawings import Drawing
 from arag.ingest.formats.word_numbers import BULLET, Numbering
-from arag.ingest.formats.word_runs import Drawing, Line, read_line
+from arag.ingest.formats.word_runs import NoteReference, read_line
 from arag.ingest.formats.word_styles import Styles, is_on
+from arag.ingest.formats.word_tables import lay_out, rows_of, shown_children
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
 _ANY_MAIN_PART = re.compile(r"word/document\d*\.xml")  # Word in a browser writes `document2.xml`
-_AROUND = frozenset(  # elements around paragraphs, tables, rows or cells that do not show
-    "sdt sdtContent customXml smartTag ins moveTo AlternateContent Choice".split()
-)
-_DELETED = frozenset("del moveFrom".split())
-_NO_NOTES = frozenset("separator continuationSeparator continuationNotice".split())
+_HEADERS = frozenset({"header", "footer"})
+_NO_NOTES = frozenset({"separator", "continuationSeparator", "continuationNotice"})
 _PAGE_WORDS = re.compile(r"(?:page|of|seite|von|sur|p|\W|_)*", re.IGNORECASE)  # around the numbers of pages
+_ITEM_NUMBER = re.compile(r"\d{1,3}[.)]")
 _MAX_DEPTH = 5  # of documents that are attached to each other
-_MAX_SPAN = 1_000  # columns that a cell spans: more would fill the memory
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     """Return the content of a document of Word; see `read_word`."""
     package = Package(data)
     main = _find_main_part(package)
-    relations = package.relations(main)
-    of_kind = {relation.kind: relation.part for relation in relations.values()}
-    styles = Styles(package.xml(of_kind.get("styles", "word/styles.xml")))
-    document = _Document(
-        package=package,
-        styles=styles,
-        numbering=Numbering(package.xml(of_kind.get("numbering", "word/numbering.xml")), styles.lists()),
-        depth=depth,
-    )
-    reader = _PartReader(document, main)
     root = package.xml(main)
     if root is None:
         raise FormatError("damaged: it has no document.xml")
+    relations = package.relations(main)
+    styles = Styles(package.xml(_find_part(relations, "styles", "word/styles.xml")))
+    numbers = package.xml(_find_part(relations, "numbering", "word/numbering.xml"))
+    document = _Document(
+        package=package,
+        styles=styles,
+        numbering=Numbering(numbers, styles.lists()),
+        depth=depth,
+    )
+    reader = _PartReader(document, main)
     blocks = list(reader.read(root.iterfind("{*}body")))
-    blocks += _read_headers(document, {r.part: r.kind for r in relations.values() if r.kind in {"header", "footer"}})
+    blocks += _read_headers(document, relations.values())
     text = _join(blocks)
     if text:
         del document.lost["picture"]  # it may be an ornament
@@ -91,13 +91,22 @@ def word_content(data: bytes, depth: int = 0) -> Content:
 
 
 def _find_main_part(package: Package) -> str:
+    """Return the name of the part with the text; an empty string if there is none."""
     named = package.main_part()
     if package.read(named) is not None:
         return named
     for name in package.names.values():
         if _ANY_MAIN_PART.fullmatch(name):
             return name
-    raise FormatError("damaged: it has no document.xml")
+    return ""
+
+
+def _find_part(relations: Mapping[str, Relation], kind: str, default: str = "") -> str:
+    """Return the name of the part of a kind that a part refers to."""
+    for relation in relations.values():
+        if relation.kind == kind:
+            return relation.part
+    return default
 
 
 def _join(blocks: Iterable[_Block]) -> str:
@@ -114,19 +123,27 @@ def _join(blocks: Iterable[_Block]) -> str:
     return text
 
 
-def _read_headers(document: _Document, parts: dict[str, str]) -> Iterator[_Block]:
+def _read_headers(document: _Document, relations: Iterable[Relation]) -> Iterator[_Block]:
     """Yield the headers and footers, each text once; numbers of pages are left out."""
-    seen: set[str] = set()
-    for part, kind in parts.items():
-        root = document.package.xml(part)
-        if root is None:
+    seen: set[str] = {""}
+    for relation in relations:
+        if relation.kind not in _HEADERS:
             continue
-        reader = _PartReader(document, part, has_pages=True)
-        texts = [block.plain for block in reader.read([root])]
-        text = " ".join(text for text in texts if not _PAGE_WORDS.fullmatch(text))
-        if text and text not in seen:
+        text = _header_text(document, relation.part)
+        if text not in seen:
             seen.add(text)
-            yield _Block(f"{kind.capitalize()}: {text}", text)
+            yield _Block(f"{relation.kind.capitalize()}: {text}", text)
+
+
+def _header_text(document: _Document, part: str) -> str:
+    root = document.package.xml(part)
+    if root is None:
+        return ""
+    texts: list[str] = []
+    for block in _PartReader(document, part, has_pages=True).read([root]):
+        if not _PAGE_WORDS.fullmatch(block.plain):
+            texts.append(block.plain)
+    return " ".join(texts)
 
 
 class _PartReader:
@@ -150,11 +167,12 @@ class _PartReader:
         for container in containers:
             for block in self._blocks(container):
                 yield block
-                after, self._after = self._after, []
+                after = self._after
+                self._after = []
                 yield from after
 
     def _blocks(self, container: etree._Element) -> Iterator[_Block]:
-        for element in _children(container):
+        for element in shown_children(container):
             match local_name(element):
                 case "p":
                     yield self._read_paragraph(element)
@@ -163,169 +181,162 @@ class _PartReader:
                 case "altChunk":
                     yield from self._read_attached(attribute(element, "id"))
 
+    # --- paragraphs ---
+
     def _read_paragraph(self, paragraph: etree._Element) -> _Block:
         line = read_line(paragraph, self._document.styles, has_pages=self._has_pages)
         for drawing in line.drawings:
             self._read_drawing(drawing)
-        self._read_notes(line)
-        properties = find_child(paragraph, "{*}pPr")
+        for reference in line.notes:
+            self._read_note(reference)
         styles = self._document.styles
+        properties = find_child(paragraph, "{*}pPr")
         style = value_of(properties, "{*}pStyle") or styles.default
         number = self._count(style, properties)
         if not line.text:
             return _Block("", "")
         level = styles.heading_level(style, properties)
         if level:
-            return self._make_heading(line, number, level, is_title=styles.is_title(style))
-        if number == BULLET:
-            text = collapse_whitespace(line.text)
-            return _Block(f"- {text}", text, is_item=True)
-        text = f"{number} {line.text}".strip()
-        return _Block(escape_structure(text), text, is_item=re.fullmatch(r"\d{1,3}[.)]", number) is not None)
+            name = collapse_whitespace(line.text)
+            self._note_title(name, level, is_title=styles.is_title(style))
+            return _make_heading(name, number, level)
+        return _make_paragraph(line.text, number)
 
-    def _make_heading(self, line: Line, number: str, level: int, *, is_title: bool) -> _Block:
-        name = collapse_whitespace(line.text)
-        if is_title or (level == 1 and not self._document.title):
-            self._document.title = name
-        text = name if number in {"", BULLET} else f"{number} {name}"
-        return _Block(f"{'#' * level} {text}", text)
+    def _note_title(self, heading: str, level: int, *, is_title: bool) -> None:
+        is_first = level == 1 and not self._document.title
+        if is_title or is_first:
+            self._document.title = heading
 
     def _count(self, style: str, properties: etree._Element | None) -> str:
         """Count a paragraph if it belongs to a list, and return its number."""
-        list_id = value_of(properties, "{*}numPr/{*}numId")
-        level = value_of(properties, "{*}numPr/{*}ilvl")
         numbering = self._document.numbering
-        style_list, style_level, giver = self._document.styles.list_of(style)
-        if not list_id:
-            list_id = style_list
-            level = level or style_level or str(numbering.level_of(list_id, giver))
-        return numbering.next_number(list_id, int(level or "0"))
+        own_list = value_of(properties, "{*}numPr/{*}numId")
+        own_level = value_of(properties, "{*}numPr/{*}ilvl")
+        if own_list:
+            return numbering.next_number(own_list, int(own_level or 0))
+        of_style = self._document.styles.list_of(style)
+        level = own_level or of_style.level or numbering.level_of(of_style.list_id, of_style.style)
+        return numbering.next_number(of_style.list_id, int(level))
+
+    # --- tables ---
 
     def _read_table(self, table: etree._Element) -> Iterator[_Block]:
         """Yield the rows of a table; the cells of a single column, which is a box around text, as blocks."""
-        rows = [row for row in _children(table) if local_name(row) == "tr" and not _is_deleted(row)]
-        cells_of_rows = [[cell for cell in _children(row) if local_name(cell) == "tc"] for row in rows]
-        if all(len(cells) == 1 for cells in cells_of_rows):
-            for cells in cells_of_rows:
-                yield from self._blocks(cells[0])
+        rows = rows_of(table)
+        widths = {len(row.cells) for row in rows}
+        if widths <= {1}:
+            for row in rows:
+                yield from self._blocks(row.cells[0])
             return
-        grid = self._lay_out(rows, cells_of_rows)
-        is_marked = is_on(find_child(rows[0], "{*}trPr"), "tblHeader")
-        plain = " ".join(cell for row in grid for cell in row if cell)
-        yield _Block("\n".join(table_lines(grid, header=is_marked)), plain)
-
-    def _lay_out(self, rows: list[etree._Element], cells_of_rows: list[list[etree._Element]]) -> list[list[str]]:
-        """Return the texts of each row by their columns; a cell that spans several rows has its text in each."""
-        grid: list[list[str]] = []
-        above: dict[int, str] = {}  # the text of the last cell that begins in each column
-        for row, cells in zip(rows, cells_of_rows, strict=True):
-            texts = [""] * _span(find_child(row, "{*}trPr"), "gridBefore", 0)
-            for cell in cells:
-                properties = find_child(cell, "{*}tcPr")
-                merge = find_child(properties, "{*}vMerge")
-                goes_on = merge is not None and attribute(merge, "val") != "restart"
-                column = len(texts)
-                text = self._cell_text(cell)
-                if goes_on and not text:
-                    text = above.get(column, "")
-                above[column] = text
-                texts.append(text)
-                texts += [""] * (_span(properties, "gridSpan", 1) - 1)
-            grid.append(texts)
-        return grid
+        grid = lay_out(rows, self._cell_text)
+        lines = table_lines(grid, header=is_on(rows[0].properties, "tblHeader"))
+        cells = filter(None, chain.from_iterable(grid))
+        yield _Block("\n".join(lines), " ".join(cells))
 
     def _cell_text(self, cell: etree._Element) -> str:
-        return collapse_whitespace(" ".join(block.plain for block in self._blocks(cell)))
+        texts = [block.plain for block in self._blocks(cell)]
+        return collapse_whitespace(" ".join(texts))
 
     # --- what belongs to a paragraph ---
 
     def _read_drawing(self, drawing: Drawing) -> None:
-        document = self._document
         match drawing.kind:
             case "box":
-                self._after += list(self._blocks(drawing.element))
+                self._after += self._blocks(drawing.element)
             case "text":
                 self._after.append(_Block(escape_structure(drawing.text), drawing.text))
             case "chart" | "diagram":
-                relation = self._relations.get(drawing.text)
-                root = None if relation is None else document.package.xml(relation.part)
-                texts = [] if root is None else [text for text in drawing_texts(root) if text]
+                texts = self._texts_of_part(drawing.text)
                 self._after += [_Block(text, text) for text in texts]
                 if not texts:
-                    document.lost[drawing.kind] += 1
+                    self._document.lost[drawing.kind] += 1
             case lost:
-                document.lost[lost] += 1
+                self._document.lost[lost] += 1
 
-    def _read_notes(self, line: Line) -> None:
-        for kind, note_id in line.notes:
-            note = self._find_notes(kind).get(note_id)
-            if note is None:
-                continue
-            reader = _PartReader(self._document, self._note_part(kind))
-            texts = [block.plain for block in reader.read([note]) if block.plain]
-            if kind == "comments":
-                author = attribute(note, "author") or "an unknown author"
-                text = f"Comment by {author}: {' '.join(texts)}"
-            else:
-                text = " ".join(texts)
-            self._after.append(_Block(escape_structure(text), text))
+    def _texts_of_part(self, relation_id: str) -> list[str]:
+        """Return the texts of a chart or a diagram, none if it is missing."""
+        relation = self._relations.get(relation_id)
+        if relation is None:
+            return []
+        root = self._document.package.xml(relation.part)
+        if root is None:
+            return []
+        return list(filter(None, drawing_texts(root)))
 
-    def _note_part(self, kind: str) -> str:
-        for relation in self._relations.values():
-            if relation.kind == kind:
-                return relation.part
-        return ""
+    def _read_note(self, reference: NoteReference) -> None:
+        note = self._notes_of(reference.kind).get(reference.id)
+        if note is None:
+            return
+        reader = _PartReader(self._document, _find_part(self._relations, reference.kind))
+        blocks = reader.read([note])
+        text = " ".join(block.plain for block in blocks if block.plain)
+        if reference.kind == "comments":
+            author = attribute(note, "author") or "an unknown author"
+            text = f"Comment by {author}: {text}"
+        self._after.append(_Block(escape_structure(text), text))
 
-    def _find_notes(self, kind: str) -> dict[str, etree._Element]:
+    def _notes_of(self, kind: str) -> dict[str, etree._Element]:
+        """Return the notes or comments of a kind by their ids."""
         if kind not in self._notes:
-            root = self._document.package.xml(self._note_part(kind))
-            notes = [] if root is None else [note for note in root if attribute(note, "type") not in _NO_NOTES]
-            self._notes[kind] = {attribute(note, "id"): note for note in notes}
+            root = self._document.package.xml(_find_part(self._relations, kind))
+            self._notes[kind] = {} if root is None else _notes_by_id(root)
         return self._notes[kind]
 
     def _read_attached(self, relation_id: str) -> Iterator[_Block]:
         """Yield the text of a file that Word shows in the place of a paragraph."""
         document = self._document
         relation = self._relations.get(relation_id)
-        data = None if relation is None else document.package.read(relation.part)
-        if relation is None or data is None or document.depth >= _MAX_DEPTH:
+        if relation is None:
             document.lost["attached file"] += 1
             return
-        text = _attached_text(data, PurePosixPath(relation.part).suffix.lower(), document.depth)
+        data = document.package.read(relation.part)
+        if data is None or document.depth >= _MAX_DEPTH:
+            document.lost["attached file"] += 1
+            return
+        extension = PurePosixPath(relation.part).suffix
+        text = _attached_text(data, extension.lower(), document.depth)
         if text is None:
-            document.lost[f"attached {PurePosixPath(relation.part).suffix.lstrip('.')} file"] += 1
+            document.lost[f"attached {extension.lstrip('.')} file"] += 1
             return
         for paragraph in text.split("\n\n"):
             yield _Block(paragraph, paragraph)
 
 
+def _make_heading(name: str, number: str, level: int) -> _Block:
+    text = name if number in {"", BULLET} else f"{number} {name}"
+    marks = "#" * level
+    return _Block(f"{marks} {text}", text)
+
+
+def _make_paragraph(text: str, number: str) -> _Block:
+    if number == BULLET:
+        item = collapse_whitespace(text)
+        return _Block(f"- {item}", item, is_item=True)
+    numbered = f"{number} {text}".strip()
+    return _Block(
+        shown=escape_structure(numbered),
+        plain=numbered,
+        is_item=_ITEM_NUMBER.fullmatch(number) is not None,
+    )
+
+
+def _notes_by_id(root: etree._Element) -> dict[str, etree._Element]:
+    notes: dict[str, etree._Element] = {}
+    for note in root:
+        if attribute(note, "type") not in _NO_NOTES:
+            notes[attribute(note, "id")] = note
+    return notes
+
+
 def _attached_text(data: bytes, extension: str, depth: int) -> str | None:
     """Return the text of an attached file, or None if its kind is not read."""
-    if extension in {".html", ".htm", ".xhtml"}:
-        from arag.ingest.formats.html import decode_html, html_content
+    match extension:
+        case ".html" | ".htm" | ".xhtml":
+            from arag.ingest.formats.html import decode_html, html_content
 
-        return html_content(decode_html(data)).text
-    if extension == ".txt":
-        return escape_structure(decode_text(data))
-    if extension in {".docx", ".docm", ".dotx"}:
-        return word_content(data, depth + 1).text
+            return html_content(decode_html(data)).text
+        case ".txt":
+            return escape_structure(decode_text(data))
+        case ".docx" | ".docm" | ".dotx":
+            return word_content(data, depth + 1).text
     return None
-
-
-def _children(container: etree._Element) -> Iterator[etree._Element]:
-    """Yield the elements of a container, and in the place of those that do not show what is in them."""
-    for element in container:
-        name = local_name(element)
-        if name in _AROUND:
-            yield from _children(element)
-        elif name not in _DELETED:
-            yield element
-
-
-def _is_deleted(row: etree._Element) -> bool:
-    return find_child(row, "{*}trPr/{*}del") is not None
-
-
-def _span(properties: etree._Element | None, name: str, default: int) -> int:
-    value = value_of(properties, f"{{*}}{name}")
-    return min(int(value), _MAX_SPAN) if value.isdecimal() else default

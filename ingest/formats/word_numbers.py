@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from arag.ingest.formats.package import attribute, value_of
+from arag.ingest.formats.package import attribute, to_int, value_of
 
 BULLET = "-"  # the number of an item of a list without numbers
 
-_LEVELS = 9
 _PLACE = re.compile(r"%([1-9])")
 _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
@@ -76,7 +75,8 @@ class Numbering:
             for override in instance.iterfind("{*}lvlOverride"):
                 start = value_of(override, "{*}startOverride")
                 if start:
-                    self._starts[number][_to_int(attribute(override, "ilvl"))] = _to_int(start)
+                    level = to_int(attribute(override, "ilvl"), 0)
+                    self._starts[number][level] = to_int(start, 0)
 
     def _follow_styles(self, list_of_style: dict[str, str]) -> None:
         for number, definition in self._definition_of.items():
@@ -101,7 +101,11 @@ class Numbering:
             return BULLET
         if definition.form == "none":
             return _PLACE.sub("", definition.text).strip()
-        return _PLACE.sub(lambda place: _shown_place(found, definition, int(place[1]) - 1), definition.text).strip()
+
+        def shown(place: re.Match[str]) -> str:
+            return _shown_place(found, definition, int(place[1]) - 1)
+
+        return _PLACE.sub(shown, definition.text).strip()
 
     def _count(self, found: _List, list_id: str, level: int) -> None:
         start = self._starts[list_id].pop(level, None)
@@ -120,15 +124,14 @@ def _read_list(definition: etree._Element) -> _List:
     levels: dict[int, _Level] = {}
     level_of_style: dict[str, int] = {}
     for element in definition.iterfind("{*}lvl"):
-        level = _to_int(attribute(element, "ilvl"))
-        restart = value_of(element, "{*}lvlRestart")
+        level = to_int(attribute(element, "ilvl"), 0)
         legal = element.find("{*}isLgl")
         levels[level] = _Level(
-            start=_to_int(value_of(element, "{*}start"), 1),
+            start=to_int(value_of(element, "{*}start"), 1),
             form=_form(element),
             text=value_of(element, "{*}lvlText"),
             is_legal=legal is not None and attribute(legal, "val") not in {"0", "false"},
-            restarts_after=_to_int(restart) if restart else -1,
+            restarts_after=to_int(value_of(element, "{*}lvlRestart"), -1),
         )
         level_of_style[value_of(element, "{*}pStyle")] = level
     return _List(levels, level_of_style, style=value_of(definition, "{*}numStyleLink"))
@@ -138,10 +141,6 @@ def _form(level: etree._Element) -> str:
     for element in level.iter("{*}numFmt"):  # a newer form stands in a block of alternatives
         return attribute(element, "val")
     return "decimal"
-
-
-def _to_int(text: str, default: int = 0) -> int:
-    return int(text) if text.lstrip("-").isdecimal() else default
 
 
 def _shown_place(found: _List, definition: _Level, level: int) -> str:

@@ -29,7 +29,23 @@ class _Style:
     name: str
     parent: str
     properties: etree._Element | None  # of its paragraphs
+    list_id: str
     is_hidden: bool
+
+
+@dataclass(frozen=True)
+class StyleList:
+    """The list of the paragraphs of a style.
+
+    Attributes:
+        list_id: Its id; empty if there is none.
+        level: The level of the paragraphs in it, if one is given.
+        style: The style that says so: this one or one that it is made from.
+    """
+
+    list_id: str = ""
+    level: str = ""
+    style: str = ""
 
 
 @dataclass
@@ -44,17 +60,19 @@ class Styles:
     default: str = ""
     _styles: dict[str, _Style] = field(default_factory=dict)
     _levels: dict[str, int] = field(default_factory=dict)  # of headings, for each style that was asked for
-    _lists: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    _lists: dict[str, StyleList] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.root is None:
             return
         for element in self.root.iterfind("{*}style"):
             style_id = attribute(element, "styleId")
+            properties = find_child(element, "{*}pPr")
             self._styles[style_id] = _Style(
                 name=value_of(element, "{*}name"),
                 parent=value_of(element, "{*}basedOn"),
-                properties=find_child(element, "{*}pPr"),
+                properties=properties,
+                list_id=value_of(properties, "{*}numPr/{*}numId"),
                 is_hidden=is_on(find_child(element, "{*}rPr"), "vanish"),
             )
             is_default = attribute(element, "default") not in {"", *_OFF}
@@ -98,26 +116,25 @@ class Styles:
                 return level % _BODY
         return 0 if style_id in self._styles else _level_in_name(style_id)
 
-    def list_of(self, style_id: str) -> tuple[str, str, str]:
-        """Return the list of a style's paragraphs, their level in it if one is given, and the style that says so."""
+    def list_of(self, style_id: str) -> StyleList:
+        """Return the list of a style's paragraphs."""
         if style_id not in self._lists:
             self._lists[style_id] = self._find_list(style_id)
         return self._lists[style_id]
 
-    def _find_list(self, style_id: str) -> tuple[str, str, str]:
+    def _find_list(self, style_id: str) -> StyleList:
         for each_id, style in self._with_parents(style_id):
-            list_id = value_of(style.properties, "{*}numPr/{*}numId")
-            if list_id:
-                return list_id, value_of(style.properties, "{*}numPr/{*}ilvl"), each_id
-        return "", "", ""
+            if style.list_id:
+                level = value_of(style.properties, "{*}numPr/{*}ilvl")
+                return StyleList(style.list_id, level, each_id)
+        return StyleList()
 
     def lists(self) -> dict[str, str]:
         """Return the id of the list of each style that has one, also of the styles of lists."""
         found: dict[str, str] = {}
         for style_id, style in self._styles.items():
-            list_id = value_of(style.properties, "{*}numPr/{*}numId")
-            if list_id:
-                found[style_id] = list_id
+            if style.list_id:
+                found[style_id] = style.list_id
         return found
 
     def is_hidden(self, style_id: str) -> bool:

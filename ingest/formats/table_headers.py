@@ -46,23 +46,18 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
         is_marked: Whether the first row is marked as the header.
         is_sheet: Whether the table is a sheet: one of two columns is then a table, too, and no form.
     """
-    no_header = Header()
     if not top:
-        return no_header
+        return Header()
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
     first, *below = top
-    first_row = Header(first, rows=1)
-    if is_marked and _may_be_marked(first):
-        return first_row
-    if not _are_names(first):
-        return no_header
-    if _is_form(top, is_sheet):
-        return no_header
-    if _is_like_rows_below(first, below):
-        return no_header
-    return first_row
+    is_header = is_marked and _may_be_marked(first)
+    if not is_header:
+        is_header = _are_names(first) and not _is_form(top, is_sheet) and not _is_like_rows_below(first, below)
+    if is_header:
+        return Header(first, rows=1)
+    return Header()
 
 
 def _are_names(row: Row) -> bool:

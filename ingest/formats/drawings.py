@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from lxml import etree
 
+from arag.ingest.formats.package import attribute, find_child, local_name, value_of
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
@@ -27,20 +29,33 @@ def drawing_texts(root: etree._Element, *, with_values: bool = True) -> Iterator
         root: The XML of the chart or the diagram.
         with_values: Whether to yield the values of a chart. A workbook has them in its sheets, too.
     """
-    for title in root.iterfind("{*}chart/{*}title"):
-        yield f"Chart: {text_on_one_line(title)}" if text_on_one_line(title) else ""
+    yield from _named_titles("Chart", root.iterfind("{*}chart/{*}title"))
     yield bullets(map(text_on_one_line, root.iter("{*}pt")))
-    yield from _axis_titles(root)
+    yield from _named_titles("Axis", _axis_titles(root))
     if with_values:
         yield "\n".join(table_lines(_chart_rows(root), header=True))
 
 
-def _axis_titles(root: etree._Element) -> Iterator[str]:
+def drawing_reference(element: etree._Element) -> str:
+    """Return the id with which an element refers to its chart or its diagram."""
+    return attribute(element, "id") or attribute(element, "dm")
+
+
+def drawing_noun(element: etree._Element) -> str:
+    """Return what an element is that refers to a drawing: a chart or a diagram."""
+    return "chart" if local_name(element) == "chart" else "diagram"
+
+
+def _axis_titles(root: etree._Element) -> Iterator[etree._Element]:
     for axis in root.iter(*_AXES):
-        title = axis.find("{*}title")
-        text = "" if title is None else text_on_one_line(title)
+        yield from axis.iterfind("{*}title")
+
+
+def _named_titles(name: str, titles: Iterable[etree._Element]) -> Iterator[str]:
+    for title in titles:
+        text = text_on_one_line(title)
         if text:
-            yield f"Axis: {text}"
+            yield f"{name}: {text}"
 
 
 @dataclass(frozen=True)
@@ -53,29 +68,40 @@ class _Series:
 
 def _chart_rows(root: etree._Element) -> Iterator[list[str]]:
     """Yield a chart as a table: a column for each series, and a row for each category that any of them has."""
-    series = [_read_series(element, number) for number, element in enumerate(root.iter("{*}ser"), 1)]
-    series += [_read_new_series(element, root, number) for number, element in enumerate(root.iter("{*}series"), 1)]
-    if not series:
+    all_series: list[_Series] = []
+    for number, element in enumerate(root.iter("{*}ser"), 1):
+        all_series.append(_Series(_series_name(element, number), _read_values(element)))
+    for number, element in enumerate(root.iter("{*}series"), 1):
+        all_series.append(_Series(_series_name(element, number), _read_new_values(element, root)))
+    if not all_series:
         return
-    yield ["Category", *(each.name for each in series)]
+    header = ["Category"]
     categories: dict[_Key, None] = {}  # in order
-    for each in series:
-        categories.update(dict.fromkeys(each.values))
+    for series in all_series:
+        header.append(series.name)
+        categories.update(dict.fromkeys(series.values))
+    yield header
     for category in categories:
         _, label = category
-        yield [label, *(each.values.get(category, "") for each in series)]
+        row = [label]
+        for series in all_series:
+            row.append(series.values.get(category, ""))
+        yield row
 
 
-def _read_series(element: etree._Element, number: int) -> _Series:
+def _series_name(element: etree._Element, number: int) -> str:
+    name = collapse_whitespace(element.findtext("{*}tx//{*}v", ""))
+    return name or f"Series {number}"
+
+
+def _read_values(element: etree._Element) -> dict[_Key, str]:
+    """Read the values of a series."""
     labels = _texts_by_number(element, _LABELS)
     values: dict[_Key, str] = {}
     for point, value in _texts_by_number(element, _VALUES).items():
-        key = (point, labels.get(point, point))
-        values[key] = _shown_value(value)
-    return _Series(
-        name=collapse_whitespace(element.findtext("{*}tx//{*}v", "")) or f"Series {number}",
-        values=values,
-    )
+        label = labels.get(point, point)
+        values[(point, label)] = _shown_value(value)
+    return values
 
 
 def _texts_by_number(series: etree._Element, paths: Sequence[str]) -> Mapping[str, str]:
@@ -85,29 +111,26 @@ def _texts_by_number(series: etree._Element, paths: Sequence[str]) -> Mapping[st
         for point in series.iterfind(path):
             number = point.get("idx", "")
             text = point.findtext("{*}v", "")
-            is_above = number in texts
-            texts[number] = f"{text} {texts[number]}" if is_above else text
+            if number in texts:
+                text = f"{text} {texts[number]}"
+            texts[number] = text
     return texts
 
 
-def _read_new_series(element: etree._Element, root: etree._Element, number: int) -> _Series:
-    """Read a series of a kind of chart that Office has had since 2016, such as a waterfall."""
-    reference = element.find("{*}dataId")
-    data_id = "" if reference is None else reference.get("val")
-    labels: dict[str, str] = {}
+def _read_new_values(element: etree._Element, root: etree._Element) -> dict[_Key, str]:
+    """Read the values of a series of a kind of chart that Office has had since 2016, such as a waterfall."""
     values: dict[_Key, str] = {}
     for data in root.iterfind("{*}chartData/{*}data"):
-        if data.get("id") != data_id:
+        if data.get("id") != value_of(element, "{*}dataId"):
             continue
+        labels: dict[str, str] = {}
         for point in data.iterfind("{*}strDim/{*}lvl/{*}pt"):
             labels.setdefault(point.get("idx", ""), point.text or "")
         for point in data.iterfind("{*}numDim/{*}lvl/{*}pt"):
-            index = point.get("idx", "")
-            values[(index, labels.get(index, index))] = _shown_value(point.text or "")
-    return _Series(
-        name=collapse_whitespace(element.findtext("{*}tx//{*}v", "")) or f"Series {number}",
-        values=values,
-    )
+            number = point.get("idx", "")
+            label = labels.get(number, number)
+            values[(number, label)] = _shown_value(point.text or "")
+    return values
 
 
 def _shown_value(value: str) -> str:
@@ -147,16 +170,17 @@ def _paragraph_text(paragraph: etree._Element) -> str:
 
 def _baseline(text: etree._Element) -> int:
     """Return how far a text stands above the line, in thousandths of its size; below it, the number is negative."""
-    run = text.getparent()
-    properties = None if run is None else run.find("{*}rPr")
-    value = "0" if properties is None else properties.get("baseline", "0")
+    properties = find_child(text.getparent(), "{*}rPr")
+    if properties is None:
+        return 0
     try:
-        return int(value.rstrip("%"))
+        return int(properties.get("baseline", "0").rstrip("%"))
     except ValueError:
         return 0
 
 
 _APART = " \n\t\u00a0[("  # digits after these stand apart already
+_TEN = re.compile(r"(?<!\d)10\Z")
 _RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -171,10 +195,14 @@ def raised(text: str, baseline: int, before: str) -> str:
         baseline: More than 0 above the line, less below it.
         before: The text before it.
     """
-    if baseline == 0 or not before or before[-1] in _APART or not any(map(str.isdigit, text)):
+    if baseline == 0 or not before:
         return text
-    if baseline < 0:
-        return text.translate(_LOWERED) if before[-1].isdigit() else text
-    if before.endswith("10") and not before[:-2][-1:].isdigit():
-        return f"^{text}"
-    return text.translate(_RAISED)
+    stands_apart = before[-1] in _APART
+    has_digit = any(map(str.isdigit, text))
+    if stands_apart or not has_digit:
+        return text
+    if baseline > 0:
+        is_power = _TEN.search(before) is not None
+        return f"^{text}" if is_power else text.translate(_RAISED)
+    is_after_digit = before[-1].isdigit()
+    return text.translate(_LOWERED) if is_after_digit else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from struct import Struct
 from typing import NamedTuple
 
 from arag.ingest.formats.content import FormatError
@@ -25,7 +26,7 @@ _ENCRYPTED_WORD = 0x01
 _COMMENTS_SIZE_AT = 190  # where a document has the size of the list of its comments
 _COMMENT_BYTES = 34
 
-_RECORD_HEAD = 4  # bytes of a record's number and size
+_RECORD_HEAD = Struct("<HH")  # the number of a record, and the size of its content
 # The numbers of records of a workbook.
 _BEGIN = 0x0809
 _NOTE = 0x001C
@@ -106,11 +107,10 @@ def _records(stream: bytes) -> Iterator[_Record]:
     if _number(stream, 0, 2) != _BEGIN:
         return
     start = 0
-    while start + _RECORD_HEAD <= len(stream):
-        number = _number(stream, start, 2)
-        size = _number(stream, start + 2, 2)
+    while start + _RECORD_HEAD.size <= len(stream):
+        number, size = _RECORD_HEAD.unpack_from(stream, start)
         if number == 0:  # the stream's end, or another part of it
             return
-        start += _RECORD_HEAD
+        start += _RECORD_HEAD.size
         yield _Record(number, stream[start : start + size])
         start += size

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.cell_kinds import (
@@ -46,18 +47,24 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
         is_marked: Whether the first row is marked as the header.
         is_sheet: Whether the table is a sheet: one of two columns is then a table, too, and no form.
     """
-    if not top:
-        return Header()
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
-    first, *below = top
-    is_header = is_marked and _may_be_marked(first)
-    if not is_header:
-        is_header = _are_names(first) and not _is_form(top, is_sheet) and not _is_like_rows_below(first, below)
-    if is_header:
-        return Header(first, rows=1)
+    if _is_header(top, is_marked, is_sheet):
+        return Header(top[0], rows=1)
     return Header()
+
+
+def _is_header(top: Sequence[Row], is_marked: bool, is_sheet: bool) -> bool:
+    """Return whether the first row gives the names of the columns."""
+    first, *below = top
+    if is_marked and _may_be_marked(first):
+        return True
+    if not _are_names(first):
+        return False
+    if _is_form(top, is_sheet):
+        return False
+    return not _is_like_rows_below(first, below)
 
 
 def _are_names(row: Row) -> bool:
@@ -79,10 +86,10 @@ def count_notes(top: Sequence[Row]) -> int:
     """Return how many of a table's first rows are notes above it, which fill few of its columns."""
     width = _usual_width(top)
     first_column = min(map(min, top))
-    for number, row in enumerate(top):
-        following = _row_at(top, number + 1)
-        starts_like_others = first_column in row  # groups of columns leave the first one empty
-        if not (starts_like_others and _is_note(row, following, width)):
+    nothing: Row = {}
+    for number, (row, following) in enumerate(pairwise([*top, nothing])):
+        begins_like_others = first_column in row  # groups of columns leave the first one empty
+        if not begins_like_others or not _is_note(row, following, width):
             return number
     return 0
 
@@ -91,11 +98,11 @@ def _usual_width(rows: Sequence[Row]) -> int:
     """Return the number of cells that most rows have, or 0 if all have one; of two such numbers, the larger."""
     widths = Counter(map(len, rows))
     del widths[1]
-    width = 0
-    for cells, count in widths.items():
-        if (count, cells) > (widths[width], width):
-            width = cells
-    return width
+    return max(
+        widths,
+        key=lambda width: (widths[width], width),
+        default=0,
+    )
 
 
 def _is_note(row: Row, following: Row, width: int) -> bool:
@@ -108,25 +115,21 @@ def _is_note(row: Row, following: Row, width: int) -> bool:
     return is_narrow or stands_above_names
 
 
-def _row_at(rows: Sequence[Row], number: int) -> Row:
-    return rows[number] if number < len(rows) else {}
-
-
 # --- a header of two rows ---
 
 
 def _find_divided(top: Sequence[Row]) -> Row:
     """Return the names that the first two rows give together, or none."""
-    first = top[0]
-    second = _row_at(top, 1)
-    if not second:
+    if len(top) == 1:
         return {}
+    first, second, *below = top
+    # The first column of a header of two rows often needs no division.
     begins_with_gap = min(second) > min(first)
     groups = _without_repeats(first) if begins_with_gap else first
     names = _divide(groups, second)
-    if not names or not _are_names(names):
+    if not _are_names(names):
         return {}
-    if begins_with_gap or _are_rows_below_of_another_kind(top):
+    if begins_with_gap or _are_of_another_kind(below, first, second):
         return names
     return {}
 
@@ -174,9 +177,8 @@ def _is_name_below(below: str, above: str, group: str) -> bool:
     return bool(group) or above in {"", below}
 
 
-def _are_rows_below_of_another_kind(top: Sequence[Row]) -> bool:
+def _are_of_another_kind(below: Sequence[Row], first: Row, second: Row) -> bool:
     """Return whether the rows below two that could be a header hold values, or fill the gaps of the first."""
-    first, second, *below = top
     if not below:
         return False
     if not _are_names(below[0]):
@@ -200,17 +202,14 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
         if len(row) == _FORM_COLUMNS:
             lefts.append(row[min(row)])
             rights.append(row[max(row)])
-    if _all_end_with_colon(lefts):
+    if all(left.endswith(":") for left in lefts):
         return True
-    has_values_on_the_left = kinds_of(lefts) != {TEXT}
-    if has_values_on_the_left or kind_of_most(rights[1:]) != TEXT:
+    are_lefts_texts = kinds_of(lefts) == {TEXT}
+    are_rights_mixed = kind_of_most(rights[1:]) == TEXT
+    if not are_lefts_texts or not are_rights_mixed:
         return False
     kinds = kinds_of(rights[1:])
     return TEXT in kinds and len(kinds) > 1
-
-
-def _all_end_with_colon(cells: Iterable[str]) -> bool:
-    return all(cell.endswith(":") for cell in cells)
 
 
 def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:

@@ -53,6 +53,7 @@ class TestNames:
             "Name|Town\nAda|Orra\nBob|Holm",
             "Name|Salary\nAda|100\nBob|007",
             "Region|Post|Town\nNorth Region|a|b\nSouth Region|c|d",
+            "Name|Post|town\nAda|Miller|orra\nName|Post|town\nBob|Clerk|holm",  # files that were joined
         ],
     )
     def test_a_first_row_of_names_gives_them(self, rows):

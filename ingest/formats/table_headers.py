@@ -214,6 +214,8 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
 
 def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
     """Return whether a first row is one of values: it is like the rows below it, or repeats one of their cells."""
+    if first in below:  # a header that each page or each joined file repeats
+        return False
     columns: list[_Column] = []
     for column, name in first.items():
         cells = [row[column] for row in below if column in row]

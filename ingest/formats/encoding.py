@@ -33,7 +33,8 @@ _HALF_WIDTH_KANA = re.compile("[\uff61-\uff9f]")
 # and `Ö` among capitals, since it is `Í` in DOS.
 _SHARED_WORD = re.compile("[A-ZÄÖÜ]?[a-zäéóöüß]+|[A-ZÄÜ]+")
 _SHARED_SIGNS = frozenset("€–§°\u00a0")  # that stand by themselves
-_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+# The look back keeps the search linear: a match begins only where a word begins.
+_WORD_BEYOND_ASCII = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*")
 _MIN_ASCII_LETTERS = 2  # of a word: one letter beside another one may be a formula, such as Kα
 # Two bytes together may be a character of Chinese or Korean. At the end of a word may be a sign of another encoding.
 _DOUBTFUL = re.compile("[^\0-\x7f]{2}|[^\0-\x7f]$")
@@ -74,13 +75,15 @@ def _has_only_shared_letters(data: bytes) -> bool:
 
 
 def _words_beyond_ascii(data: bytes) -> Iterator[str]:
+    """Yield each word once."""
+    found: set[bytes] = set()
     for line in BytesIO(data):
         if line.isascii():
             continue
-        for match in _WORD.finditer(line):
-            word = match[0]
-            if not word.isascii():
-                yield word.decode(_LATIN, "replace")
+        new = set(_WORD_BEYOND_ASCII.findall(line)) - found
+        found |= new
+        for word in sorted(new):
+            yield word.decode(_LATIN, "replace")
 
 
 def _is_shared_word(word: str) -> bool:

@@ -53,6 +53,7 @@ class TestNames:
             "Name|Town\nAda|Orra\nBob|Holm",
             "Name|Salary\nAda|100\nBob|007",
             "Region|Post|Town\nNorth Region|a|b\nSouth Region|c|d",
+            "Name|Post|town\nAda|Miller|orra\nName|Post|town\nBob|Clerk|holm",  # files that were joined
         ],
     )
     def test_a_first_row_of_names_gives_them(self, rows):
@@ -103,8 +104,10 @@ class TestCsv:
         assert [line.split(" | ")[2] for line in text.split("\n")[1:3]] == ["Tons: 4", "Tons: 5"]
         assert text.endswith("Name: Anna, of Orra | Port: two lines | Tons: 7") or '"Anna' not in end
 
-    def test_the_separator_that_excel_names(self, read):
-        assert read("a.csv", "sep=;\nName;Tons\nGull;4,5\n").text == "Name | Tons\nName: Gull | Tons: 4,5"
+    @pytest.mark.parametrize("mark", [";", "\t"])
+    def test_the_separator_that_excel_names(self, read, mark):
+        rows = f"sep={mark}\nName{mark}Tons\nGull{mark}4,5\n"
+        assert read("a.csv", rows).text == "Name | Tons\nName: Gull | Tons: 4,5"
 
     def test_a_comment_above_a_tsv_is_neither_a_name_nor_a_heading(self, read):
         text = read("a.tsv", "# exported by hand\nName\tTons\tPort\nGull\t4\tOrra\n").text

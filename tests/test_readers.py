@@ -50,6 +50,36 @@ class TestText:
         for encoding, text in texts.items():
             assert read(name, text.encode(encoding)).text == text
 
+    @pytest.mark.parametrize("encoding", ["cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257"])
+    @pytest.mark.parametrize(
+        "text", ["Joss;Müllerweg 8;29,00", "Name;Gebühr\nÄnne;5 €\nKraków;6 °", "LÄDEN\nGröße;Tür"]
+    )
+    def test_a_short_text_is_read_if_all_latin_encodings_agree_on_it(self, read, text, encoding):
+        data = text.encode(encoding, "ignore")
+        assert read("a.txt", data).text == data.decode(encoding)
+
+    @pytest.mark.parametrize(
+        ("text", "encoding"),
+        [
+            ("Lučić;Weg 8", "iso8859-2"),
+            ("Gatvė;Rīga", "cp1257"),
+            ("kız;dört", "cp1254"),
+            ("très;élève", "cp1252"),
+            ("Müller;Straße", "mac_roman"),
+            ("TRÈS;L’EAU", "mac_roman"),
+            ("wait…;Éva", "mac_roman"),
+            ("Hauptstraße 5", "cp850"),
+            ("PERÍODO", "cp850"),
+            ("в лесу;xя", "cp1251"),
+            ("Kα;Lδ", "cp1253"),
+            ("ABC表;ソx", "shift_jis"),
+            ("ABｦ;ﾄx", "shift_jis"),
+            ("x中文y", "gb18030"),
+        ],
+    )
+    def test_a_short_text_that_may_be_in_several_encodings_is_never_misread(self, reason, text, encoding):
+        assert "name its encoding" in reason("a.csv", text.encode(encoding))
+
     @pytest.mark.parametrize("data", ["Größe".encode("cp1252"), "Маяк".encode("koi8-r"), bytes(range(1, 256)) * 9])
     def test_of_an_encoding_in_doubt_the_reason_says_how_to_name_it(self, reason, data):
         message = r"not valid UTF-8 \(byte 0x.*\); name its encoding, as in --encoding windows-1252"

@@ -19,9 +19,16 @@ MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes severa
 _MAX_NAMES = 5  # of parts that are left out
 _GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
+_MARKS = {  # UTF-32 comes first: its mark begins with the one of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _SAMPLE_BYTES = 4_096  # in which the bytes of UTF-16 and of files without text are counted
 _MANY_TIMES = 20
 _MIN_NULS = 4  # of a file without text; a damaged text may have one
+_ENCODING_HINT = "name its encoding, as in --encoding windows-1252"
 BINARY = "a binary file: it has no text"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -112,17 +119,17 @@ def is_wide(data: bytes) -> bool:
 
 
 def _unicode_encoding(data: bytes) -> str:
-    # UTF-32 comes first: its mark begins with the one of UTF-16.
-    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "utf-32"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            return encoding
     # Without a mark, every second byte of Latin letters shows the encoding.
     head = data[:_SAMPLE_BYTES]
     pairs = len(head) // 2
     first = head[0::2].count(0)
     second = head[1::2].count(0)
-    if 2 * max(first, second) <= pairs or _MANY_TIMES * min(first, second) > pairs:
+    is_one_mostly_null = 2 * max(first, second) > pairs
+    is_other_hardly_null = _MANY_TIMES * min(first, second) <= pairs
+    if not (is_one_mostly_null and is_other_hardly_null):
         return "utf-8"
     return "utf-16-be" if first > second else "utf-16-le"
 
@@ -162,14 +169,14 @@ def decode_text(data: bytes, encoding: str = "", fallback: str = "") -> str:
     try:
         return decode(data)
     except FormatError as error:
-        if not encoding and data.count(0, 0, _SAMPLE_BYTES) >= _MIN_NULS:
+        is_binary = data.count(0, 0, _SAMPLE_BYTES) >= _MIN_NULS
+        if is_binary and not encoding:
             raise FormatError(BINARY) from error
-        text = _try_decode(data, encoding or guess_encoding(data) or fallback)
+        likely = encoding or guess_encoding(data) or fallback
+        text = _try_decode(data, likely)
         if text is not None:
             return text
-        hint = "name its encoding, as in --encoding windows-1252"
-        if encoding:
-            hint = f"nor valid {encoding}"
+        hint = f"nor valid {encoding}" if encoding else _ENCODING_HINT
         raise FormatError(f"{error}; {hint}") from error
 
 

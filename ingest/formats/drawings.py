@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from arag.ingest.formats.charts import chart_rows
+from arag.ingest.formats.package import attribute, local_name
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
@@ -36,6 +37,16 @@ def drawing_texts(root: etree._Element, *, with_values: bool = True) -> Iterator
         yield _titled("Axis", title)
     if with_values:
         yield "\n".join(table_lines(chart_rows(root), header=True))
+
+
+def drawing_reference(element: etree._Element) -> str:
+    """Return the id with which an element refers to its chart or its diagram."""
+    return attribute(element, "id") or attribute(element, "dm")
+
+
+def drawing_noun(element: etree._Element) -> str:
+    """Return what an element is that refers to a drawing: a chart or a diagram."""
+    return "chart" if local_name(element) == "chart" else "diagram"
 
 
 def _axis_titles(root: etree._Element) -> Iterator[etree._Element]:

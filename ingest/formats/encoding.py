@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch, CharsetMatches
+
+_LATIN = "cp1252"
 
 # The sample: enough lines to tell languages apart, few and short enough to take a fraction of a second.
 _SAMPLE_LINES = 500
@@ -24,18 +27,71 @@ _MIN_KANA = 0.3  # share of the characters beyond ASCII: of Japanese, charset-no
 _KANA = re.compile("[\u3041-\u30fa]")
 _HALF_WIDTH_KANA = re.compile("[\uff61-\uff9f]")
 
+# All Latin encodings of Windows and ISO have the same bytes for these letters, so it does not matter which one it is.
+# Other bytes are `è` in one encoding and `č` in another. In Mac OS Roman and in encodings of DOS, nearly all of these
+# bytes are signs or capitals, which do not stand among small letters. `É` is left out, since it is `…` in Mac OS Roman,
+# and `Ö` among capitals, since it is `Í` in DOS.
+_SHARED_WORD = re.compile("[A-ZÄÖÜ]?[a-zäéóöüß]+|[A-ZÄÜ]+")
+_SHARED_SIGNS = frozenset("€–§°\u00a0")  # that stand by themselves
+# The look back keeps the search linear: a match begins only where a word begins.
+_WORD_BEYOND_ASCII = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*")
+_MIN_ASCII_LETTERS = 2  # of a word: one letter beside another one may be a formula, such as Kα
+# Two bytes together may be a character of Chinese or Korean. At the end of a word may be a sign of another encoding.
+_DOUBTFUL = re.compile("[^\0-\x7f]{2}|[^\0-\x7f]$")
+
 
 def guess_encoding(data: bytes) -> str:
     """Return the encoding that gives a text in a known language if each other one gives a worse text; else nothing."""
     from charset_normalizer import from_bytes
 
+    if _has_only_shared_letters(data):
+        return _LATIN
     matches = from_bytes(_sample(data))
     best = matches.best()
     if best is None or not _reads_well(best) or _has_rival(best, matches):
         return ""
-    if "cp1252" in best.could_be_from_charset:
-        return "cp1252"
+    if _LATIN in best.could_be_from_charset:
+        return _LATIN
     return best.encoding
+
+
+# --- short texts ---
+
+
+def _has_only_shared_letters(data: bytes) -> bool:
+    """Return whether all letters beyond ASCII are ones that the Latin encodings share, in words of Latin letters."""
+    certain = 0
+    doubtful = 0
+    for word in _words_beyond_ascii(data):
+        if word in _SHARED_SIGNS:
+            continue
+        if not _is_shared_word(word):
+            return False
+        if _DOUBTFUL.search(word):
+            doubtful += 1
+        else:
+            certain += 1
+    return certain > doubtful
+
+
+def _words_beyond_ascii(data: bytes) -> Iterator[str]:
+    """Yield each word once."""
+    found: set[bytes] = set()
+    for line in BytesIO(data):
+        if line.isascii():
+            continue
+        new = set(_WORD_BEYOND_ASCII.findall(line)) - found
+        found |= new
+        for word in sorted(new):
+            yield word.decode(_LATIN, "replace")
+
+
+def _is_shared_word(word: str) -> bool:
+    ascii_letters = len(word.encode("ascii", "ignore"))
+    return ascii_letters >= _MIN_ASCII_LETTERS and _SHARED_WORD.fullmatch(word) is not None
+
+
+# --- longer texts ---
 
 
 def _sample(data: bytes) -> bytes:
@@ -54,7 +110,8 @@ def _reads_well(match: CharsetMatch) -> bool:
 
 
 def _is_japanese(text: str) -> bool:
-    beyond_ascii = sum(not character.isascii() for character in text)
+    ascii_characters = len(text.encode("ascii", "ignore"))
+    beyond_ascii = len(text) - ascii_characters
     return len(_KANA.findall(text)) > _MIN_KANA * beyond_ascii
 
 

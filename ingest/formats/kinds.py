@@ -27,7 +27,8 @@ _OLE_STREAMS = {
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _MAX_TYPE_BYTES = 100
 _ZIP = b"PK\3\4"
-_ZIP_FOLDERS = {"word/": ".docx", "xl/": ".xlsx", "ppt/": ".pptx"}
+_ZIP_FOLDERS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
+_TYPE_FILE = "mimetype"
 _ZIP_TYPES = {
     b"application/epub+zip": ".epub",
     b"application/vnd.oasis.opendocument.text": ".odt",
@@ -37,15 +38,28 @@ _ZIP_TYPES = {
 }
 # Templates, shows, files with macros and flat files, which are read like documents.
 SAME_KINDS = {
-    **dict.fromkeys((".docm", ".dotx", ".dotm"), ".docx"),
-    **dict.fromkeys((".xlsm", ".xltx", ".xltm"), ".xlsx"),
-    **dict.fromkeys((".pptm", ".potx", ".potm", ".ppsx", ".ppsm"), ".pptx"),
-    **dict.fromkeys((".ott", ".fodt"), ".odt"),
-    **dict.fromkeys((".ots", ".fods"), ".ods"),
-    **dict.fromkeys((".otp", ".odg", ".fodp"), ".odp"),
+    ".docm": ".docx",
+    ".dotx": ".docx",
+    ".dotm": ".docx",
+    ".xlsm": ".xlsx",
+    ".xltx": ".xlsx",
+    ".xltm": ".xlsx",
+    ".pptm": ".pptx",
+    ".potx": ".pptx",
+    ".potm": ".pptx",
+    ".ppsx": ".pptx",
+    ".ppsm": ".pptx",
+    ".ott": ".odt",
+    ".fodt": ".odt",
+    ".ots": ".ods",
+    ".fods": ".ods",
+    ".otp": ".odp",
+    ".odg": ".odp",
+    ".fodp": ".odp",
     ".dot": ".doc",
     ".xlt": ".xls",
-    **dict.fromkeys((".pot", ".pps"), ".ppt"),
+    ".pot": ".ppt",
+    ".pps": ".ppt",
 }
 # One reader reads all of a family, so none of its extensions is wrong.
 _FAMILIES = (
@@ -53,8 +67,13 @@ _FAMILIES = (
     {".eml", ".mht", ".mhtml"},
     {".eml", MAILBOX},
 )
-_SHEETS = {".xls", ".xlsx", ".ods"}
-_NEVER_TEXT = {*_SHEETS, ".pdf", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".odp", ".epub", ".msg"}
+_NEVER_TEXT = {".pdf", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".odp", ".epub", ".msg"}
+# What a text is whose extension is one of these; `.txt` with other ones.
+_TEXT_KINDS = {
+    ".xls": ".csv",
+    ".xlsx": ".csv",
+    ".ods": ".csv",
+}
 _NO_DOCUMENTS = {
     b"\x1f\x8b": "a gzip archive: unpack it",
     b"BZh91AY": "a bzip2 archive: unpack it",
@@ -101,9 +120,11 @@ def find_kind(path: Path, extension: str, *, is_program: bool = False) -> str:
 
 
 def _is_same(kind: str, extension: str) -> bool:
+    """Return whether one reader reads both."""
     if SAME_KINDS.get(kind, kind) == SAME_KINDS.get(extension, extension):
         return True
-    return any(kind in family and extension in family for family in _FAMILIES)
+    both = {kind, extension}
+    return any(map(both.issubset, _FAMILIES))
 
 
 def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
@@ -125,7 +146,10 @@ def _kind_of_ole(path: Path, extension: str) -> str:
     data = path.read_bytes()
     if _ENCRYPTED in data:
         return ""  # its reader says so
-    found = [kind for name, kind in _OLE_STREAMS.items() if name.encode("utf-16-le") in data]
+    found: list[str] = []
+    for name, kind in _OLE_STREAMS.items():
+        if name.encode("utf-16-le") in data:
+            found.append(kind)
     if not found:
         return ""
     return extension if extension in found else found[0]
@@ -135,38 +159,54 @@ def _kind_of_zip(path: Path, extension: str) -> str:
     try:
         with ZipFile(path) as archive:
             names = archive.namelist()
-            declared = b""
-            if "mimetype" in names:
-                with archive.open("mimetype") as file:
-                    declared = file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
-    except (BadZipFile, KeyError, NotImplementedError, RuntimeError):
+            declared = _declared_type(archive) if _TYPE_FILE in names else b""
+    except (BadZipFile, NotImplementedError, RuntimeError):
         return ""  # damaged: its reader says how
     for mime_type, kind in _ZIP_TYPES.items():
         if declared.startswith(mime_type):
             return kind
+    folders = {name.partition("/")[0] for name in names}
     for folder, kind in _ZIP_FOLDERS.items():
-        if any(name.startswith(folder) for name in names):
+        if folder in folders:
             return kind
     if extension in _NEVER_TEXT:
         return ""  # its reader knows other forms
     raise FormatError("a zip archive: unpack it")
 
 
+def _declared_type(archive: ZipFile) -> bytes:
+    with archive.open(_TYPE_FILE) as file:
+        return file.read(_MAX_TYPE_BYTES).strip()  # a hostile one may be huge
+
+
 def _kind_of_text(head: bytes, extension: str) -> str:
     """Return the kind of a file that is written as text, or an empty string if its beginning does not show it."""
     text = head.removeprefix(codecs.BOM_UTF8)
+    is_never_text = extension in _NEVER_TEXT
     if text.startswith(b"{\\rtf"):
         return ".rtf"
-    if _HTML.match(text) or (extension in _NEVER_TEXT and _PART_OF_HTML.match(text)):
+    if _HTML.match(text):
         return ".html"
-    mailbox_line = MAILBOX_LINE.match(text)
-    fields = _MAIL_FIELDS.match(text, mailbox_line.end() if mailbox_line else 0)
-    if fields and _FIELD_OF_PEOPLE.search(fields[0]):
-        if mailbox_line:
-            return MAILBOX
-        if _FIELD_OF_TRANSPORT.search(fields[0]):
-            return ".eml"
+    if is_never_text and _PART_OF_HTML.match(text):
+        return ".html"
+    kind = _kind_of_mail(text)
+    if kind:
+        return kind
     is_plain = not text.startswith(b"<") and not _CONTROL.search(text)
-    if extension in _NEVER_TEXT and is_plain:
-        return ".csv" if extension in _SHEETS else ".txt"
+    if is_never_text and is_plain:
+        return _TEXT_KINDS.get(extension, ".txt")
+    return ""
+
+
+def _kind_of_mail(text: bytes) -> str:
+    """Return whether a text is an email or a mailbox; an empty string if it is neither."""
+    mailbox_line = MAILBOX_LINE.match(text)
+    start = mailbox_line.end() if mailbox_line else 0
+    fields = _MAIL_FIELDS.match(text, start)
+    if fields is None or not _FIELD_OF_PEOPLE.search(fields[0]):
+        return ""
+    if mailbox_line:
+        return MAILBOX
+    if _FIELD_OF_TRANSPORT.search(fields[0]):
+        return ".eml"
     return ""

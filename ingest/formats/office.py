@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile, ZipFile
@@ -88,10 +89,18 @@ def _with_plain_letters(content: Content) -> Content:
     bounds = [0, *content.page_starts, len(content.text)]
     pages: list[str] = []
     for start, end in pairwise(bounds):
-        page = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), content.text[start:end])
-        pages.append(unicodedata.normalize("NFC", page))
-    lengths = [len(page) for page in pages]  # before the first page, there is nothing
-    return replace(content, text="".join(pages), page_starts=tuple(accumulate(lengths[:-1])))
+        pages.append(_plain_letters(content.text[start:end]))
+    lengths = list(map(len, pages))  # before the first page, there is nothing
+    return replace(
+        content,
+        text="".join(pages),
+        page_starts=tuple(accumulate(lengths[:-1])),
+    )
+
+
+def _plain_letters(text: str) -> str:
+    without_ligatures = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    return unicodedata.normalize("NFC", without_ligatures)
 
 
 def _with_properties(content: Content, data: bytes, kind: str) -> Content:
@@ -100,21 +109,35 @@ def _with_properties(content: Content, data: bytes, kind: str) -> Content:
     if properties is None:
         return content
     found: dict[str, JSON] = {}
-    author = collapse_whitespace(properties.findtext(".//{*}creator", ""))
+    author = _property(properties, "creator")
     if author:
         found["author"] = author
-    for name in ("modified", "created", "date"):
-        time = properties.findtext(f".//{{*}}{name}", "")
-        if _DATE.match(time):
-            found["date"] = time[: len("2024-12-31")]
-            break
-    title = collapse_whitespace(properties.findtext(".//{*}title", ""))
-    is_own = kind in _SHEETS and not content.title and not _NO_TITLE.fullmatch(title)
+    date = _find_date(properties)
+    if date:
+        found["date"] = date
+    title = content.title
+    own_title = _property(properties, "title")
+    is_useful = not _NO_TITLE.fullmatch(own_title)
+    if kind in _SHEETS and not title and is_useful:
+        title = own_title
     return replace(
         content,
-        title=title if is_own else content.title,
+        title=title,
         metadata={**found, **content.metadata},
     )
+
+
+def _property(properties: etree._Element, name: str) -> str:
+    return collapse_whitespace(properties.findtext(f".//{{*}}{name}", ""))
+
+
+def _find_date(properties: etree._Element) -> str:
+    """Return the day of the last change or, if there is none, of the beginning."""
+    for name in ("modified", "created", "date"):
+        date = _DATE.match(_property(properties, name))
+        if date:
+            return date[0]
+    return ""
 
 
 def _read_properties(data: bytes) -> etree._Element | None:
@@ -148,10 +171,11 @@ def _read_tree(data: bytes, extension: str) -> Content:
     if document.document is None:
         return Content(title="", text=document.content)
     nodes = _nodes_with_notes_last(document.document)
-    blocks = [_block(node, extension) for node in nodes]
+    blocks: list[str] = []
+    for node in nodes:
+        blocks.append(_block(node, extension))
     if extension == ".msg":
-        read = [child.path for child in document.children or () if child.result.content.strip()]
-        return outlook_content(nodes, blocks, read)
+        return outlook_content(nodes, blocks, _read_attachments(document))
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension == ".epub":
         return _with_title_and_authors(text, document)
@@ -160,6 +184,15 @@ def _read_tree(data: bytes, extension: str) -> Content:
         text=text,
         left_out=name_lost(count_lost(data, extension)),
     )
+
+
+def _read_attachments(document: ExtractedDocument) -> list[str]:
+    """Return the names of the attachments of an email that have text."""
+    names: list[str] = []
+    for child in document.children or ():
+        if child.result.content.strip():
+            names.append(child.path)
+    return names
 
 
 def _extract(data: bytes, extension: str) -> ExtractedDocument:
@@ -190,12 +223,15 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
 
 
 def _nodes_with_notes_last(tree: Any) -> list[_Node]:
-    in_order = sorted(tree.nodes, key=_is_note)
-    return [json.loads(str(node.content)) for node in in_order]
-
-
-def _is_note(node: Any) -> bool:
-    return str(node.content_layer) == "footnote"
+    nodes: list[_Node] = []
+    notes: list[_Node] = []
+    for node in tree.nodes:
+        content = json.loads(str(node.content))
+        if str(node.content_layer) == "footnote":
+            notes.append(content)
+        else:
+            nodes.append(content)
+    return nodes + notes
 
 
 def _with_title_and_authors(text: str, document: ExtractedDocument) -> Content:
@@ -250,10 +286,13 @@ def _lines_with_text(text: str) -> str:
 
 
 def _table_rows(cells: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    for _, row in groupby(cells, key=lambda cell: cell["row"]):
-        texts = {cell["col"]: _without_marks(cell["content"]) for cell in row}
-        width = max(texts) + 1
-        yield [texts.get(column, "") for column in range(width)]
+    for _, row in groupby(cells, key=itemgetter("row")):
+        texts: list[str] = []
+        for cell in row:
+            column = cell["col"]
+            texts.extend([""] * (column + 1 - len(texts)))
+            texts[column] = _without_marks(cell["content"])
+        yield texts
 
 
 def _without_marks(cell: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
 
 from arag.ingest.formats.content import FormatError
 
@@ -15,18 +17,21 @@ _STREAMS = {  # by the kind that has them
     ".xls": ("Workbook", "Book"),
     ".ppt": ("PowerPoint Document",),
 }
-_ENTRY_START = 116  # where an entry of the directory has the number of a stream's first sector
+_SECTOR_SHIFT_AT = 0x1E  # where a file has the size of its sectors, as a power of 2
+_FIRST_SECTOR_AT = 116  # where an entry of the directory has the number of a stream's first sector
 
 _WORD_START = b"\xec\xa5"
-_ENCRYPTED_WORD = 0x01  # a bit of the 12th byte of a document
-_COMMENTS_SIZE = 190  # where a document has the size of the list of its comments
+_FLAGS_AT = 11  # where a document has the next bit
+_ENCRYPTED_WORD = 0x01
+_COMMENTS_SIZE_AT = 190  # where a document has the size of the list of its comments
 _COMMENT_BYTES = 34
 
+_RECORD_HEAD = Struct("<HH")  # the number of a record, and the size of its content
 # The numbers of records of a workbook.
 _BEGIN = 0x0809
 _NOTE = 0x001C
 _PASSWORD = 0x002F
-_CHART = 0x20  # in the record that begins it
+_CHART = b"\x20"  # in the record that begins it
 
 
 def check_password(data: bytes, kind: str) -> None:
@@ -41,31 +46,31 @@ def check_password(data: bytes, kind: str) -> None:
     """
     if not data.startswith(START):
         return
-    stream = _open_stream(data, kind) or b""
-    is_locked = (
-        _utf16("EncryptedPackage") in data
-        or _utf16("EncryptedSummary") in data
-        or (stream.startswith(_WORD_START) and stream[11] & _ENCRYPTED_WORD)
-        or any(record == _PASSWORD for record, _ in _records(stream))
-    )
-    if is_locked:
+    has_locked_parts = _utf16("EncryptedPackage") in data or _utf16("EncryptedSummary") in data
+    if has_locked_parts or _is_stream_locked(_open_stream(data, kind)):
         raise FormatError(PASSWORD_NEEDED)
+
+
+def _is_stream_locked(stream: bytes) -> bool:
+    if stream.startswith(_WORD_START):
+        flags = stream[_FLAGS_AT]
+        return flags & _ENCRYPTED_WORD != 0
+    return any(record.number == _PASSWORD for record in _records(stream))
 
 
 def count_lost(data: bytes, kind: str) -> Counter[str]:
     """Return how many comments a document has, or comments and charts a workbook: they are not read."""
     lost = Counter[str]()
     stream = _open_stream(data, kind)
-    if stream is None:
-        return lost
     if stream.startswith(_WORD_START):
-        size = int.from_bytes(stream[_COMMENTS_SIZE : _COMMENTS_SIZE + 4], "little")
+        size = _number(stream, _COMMENTS_SIZE_AT, 4)
         if 0 < size < len(data):
             lost["comment"] = (size - 4) // _COMMENT_BYTES
-    for record, content in _records(stream):
-        if record == _NOTE:
+    for record in _records(stream):
+        is_chart = record.number == _BEGIN and record.content[2:3] == _CHART
+        if record.number == _NOTE:
             lost["comment"] += 1
-        elif record == _BEGIN and content[2:3] == bytes([_CHART]):
+        elif is_chart:
             lost["chart"] += 1
     return +lost
 
@@ -74,26 +79,38 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-le")
 
 
-def _open_stream(data: bytes, kind: str) -> bytes | None:
-    """Return the file from where the stream of a kind begins, or None if there is no such stream."""
+def _number(data: bytes, start: int, size: int) -> int:
+    return int.from_bytes(data[start : start + size], "little")
+
+
+def _open_stream(data: bytes, kind: str) -> bytes:
+    """Return the file from where the stream of a kind begins, or nothing if there is no such stream."""
     for name in _STREAMS.get(kind, ()):
         entry = data.find(_utf16(f"{name}\0"))
-        if entry >= 0:
-            sector_size = 1 << min(data[0x1E], 16)
-            first_sector = int.from_bytes(data[entry + _ENTRY_START : entry + _ENTRY_START + 4], "little")
-            return data[(first_sector + 1) * sector_size :]
-    return None
+        if entry < 0:
+            continue
+        sector_size = 1 << min(data[_SECTOR_SHIFT_AT], 16)
+        first_sector = _number(data, entry + _FIRST_SECTOR_AT, 4)
+        return data[(first_sector + 1) * sector_size :]
+    return b""
 
 
-def _records(stream: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the content of each record of a workbook, as far as they follow each other."""
-    if int.from_bytes(stream[:2], "little") != _BEGIN:
+class _Record(NamedTuple):
+    """A record of a workbook."""
+
+    number: int
+    content: bytes
+
+
+def _records(stream: bytes) -> Iterator[_Record]:
+    """Yield the records of a workbook, as far as they follow each other; none of another stream."""
+    if _number(stream, 0, 2) != _BEGIN:
         return
     start = 0
-    while start + 4 <= len(stream):
-        record = int.from_bytes(stream[start : start + 2], "little")
-        size = int.from_bytes(stream[start + 2 : start + 4], "little")
-        if record == 0:  # the stream's end, or another part of it
+    while start + _RECORD_HEAD.size <= len(stream):
+        number, size = _RECORD_HEAD.unpack_from(stream, start)
+        if number == 0:  # the stream's end, or another part of it
             return
-        yield record, stream[start + 4 : start + 4 + size]
-        start += 4 + size
+        start += _RECORD_HEAD.size
+        yield _Record(number, stream[start : start + size])
+        start += size

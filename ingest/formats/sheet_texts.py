@@ -8,19 +8,18 @@ from zipfile import ZipFile
 from lxml import etree
 
 from arag.ingest.formats.drawings import raised
-from arag.ingest.formats.package import parse_xml, value_of
+from arag.ingest.formats.package import find_child, parse_xml, value_of
 
 _BASELINES = {"superscript": 1, "subscript": -1}
 _RAISED = b"vertAlign"
-_TEXTS = ("sharedStrings.xml", "/sheet")  # in the names of the parts that have the texts of cells
 
 
 def set_raised_digits_apart(data: bytes) -> bytes:
     """Return a workbook in whose texts raised digits stand apart, such as `10^6`."""
+    changed: dict[str, bytes] = {}
     with ZipFile(BytesIO(data)) as archive:
-        changed: dict[str, bytes] = {}
         for name in archive.namelist():
-            part = archive.read(name) if any(text in name for text in _TEXTS) else b""
+            part = archive.read(name) if _has_texts(name) else b""
             if _RAISED in part:
                 changed[name] = _set_apart(part)
         if not changed:
@@ -28,8 +27,14 @@ def set_raised_digits_apart(data: bytes) -> bytes:
         copy = BytesIO()
         with ZipFile(copy, "w") as written:
             for name in archive.namelist():
-                written.writestr(name, changed.get(name) or archive.read(name))
+                part = changed.get(name) or archive.read(name)
+                written.writestr(name, part)
     return copy.getvalue()
+
+
+def _has_texts(name: str) -> bool:
+    """Return whether a part has the texts of cells, by its name."""
+    return "sharedStrings.xml" in name or "/sheet" in name
 
 
 def _set_apart(part: bytes) -> bytes:
@@ -37,11 +42,15 @@ def _set_apart(part: bytes) -> bytes:
     for text in root.iter("{*}si", "{*}is"):
         before = ""
         for run in text.iterchildren("{*}r"):
-            own = next(run.iterchildren("{*}t"), None)
+            own = find_child(run, "{*}t")
             if own is None:
                 continue
-            baseline = _BASELINES.get(value_of(run, "{*}rPr/{*}vertAlign"), 0)
-            own.text = raised(own.text or "", baseline, before)
+            position = value_of(run, "{*}rPr/{*}vertAlign")
+            own.text = raised(
+                text=own.text or "",
+                baseline=_BASELINES.get(position, 0),
+                before=before,
+            )
             before += own.text
     changed: bytes = etree.tostring(root)
     return changed

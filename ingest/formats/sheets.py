@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from io import BytesIO
@@ -61,18 +61,24 @@ def read_sheets(path: Path) -> Content:
         for sheet in workbook.worksheets:
             about = sheets.pop(sheet.title, _Sheet())
             rows = table_lines(_shown_rows(sheet, about.merged), sheet=True)
-            if rows or about.beside:
-                note = "" if sheet.sheet_state == "visible" else " (hidden)"
-                blocks += [f"# {sheet.title}{note}", "\n".join(rows), *about.beside]
+            is_hidden = sheet.sheet_state != "visible"
+            name = f"{sheet.title} (hidden)" if is_hidden else sheet.title
+            blocks += _blocks(name, rows, about)
             lost["formula"] += about.formulas_without_values
     for name, about in sheets.items():  # sheets that are a chart
-        if about.beside:
-            blocks += [f"# {name}", *about.beside]
+        blocks += _blocks(name, [], about)
     return Content(
         title="",
         text=join_blocks(blocks),
         left_out=tuple(_name_lost(lost)),
     )
+
+
+def _blocks(name: str, rows: list[str], about: _Sheet) -> list[str]:
+    """Return the texts of a sheet below its name; none of a sheet without texts."""
+    if not rows and not about.beside:
+        return []
+    return [f"# {name}", "\n".join(rows), *about.beside]
 
 
 def _name_lost(lost: Counter[str]) -> Iterator[str]:
@@ -84,20 +90,28 @@ def _name_lost(lost: Counter[str]) -> Iterator[str]:
 
 def _read_parts(package: Package, lost: Counter[str]) -> dict[str, _Sheet]:
     """Read what the sheets have besides values, by their names."""
+    sheets: dict[str, _Sheet] = {}
     main = package.main_part()
     workbook = package.xml(main)
-    relations = package.relations(main)
-    sheets: dict[str, _Sheet] = {}
     if workbook is None:
         return sheets
-    persons = [relation.part for relation in relations.values() if relation.kind == "person"]
+    relations = package.relations(main)
+    persons: list[str] = []
+    for relation in relations.values():
+        if relation.kind == "person":
+            persons.append(relation.part)
     for element in workbook.iterfind("{*}sheets/{*}sheet"):
-        relation = relations.get(attribute(element, "id"))
-        data = None if relation is None else package.read(relation.part)
-        if relation is not None and data is not None:
-            about = _Sheet(_find_merged(data), _count_formulas_without_values(data))
-            about.beside += read_beside(package, relation.part, persons, lost)
-            sheets[element.get("name", "")] = about
+        own = relations.get(attribute(element, "id"))
+        if own is None:
+            continue
+        data = package.read(own.part)
+        if data is None:
+            continue
+        sheets[element.get("name", "")] = _Sheet(
+            merged=_find_merged(data),
+            formulas_without_values=_count_formulas_without_values(data),
+            beside=list(read_beside(package, own.part, persons, lost)),
+        )
     return sheets
 
 
@@ -105,8 +119,10 @@ def _find_merged(data: bytes) -> dict[tuple[int, int], int]:
     """Return the cells that span several rows: the last row of each, by its column and its first row."""
     merged: dict[tuple[int, int], int] = {}
     for letters, first, last in _MERGED.findall(data):
-        if int(last) > int(first):
-            merged[(_column_number(letters), int(first))] = int(last)
+        first_row = int(first)
+        last_row = int(last)
+        if last_row > first_row:
+            merged[(_column_number(letters), first_row)] = last_row
     return merged
 
 
@@ -129,26 +145,44 @@ def _count_formulas_without_values(data: bytes) -> int:
 
 def _shown_rows(sheet: Any, merged: dict[tuple[int, int], int]) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # some programs write them too small
-    rows = ([_shown(cell) for cell in row] for row in sheet.iter_rows())
-    return _repeat_merged(rows, merged) if merged else rows
-
-
-def _repeat_merged(rows: Iterable[list[str]], merged: dict[tuple[int, int], int]) -> Iterator[list[str]]:
-    """Give a cell that spans several rows to each of them that has other cells."""
-    going_on: dict[int, tuple[str, int]] = {}  # by column: the text, and the last row that has it
-    columns = {column for column, _ in merged}
-    for row_number, row in enumerate(rows, 1):
-        has_text = any(row)
-        for column in columns:
-            last = merged.get((column, row_number))
-            if last is not None and column <= len(row):
-                going_on[column] = (row[column - 1], last)
-                continue
-            text, last = going_on.get(column, ("", 0))
-            if row_number <= last and has_text:
-                row.extend([""] * (column - len(row)))
-                row[column - 1] = row[column - 1] or text
+    going_on = {column: _MergedCell() for column, _ in merged}
+    for row_number, cells in enumerate(sheet.iter_rows(), 1):
+        row = list(map(_shown, cells))
+        if going_on:
+            _repeat_merged(row, row_number, merged, going_on)
         yield row
+
+
+@dataclass
+class _MergedCell:
+    """A cell that spans several rows, and the last of them."""
+
+    text: str = ""
+    last_row: int = 0
+
+
+def _repeat_merged(
+    row: list[str],
+    row_number: int,
+    merged: dict[tuple[int, int], int],
+    going_on: dict[int, _MergedCell],
+) -> None:
+    """Give the cells that span several rows to a row that has other cells.
+
+    Args:
+        row: The texts of the row, which are changed.
+        row_number: Its number.
+        merged: The last row of each cell that spans several, by its column and its first row.
+        going_on: The last of these cells of each column, which is changed.
+    """
+    has_text = any(row)
+    for column, cell in going_on.items():
+        last_row = merged.get((column, row_number))
+        if last_row is not None and column <= len(row):
+            going_on[column] = _MergedCell(row[column - 1], last_row)
+        elif row_number <= cell.last_row and has_text:
+            row.extend([""] * (column - len(row)))
+            row[column - 1] = row[column - 1] or cell.text
 
 
 def _shown(cell: Any) -> str:
@@ -160,14 +194,19 @@ def _shown(cell: Any) -> str:
         case bool():
             return str(value).upper()
         case int() | float():
-            number_format = cell.number_format
-            return plain_number(value) if number_format == "General" else show_number(value, number_format)
+            return _shown_number(value, cell.number_format)
         case timedelta():
             return _shown_duration(value)
         case datetime() | time():
             return _shown_time(value)
         case _:
             return str(value)
+
+
+def _shown_number(value: float, number_format: str) -> str:
+    if number_format == "General":
+        return plain_number(value)
+    return show_number(value, number_format)
 
 
 def _shown_time(value: datetime | time) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -14,8 +14,15 @@ from zipfile import ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import Content, join_blocks, join_pages, name_lost
-from arag.ingest.formats.drawings import bullets, drawing_texts, paragraphs, text_on_one_line
-from arag.ingest.formats.package import attribute, local_name, parse_xml
+from arag.ingest.formats.drawings import (
+    bullets,
+    drawing_noun,
+    drawing_reference,
+    drawing_texts,
+    paragraphs,
+    text_on_one_line,
+)
+from arag.ingest.formats.package import local_name, parse_xml
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
@@ -25,9 +32,11 @@ _TITLES = ("title", "ctrTitle")
 _FOOTERS = ("dt", "ftr")
 # The title is the heading of its slide already; the others are on every slide.
 _LEFT_OUT = (*_TITLES, *_FOOTERS, "sldNum")
+_PLACEHOLDER = "{*}nvSpPr/{*}nvPr/{*}ph"
 _TYPES = "[Content_Types].xml"
 _OTHER_KINDS = re.compile(rb"(presentationml\.|powerpoint\.)(?:template|slideshow)(\.main|\.macroEnabled)")
 _NO_SHAPES = frozenset({"nvGrpSpPr", "grpSpPr", "extLst"})
+_TRUE = {"1", "true"}
 
 
 _Places: TypeAlias = "dict[str, Place]"  # by the kind or the number of a placeholder
@@ -40,44 +49,53 @@ class _Presentation:
     authors: dict[str, str] = field(default_factory=dict)  # of comments, by their ids
     footers: set[str] = field(default_factory=set)  # that have been read
     lost: Counter[str] = field(default_factory=Counter)
-    _places: dict[str, _Places] = field(default_factory=dict)  # of the placeholders of each layout
+    _places: dict[str, _Places] = field(default_factory=dict)  # by the name of a layout's part
 
     def places_of(self, layout: Any) -> _Places:
         """Return where a layout puts its placeholders."""
         name = str(layout.part.partname)
         if name not in self._places:
-            places: _Places = {}
-            for shapes in (layout.slide_master.element, layout.element):  # the layout's own come last
-                for shape in shapes.iter("{*}sp"):
-                    place = _place(shape)
-                    if _placeholder(shape) and place is not None:
-                        places[_placeholder(shape)] = place
-                        if _placeholder_number(shape):
-                            places[_placeholder_number(shape)] = place
-            self._places[name] = places
+            self._places[name] = _read_places(layout)
         return self._places[name]
+
+
+def _read_places(layout: Any) -> _Places:
+    places: _Places = {}
+    for shapes in (layout.slide_master.element, layout.element):  # the layout's own come last
+        for shape in shapes.iter("{*}sp"):
+            place = _place(shape)
+            kind = _placeholder(shape)
+            if not kind or place is None:
+                continue
+            places[kind] = place
+            places[_placeholder_number(shape)] = place
+    places.pop("", None)  # of placeholders without a number
+    return places
 
 
 def read_slides(path: Path) -> Content:
     """Read a presentation. A slide is a page: it begins with its title or its number, and ends with the notes."""
     from pptx import Presentation
 
-    title = ""
-    pages: list[str] = []
-    pictures = 0
     opened = Presentation(BytesIO(_as_presentation(path.read_bytes())))
     shared = _Presentation(authors=_read_authors(opened.part))
+    title = ""
+    pages: list[str] = []
+    only_pictures = 0
     for number, slide in enumerate(opened.slides, 1):
         heading = " ".join(_placeholder_texts(slide, _TITLES))
         title = title or heading
-        blocks = [block for block in _slide_blocks(slide, shared) if block]
-        if not heading and not blocks and slide.element.find(".//{*}pic") is not None:
-            pictures += 1
-        pages.append(join_blocks([f"# {heading or f'Slide {number}'}", *blocks]))
+        body = join_blocks(_slide_blocks(slide, shared))
+        has_picture = slide.element.find(".//{*}pic") is not None
+        has_text = heading or body
+        if has_picture and not has_text:
+            only_pictures += 1
+        heading = heading or f"Slide {number}"
+        pages.append(join_blocks([f"# {heading}", body]))
     text, page_starts = join_pages(pages)
     left_out = list(name_lost(shared.lost))
-    if pictures:
-        left_out.append(f"{count(pictures, 'slide')} with nothing but pictures")
+    if only_pictures:
+        left_out.append(f"{count(only_pictures, 'slide')} with nothing but pictures")
     return Content(
         title=title,
         text=text,
@@ -92,11 +110,12 @@ def _as_presentation(data: bytes) -> bytes:
         types = archive.read(_TYPES)
         if not _OTHER_KINDS.search(types):
             return data
-        copy = BytesIO()
-        with ZipFile(copy, "w") as changed:
-            for name in archive.namelist():
-                part = archive.read(name)
-                changed.writestr(name, _OTHER_KINDS.sub(rb"\1presentation\2", part) if name == _TYPES else part)
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts[_TYPES] = _OTHER_KINDS.sub(rb"\1presentation\2", types)
+    copy = BytesIO()
+    with ZipFile(copy, "w") as changed:
+        for name, part in parts.items():
+            changed.writestr(name, part)
     return copy.getvalue()
 
 
@@ -111,19 +130,24 @@ def _slide_blocks(slide: Any, shared: _Presentation) -> Iterator[str]:
     yield from _comments(slide.part, shared.authors)
     if slide.has_notes_slide:
         notes = "\n".join(_placeholder_texts(slide.notes_slide, ("body",)))
-        yield f"Notes: {notes}" if notes else ""
+        if notes:
+            yield f"Notes: {notes}"
 
 
 def _placeholder_texts(slide: Any, placeholders: tuple[str, ...]) -> Iterator[str]:
     for shape in slide.element.iter("{*}sp"):
-        is_counted = shape.find(".//{*}fld") is not None and _placeholder(shape) in _FOOTERS  # such as today's date
-        if _placeholder(shape) in placeholders and not is_counted:
+        kind = _placeholder(shape)
+        if kind not in placeholders:
+            continue
+        has_field = shape.find(".//{*}fld") is not None
+        is_counted = has_field and kind in _FOOTERS  # such as today's date
+        if not is_counted:
             yield from paragraphs(shape)
 
 
 def _placeholder(shape: Any) -> str:
     """Return which part of the slide's layout a shape fills, such as `title`; an empty string for a free shape."""
-    placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+    placeholder = shape.find(_PLACEHOLDER)
     if placeholder is None:
         return ""
     kind: str = placeholder.get("type", "body")
@@ -132,8 +156,10 @@ def _placeholder(shape: Any) -> str:
 
 def _placeholder_number(shape: Any) -> str:
     """Return the number that connects a placeholder with the one of the layout; an empty string if it has none."""
-    placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
-    number: str = "" if placeholder is None else placeholder.get("idx", "")
+    placeholder = shape.find(_PLACEHOLDER)
+    if placeholder is None:
+        return ""
+    number: str = placeholder.get("idx", "")
     return number
 
 
@@ -167,9 +193,9 @@ def _first_alternative(
 ) -> Iterator[str]:
     """Yield the texts of the first alternative that has any: programs differ in what they can show."""
     for alternative in block.iterchildren(tag=etree.Element):
-        texts = [text for text in _shape_texts(alternative, part, inherited, lost) if text]
-        if texts:
-            yield from texts
+        text = join_blocks(_shape_texts(alternative, part, inherited, lost))
+        if text:
+            yield text
             return
 
 
@@ -219,38 +245,45 @@ def _text_of_shape(shape: Any) -> str:
 def _frame_texts(frame: Any, part: Any, lost: Counter[str]) -> Iterator[str]:
     """Yield the text of a frame's tables, charts and diagrams."""
     for table in frame.iter("{*}tbl"):
-        properties = table.find("{*}tblPr")
-        has_header = properties is not None and properties.get("firstRow") in {"1", "true"}
-        yield "\n".join(table_lines(_table_rows(table), sheet=has_header))
+        rows = _table_rows(table)
+        yield "\n".join(table_lines(rows, sheet=_has_header(table)))
     for reference in frame.iter("{*}chart", "{*}relIds"):
         root = _open_drawing(reference, part)
         if root is None:
-            lost["chart" if local_name(reference) == "chart" else "diagram"] += 1
+            lost[drawing_noun(reference)] += 1
         else:
             yield from drawing_texts(root)
     if frame.find(".//{*}oleObj") is not None:
         lost["embedded document"] += 1
 
 
+def _has_header(table: Any) -> bool:
+    """Return whether the first row looks like a header, which most tables have by default."""
+    properties = table.find("{*}tblPr")
+    if properties is None:
+        return False
+    return properties.get("firstRow") in _TRUE
+
+
 def _table_rows(table: Any) -> Iterator[list[str]]:
     """Yield the cells of each row; a cell that spans several rows has its text in each of them."""
-    above: dict[int, str] = {}
+    above: list[str] = []
     for row in table.iter("{*}tr"):
         cells: list[str] = []
         for column, cell in enumerate(row.iter("{*}tc")):
-            text = text_on_one_line(cell)
-            if cell.get("vMerge") in {"1", "true"}:
-                text = above.get(column, "")
-            above[column] = text
-            cells.append(text)
+            goes_on = cell.get("vMerge") in _TRUE
+            if goes_on and column < len(above):
+                cells.append(above[column])
+            else:
+                cells.append(text_on_one_line(cell))
         yield cells
+        above = cells
 
 
 def _open_drawing(reference: Any, part: Any) -> Any:
     """Return the XML of a chart or a diagram, which is in another part of the file; None if it is missing."""
-    relation_id = attribute(reference, "id") or attribute(reference, "dm")
     try:
-        data = part.related_part(relation_id).blob
+        data = part.related_part(drawing_reference(reference)).blob
     except KeyError:
         return None
     return parse_xml(data)
@@ -259,16 +292,18 @@ def _open_drawing(reference: Any, part: Any) -> Any:
 # --- comments ---
 
 
-def _related(part: Any, ends: Iterable[str]) -> Iterator[Any]:
+def _related(part: Any, ends: tuple[str, ...]) -> Iterator[Any]:
     """Yield the XML of the parts that a part refers to, of some kinds."""
     for relation in part.rels.values():
-        if not relation.is_external and relation.reltype.endswith(tuple(ends)):
+        if relation.is_external:
+            continue
+        if relation.reltype.endswith(ends):
             yield parse_xml(relation.target_part.blob)
 
 
 def _read_authors(part: Any) -> dict[str, str]:
     authors: dict[str, str] = {}
-    for root in _related(part, ["/commentAuthors", "/authors"]):
+    for root in _related(part, ("/commentAuthors", "/authors")):
         for author in root:
             authors[author.get("id", "")] = author.get("name", "")
     return authors
@@ -276,9 +311,14 @@ def _read_authors(part: Any) -> dict[str, str]:
 
 def _comments(part: Any, authors: dict[str, str]) -> Iterator[str]:
     """Yield the comments on a slide, and the replies to them."""
-    for root in _related(part, ["/comments"]):
+    for root in _related(part, ("/comments",)):
         for comment in root.iter("{*}cm", "{*}reply"):
-            own = comment.find("{*}txBody")
-            text = comment.findtext("{*}text", "") if own is None else text_on_one_line(own)
             author = authors.get(comment.get("authorId", ""), "") or "an unknown author"
-            yield f"Comment by {author}: {collapse_whitespace(text)}"
+            yield f"Comment by {author}: {_comment_text(comment)}"
+
+
+def _comment_text(comment: Any) -> str:
+    body = comment.find("{*}txBody")
+    if body is not None:
+        return text_on_one_line(body)
+    return collapse_whitespace(comment.findtext("{*}text", ""))

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
-from arag.retrieval.corpus.values import is_code, read_date, read_number
+from arag.ingest.formats.cell_kinds import (
+    TEXT,
+    are_names,
+    has_letter,
+    is_short,
+    is_year,
+    kind_of,
+    kind_of_most,
+    kinds_of,
+)
 
 Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
 
 MAX_ROWS = 30  # that are looked at
 
-_MAX_NAME = 100  # characters of a column's name: longer cells are sentences
 _FORM_COLUMNS = 2  # a table of so many is often a form
-_MIN_COMMON = 4  # letters at the end of all cells of a column
-_YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
-_VALUE = re.compile(
-    r"[\w.+-]+@[\w-]+\.[\w.-]+"  # an address of mail
-    r"|(?:https?://|www\.)\S+"
-    r"|(?:true|false|yes|no)"
-    r"|\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\.?)?",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -40,35 +39,6 @@ class Header:
     rows: int = 0
 
 
-def count_notes(top: Sequence[Row]) -> int:
-    """Return how many of a table's first rows are notes above it, which fill few of its columns."""
-    width = _usual_width(top)
-    if width == 0:
-        return 0
-    first_column = min(min(row) for row in top)
-    for number, row in enumerate(top):
-        if not _is_note(row, _row_at(top, number + 1), width, first_column):
-            return number
-    return 0
-
-
-def _usual_width(rows: Sequence[Row]) -> int:
-    """Return the number of cells that most rows have, or 0 if they have one at most."""
-    widths = Counter(len(row) for row in rows if len(row) > 1)
-    most = max(widths.values(), default=0)
-    return max((width for width, count in widths.items() if count == most), default=0)
-
-
-def _is_note(row: Row, following: Row, width: int, first_column: int) -> bool:
-    if len(row) >= width or first_column not in row:  # groups of columns leave the first one empty
-        return False
-    if row[first_column].startswith("#"):  # a comment
-        return True
-    if _divide(row, following):
-        return False
-    return 2 * len(row) <= width or (len(following) >= width and _are_names(following))
-
-
 def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Header:
     """Find the header of a table.
 
@@ -77,41 +47,103 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
         is_marked: Whether the first row is marked as the header.
         is_sheet: Whether the table is a sheet: one of two columns is then a table, too, and no form.
     """
-    if not top:
-        return Header()
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
-    names = top[0]
-    if is_marked and _may_be_marked(names):
-        return Header(names, rows=1)
-    may_be_form = len(names) <= _FORM_COLUMNS and not is_marked
-    is_form = may_be_form and (not is_sheet or _is_form(top))
-    if is_form or not _are_names(names) or _is_like_rows_below(names, top[1:]):
-        return Header()
-    return Header(names, rows=1)
+    if _is_header(top, is_marked, is_sheet):
+        return Header(top[0], rows=1)
+    return Header()
+
+
+def _is_header(top: Sequence[Row], is_marked: bool, is_sheet: bool) -> bool:
+    """Return whether the first row gives the names of the columns."""
+    first, *below = top
+    if is_marked and _may_be_marked(first):
+        return True
+    if not _are_names(first):
+        return False
+    if _is_form(top, is_sheet):
+        return False
+    return not _is_like_rows_below(first, below)
+
+
+def _are_names(row: Row) -> bool:
+    return are_names(list(row.values()))
+
+
+def _may_be_marked(row: Row) -> bool:
+    """Return whether cells that are marked as a header can name columns; some may be numbers."""
+    cells = list(row.values())
+    if len(set(cells)) < len(cells):
+        return False
+    return all(map(is_short, cells)) and any(map(has_letter, cells))
+
+
+# --- notes above a table ---
+
+
+def count_notes(top: Sequence[Row]) -> int:
+    """Return how many of a table's first rows are notes above it, which fill few of its columns."""
+    width = _usual_width(top)
+    first_column = min(map(min, top))
+    nothing: Row = {}
+    for number, (row, following) in enumerate(pairwise([*top, nothing])):
+        begins_like_others = first_column in row  # groups of columns leave the first one empty
+        if not begins_like_others or not _is_note(row, following, width):
+            return number
+    return 0
+
+
+def _usual_width(rows: Sequence[Row]) -> int:
+    """Return the number of cells that most rows have, or 0 if all have one; of two such numbers, the larger."""
+    widths = Counter(map(len, rows))
+    del widths[1]
+    return max(
+        widths,
+        key=lambda width: (widths[width], width),
+        default=0,
+    )
+
+
+def _is_note(row: Row, following: Row, width: int) -> bool:
+    if len(row) >= width:
+        return False
+    if _divide(row, following):
+        return False
+    is_narrow = 2 * len(row) <= width
+    stands_above_names = len(following) >= width and _are_names(following)
+    return is_narrow or stands_above_names
+
+
+# --- a header of two rows ---
 
 
 def _find_divided(top: Sequence[Row]) -> Row:
     """Return the names that the first two rows give together, or none."""
-    first = top[0]
-    second = _row_at(top, 1)
-    divided = _divide(first, second)
-    if divided and _are_names(divided) and _is_divided_header(top):
-        return divided
-    # A file of rows has no cells that span columns, so it repeats the name of a group.
-    begins_with_gap = bool(second) and min(second) > min(first)
-    divided = _divide(_without_repeats(first), second)
-    return divided if begins_with_gap and _are_names(divided) else {}
+    if len(top) == 1:
+        return {}
+    first, second, *below = top
+    # The first column of a header of two rows often needs no division.
+    begins_with_gap = min(second) > min(first)
+    groups = _without_repeats(first) if begins_with_gap else first
+    names = _divide(groups, second)
+    if not _are_names(names):
+        return {}
+    if begins_with_gap or _are_of_another_kind(below, first, second):
+        return names
+    return {}
 
 
 def _without_repeats(row: Row) -> Row:
-    """Return a row without the cells that are like the one before them."""
-    return {column: text for column, text in row.items() if row.get(column - 1) != text}
+    """Return a row without the cells that are like the one before them.
 
-
-def _row_at(rows: Sequence[Row], number: int) -> Row:
-    return rows[number] if number < len(rows) else {}
+    A file of rows has no cells that span columns, so it repeats the name of a group.
+    """
+    without: Row = {}
+    for column, text in row.items():
+        if row.get(column - 1) != text:
+            without[column] = text
+    return without
 
 
 def _divide(first: Row, second: Row) -> Row:
@@ -140,91 +172,65 @@ def _divide(first: Row, second: Row) -> Row:
 
 def _is_name_below(below: str, above: str, group: str) -> bool:
     """Return whether a cell of the second row gives a name: it does not add to a column that has one of its own."""
-    if not _YEAR.fullmatch(below) and not _has_letter(below):
+    if not is_year(below) and not has_letter(below):
         return False
-    return bool(group) or not above or below == above
+    return bool(group) or above in {"", below}
 
 
-def _is_divided_header(top: Sequence[Row]) -> bool:
-    """Return whether two rows that could be a header are one: the rows below are of another kind."""
-    first, second, *below = top
+def _are_of_another_kind(below: Sequence[Row], first: Row, second: Row) -> bool:
+    """Return whether the rows below two that could be a header hold values, or fill the gaps of the first."""
     if not below:
         return False
-    is_repeating = len(set(second.values())) < len(second)  # the same names under each group
+    if not _are_names(below[0]):
+        return True
     gaps = second.keys() - first.keys()
-    fills_gaps = all(gaps <= row.keys() for row in below)
-    return is_repeating or not _are_names(below[0]) or fills_gaps
+    return all(map(gaps.issubset, below))
 
 
-def _may_be_marked(row: Row) -> bool:
-    """Return whether cells that are marked as a header can name columns; some may be numbers."""
-    cells = list(row.values())
-    are_short = all(len(cell) <= _MAX_NAME for cell in cells)
-    return are_short and any(map(_has_letter, cells)) and len(set(cells)) == len(cells)
+# --- rows that are no header ---
 
 
-def _are_names(row: Row) -> bool:
-    """Return whether all cells look like names; one year alone is a value, and most names differ from each other."""
-    cells = list(row.values())
-    times = [cell for cell in cells if _YEAR.fullmatch(cell) or read_date(cell)]
-    names = [cell for cell in cells if cell not in times and _has_letter(cell) and len(cell) <= _MAX_NAME]
-    if not names or len(times) == 1:
-        return False
-    return len(names) + len(times) == len(cells) and len(cells) < 2 * len(set(cells))
-
-
-def _has_letter(text: str) -> bool:
-    return any(map(str.isalpha, text))
-
-
-def _kind(cell: str) -> str:
-    """Return which kind of value a cell is; an empty string for a text."""
-    if _YEAR.fullmatch(cell):
-        return "year"
-    if read_date(cell):
-        return "date"
-    number = read_number(cell)
-    if number is not None:
-        return f"number {number.unit}"
-    if is_code(cell):
-        return "code"
-    return "value" if _VALUE.fullmatch(cell) else ""
-
-
-def _kind_of_most(cells: Sequence[str]) -> str:
-    kinds = Counter(map(_kind, cells))
-    kind, count = max(kinds.items(), key=lambda item: item[1], default=("", 0))
-    return kind if 2 * count > len(cells) else ""
-
-
-def _is_form(top: Sequence[Row]) -> bool:
+def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    pairs = [row for row in top if len(row) == _FORM_COLUMNS]
-    lefts = [row[min(row)] for row in pairs]
-    rights = [row[max(row)] for row in pairs]
+    if len(top[0]) > _FORM_COLUMNS:
+        return False
+    if not is_sheet:
+        return True
+    lefts: list[str] = []
+    rights: list[str] = []
+    for row in top:
+        if len(row) == _FORM_COLUMNS:
+            lefts.append(row[min(row)])
+            rights.append(row[max(row)])
     if all(left.endswith(":") for left in lefts):
         return True
-    if any(map(_kind, lefts)) or _kind_of_most(rights[1:]):
+    are_lefts_texts = kinds_of(lefts) == {TEXT}
+    are_rights_mixed = kind_of_most(rights[1:]) == TEXT
+    if not are_lefts_texts or not are_rights_mixed:
         return False
-    kinds = set(map(_kind, rights[1:]))
-    return "" in kinds and len(kinds) > 1
+    kinds = kinds_of(rights[1:])
+    return TEXT in kinds and len(kinds) > 1
 
 
-def _is_like_rows_below(names: Row, below: Sequence[Row]) -> bool:
+def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
     """Return whether a first row is one of values: it is like the rows below it, or repeats one of their cells."""
-    if not below or any(row == names for row in below):  # each page may repeat a header
+    if first in below:  # a header that each page or each joined file repeats
         return False
     columns: list[_Column] = []
-    for column, name in names.items():
-        columns.append(_Column(name, [row[column] for row in below if column in row]))
-    if any(column.is_of_one_kind() for column in columns):
+    for column, name in first.items():
+        cells = [row[column] for row in below if column in row]
+        columns.append(_Column(name, cells))
+    if any(map(_Column.is_of_one_kind, columns)):
         return True
-    if any(_kind_of_most(column.cells) for column in columns):
+    if any(map(_Column.has_values, columns)):
         return False  # names above values
-    if any(column.name in column.cells or column.has_common_end() for column in columns):
+    if any(map(_Column.repeats_name, columns)):
         return True
-    cases = {_case(column.name) for column in columns}
-    return len(cases) > 1 and len(below) > 1 and all(column.is_of_one_case() for column in columns)
+    # Texts alone: `Orsolya | miller` is a row if all cells of a column begin with a capital or all with a small letter.
+    cases = set(map(_is_small, first.values()))
+    cases_differ = len(cases) > 1
+    has_rows_to_compare = len(below) > 1
+    return cases_differ and has_rows_to_compare and all(map(_Column.is_of_one_case, columns))
 
 
 @dataclass(frozen=True)
@@ -236,22 +242,23 @@ class _Column:
 
     def is_of_one_kind(self) -> bool:
         """Return whether the name is a value such as those below it."""
-        kind = _kind(self.name)
-        return kind != "" and kind == _kind_of_most(self.cells)
+        kind = kind_of(self.name)
+        return kind != TEXT and kind == kind_of_most(self.cells)
 
-    def has_common_end(self) -> bool:
-        """Return whether the name ends like all cells, as Northfold does above Southfold and Eastfold."""
-        texts = {self.name, *self.cells}
-        end = self.name[-_MIN_COMMON:]
-        if len(texts) < 3 or len(end) < _MIN_COMMON or all(cell.endswith(self.name) for cell in self.cells):
-            return False
-        return all(text.endswith(end) for text in texts)
+    def has_values(self) -> bool:
+        """Return whether most cells are values of one kind."""
+        return kind_of_most(self.cells) != TEXT
+
+    def repeats_name(self) -> bool:
+        """Return whether a cell is like the name."""
+        return self.name in self.cells
 
     def is_of_one_case(self) -> bool:
         """Return whether the name and all cells begin with small letters, or all with capitals."""
-        return {_case(cell) for cell in self.cells} <= {_case(self.name)}
+        texts = {self.name, *self.cells}
+        return len(set(map(_is_small, texts))) == 1
 
 
-def _case(text: str) -> bool:
+def _is_small(text: str) -> bool:
     """Return whether a text begins with a small letter."""
     return text[:1].islower()

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _DELIMITERS = ",;\t|"
-_SEPARATOR_LINE = re.compile(r"sep=[,;|\t]")
+_SEPARATOR_LINE = re.compile(r"sep=(?P<delimiter>[,;|\t])[ \t]*(?:\n|$)")  # as Excel writes it
 _SAMPLE_CHARACTERS = 10_000  # of each row in which the delimiter is sought
 _SAMPLE_ROWS = 20  # titles and notes above the table must be fewer than its own rows among these
 
@@ -39,23 +40,36 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
     Raises:
         FormatError: The lines are longer than a file's text may be.
     """
-    lines: list[str] = []
-    characters = 0
-    is_apart = False
+    written = _Lines()
     for has_text, table in groupby(map(_cells_with_text, rows), key=bool):
         if not has_text:
-            is_apart = True
+            written.set_apart()
             continue
         for line in _lines(table, header, sheet):
-            is_single_cell = CELL_BOUNDARY not in line
-            if lines and (is_apart or is_single_cell):
-                lines.append("")
-            lines.append(escape_structure(line) if is_single_cell else line)
-            is_apart = is_single_cell
-            characters += len(line)
-            if characters > MAX_CHARACTERS:
-                raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
-    return lines
+            written.add(line)
+    return written.lines
+
+
+@dataclass
+class _Lines:
+    """The lines that have been written, and whether an empty line must come next."""
+
+    lines: list[str] = field(default_factory=list)
+    _characters: int = 0
+    _is_apart: bool = False
+
+    def set_apart(self) -> None:
+        self._is_apart = True
+
+    def add(self, line: str) -> None:
+        is_single_cell = CELL_BOUNDARY not in line
+        if self.lines and (self._is_apart or is_single_cell):
+            self.lines.append("")
+        self.lines.append(escape_structure(line) if is_single_cell else line)
+        self._is_apart = is_single_cell
+        self._characters += len(line)
+        if self._characters > MAX_CHARACTERS:
+            raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
 
 
 def _cells_with_text(row: Sequence[str]) -> Row:
@@ -74,7 +88,7 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
             yield from row.values()
             continue
         top = [row, *islice(rows, MAX_ROWS - 1)]
-        left = min(min(row) for row in top)
+        left = min(map(min, top))
         notes = count_notes(top)
         for note in top[:notes]:
             yield " ".join(note.values())  # a row of its own would be taken for a part of the table
@@ -89,7 +103,8 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
 def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str]:
     """Yield the lines of the header and of the rows below it."""
     for number, row in enumerate(rows):
-        if header.names and number >= header.rows:
+        is_below_header = number >= header.rows
+        if header.names and is_below_header:
             yield _line_with_names(row, header.names)
         elif len(row) == 1:
             yield from row.values()
@@ -119,11 +134,17 @@ def read_csv(path: Path, encoding: str = "") -> Content:
     text = decode_text(path.read_bytes(), encoding)
     csv.field_size_limit(MAX_CHARACTERS)  # of this process; by default, a cell of a few pages is too long
     lines = text.splitlines(keepends=True)
-    delimiter = ""
-    if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):  # as Excel writes it
-        delimiter = lines.pop(0).strip()[-1]
-    rows = _read_rows(lines, delimiter or _find_delimiter(path, lines))
-    return Content(title="", text="\n".join(table_lines(rows, sheet=True)))
+    separator_line = _SEPARATOR_LINE.match(text)
+    if separator_line:
+        delimiter = separator_line["delimiter"]
+        lines = lines[1:]
+    else:
+        delimiter = _find_delimiter(path, lines)
+    rows = _read_rows(lines, delimiter)
+    return Content(
+        title="",
+        text="\n".join(table_lines(rows, sheet=True)),
+    )
 
 
 def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -151,23 +172,37 @@ def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _read_faulty_line(line: str, delimiter: str) -> list[str]:
-    if line.count('"') % 2 == 0:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    return next(csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE), [])
+    if _has_open_quote(line):
+        rows = csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        rows = csv.reader([line], delimiter=delimiter)
+    return next(rows, [])
 
 
 def _find_delimiter(path: Path, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
-    without_comments = (line[:_SAMPLE_CHARACTERS] for line in lines if not line.startswith("#"))
-    sample = [line for line in islice(without_comments, _SAMPLE_ROWS) if line.count('"') % 2 == 0]
-    if path.suffix.lower() == ".tsv" and any("\t" in line for line in sample):
+    sample = list(islice(_lines_for_sample(lines), _SAMPLE_ROWS))
+    whole = [line for line in sample if not _has_open_quote(line)]
+    has_tab = "\t" in "".join(whole)
+    if path.suffix.lower() == ".tsv" and has_tab:
         return "\t"
+    return max(_DELIMITERS, key=lambda delimiter: _rows_of_one_size(whole, delimiter))
 
-    def rows_of_one_size(delimiter: str) -> tuple[int, int]:
-        sizes = Counter[int]()
-        for row in csv.reader(sample, delimiter=delimiter):
-            if len(row) > 1:
-                sizes[len(row)] += 1
-        return max(((rows, cells) for cells, rows in sizes.items()), default=(0, 0))
 
-    return max(_DELIMITERS, key=rows_of_one_size)
+def _lines_for_sample(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        is_comment = line.startswith("#")
+        if not is_comment:
+            yield line[:_SAMPLE_CHARACTERS]
+
+
+def _has_open_quote(line: str) -> bool:
+    return line.count('"') % 2 == 1
+
+
+def _rows_of_one_size(sample: Sequence[str], delimiter: str) -> tuple[int, int]:
+    """Return how many rows have the most frequent number of cells, and that number; rows of one cell do not count."""
+    sizes = Counter(map(len, csv.reader(sample, delimiter=delimiter)))
+    del sizes[0], sizes[1]
+    rows_and_cells = [(rows, cells) for cells, rows in sizes.items()]
+    return max(rows_and_cells, default=(0, 0))

@@ -22,7 +22,7 @@ from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, 
 from arag.ingest.formats.html import decode_html, html_content
 from arag.ingest.formats.invitation import invitation_text
 from arag.ingest.formats.lines import join_lines
-from arag.ingest.formats.older_mail import mark_older
+from arag.ingest.formats.older_mail import has_older, mark_older, older_heading, under_heading
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
@@ -36,6 +36,7 @@ _NO_PLAIN_TEXT = ("text/rtf", "text/richtext", "text/enriched")
 _TEXT_FILES = frozenset(".txt .md .csv .tsv .log .json .xml .yaml .yml .ini .ics .html .htm .eml .rst .sql".split())
 _UNDECLARED = ("", "us-ascii", "ascii")
 _DECODERS: dict[str, Callable[[bytes], bytes]] = {"base64": b64decode, "quoted-printable": decodestring}
+_ATTACHMENT = "Attachment: "
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -97,7 +98,19 @@ def _mail_texts(mail: Message, not_read: list[str]) -> Iterator[str]:
     if subject:
         yield f"# {subject}"
     yield "\n".join(f"{name}: {_header(mail, name)}" for name in _SHOWN if mail.get(name))
-    yield from _part_texts(mail, not_read)
+    is_below_older = False
+    for text in _part_texts(mail, not_read):
+        if is_below_older and text.startswith(_ATTACHMENT):  # it is not of the older mail
+            yield "## Attachments"
+            is_below_older = False
+        yield text
+        is_below_older = is_below_older or has_older(text)
+
+
+def _older_mail(mail: Message, not_read: list[str]) -> str:
+    """Return the text of an attached mail under a heading that says so."""
+    heading = older_heading(_header(mail, "From"), _header(mail, "Date"))
+    return under_heading(heading, join_blocks(_mail_texts(mail, not_read)))
 
 
 def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
@@ -108,7 +121,7 @@ def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
         yield from _best_version(parts, not_read)
     elif kind in _MAILS and parts:
         for mail in parts:
-            yield from _mail_texts(mail, not_read)
+            yield _older_mail(mail, not_read)
     elif kind == "message/delivery-status":
         yield "\n\n".join(_field_lines(group) for group in parts)
     elif parts:
@@ -202,7 +215,7 @@ def _file_name(part: Message) -> str:
 def _attachment_line(part: Message) -> str:
     """Return the line that names an attachment; an empty string for a part without a name."""
     name = _file_name(part)
-    return f"Attachment: {name}" if name else ""
+    return f"{_ATTACHMENT}{name}" if name else ""
 
 
 def _text(part: Message) -> str:
@@ -216,7 +229,7 @@ def _text(part: Message) -> str:
         return mark_older(html_content(text).text)
     if extension == ".eml":
         with suppress(FormatError):
-            return join_blocks(_mail_texts(_parse(text.encode()), []))
+            return _older_mail(_parse(text.encode()), [])
     if kind == "text/markdown" or extension == ".md":
         return text.strip()
     return mark_older(escape_structure(join_lines(text)).strip("\n"))

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from arag.ingest.formats.content import JSON, Content, join_blocks, name_parts
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.older_mail import mark_older
+from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
 _Node: TypeAlias = "Mapping[str, Any]"
@@ -60,7 +61,9 @@ def outlook_content(nodes: Sequence[_Node], blocks: Sequence[str], read: Collect
             is_in_list = False
             texts.append(f"Attachment: {names[node['text']]}")
         elif not _is_style_sheet(plain):
-            texts.append(mark_older(join_lines(_EXCHANGE_ADDRESS.sub("", block))))
+            text = join_lines(_EXCHANGE_ADDRESS.sub("", block))
+            is_heading = kind in {"heading", "title"}
+            texts.append(text if is_heading else mark_older(escape_structure(text)))
     return _to_content(fields, texts, [name for name in attached if name not in read])
 
 

@@ -23,7 +23,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.restructured import mark_titles
-from arag.ingest.outline import HEADING_LINE, escape_structure
+from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines
 from arag.text.normalise import collapse_whitespace, count
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -46,7 +46,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     """
     text = decode_text(path.read_bytes(), encoding)
     if not _has_headings(text):
-        text = escape_structure(text)
+        text = escape_marks(text)
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
@@ -86,7 +86,7 @@ def read_code(path: Path, encoding: str = "") -> Content:
     data = path.read_bytes()
     if b"\0" in data and not is_wide(data):
         raise FormatError(BINARY)
-    return Content(title="", text=decode_text(data, encoding))
+    return Content(title="", text=escape_underlines(decode_text(data, encoding)))
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:

@@ -203,8 +203,9 @@ def _fill_form(form: str, parts: list[str]) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    is_one_name = len(text) == 1 or text.isalnum()
-    return text if is_one_name else f"({text})"
+    if len(text) == 1 or text.isalnum():
+        return text
+    return f"({text})"
 
 
 def picture_text(picture: etree._Element) -> str:

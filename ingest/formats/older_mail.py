@@ -6,10 +6,11 @@ import re
 
 from arag.ingest.formats.content import join_blocks
 from arag.ingest.outline import HEADING_LINE
-from arag.text.mail import FIELDS, SENDER, SENT, WROTE
+from arag.text.mail import FIELDS, FIRST_WORD, SENDER, SENT, VERB, WROTE
 from arag.text.normalise import collapse_whitespace
 
 _LEVEL = 2  # of the heading above an older mail: its subject's, and others in it, are below
+_MAX_FIELD = 300  # characters that are looked at: a heading has 100
 _LOWEST = 6  # level of a heading in Markdown
 _HEADING = re.compile(rf"^{'#' * _LEVEL} Earlier mail\b", re.MULTILINE)
 # An older mail begins with a rule and fields, with the fields of mail programs, or with a line that names its writer.
@@ -27,13 +28,11 @@ _SENDER_FIELD = re.compile(rf"^\*?(?:{SENDER})\*? ?[:：]\*?(.*)", re.MULTILINE)
 _DATE_FIELD = re.compile(rf"^\*?(?:{SENT})\*? ?[:：]\*?(.*)", re.MULTILINE)
 
 # The parts of "On Wed, 3 April 2024 at 10:00, Ann <ann@mill.example> wrote:". The date ends with its last digit.
-_FIRST_WORD = re.compile(r"(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dnia)\s+")
-_VERB = re.compile(
-    r"[\s,]*(?:\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|escreveu|skrev|napisał(?:\(a\)|a)?"
-    r"|написала?|пишет)(?!\w)|写道|寫道|書きました)"
-)
+_FIRST_WORD = re.compile(rf"(?:{FIRST_WORD})\s+")
+_VERB = re.compile(rf"[\s,]*(?:{VERB})")
 _DATE = re.compile(r".*\d(?:[ap]\.?m\b\.?|\s|Uhr\b|h\b|г\.|日)*", re.IGNORECASE)
 _DAY = re.compile(r".+(?=,)")
+_AROUND_NAME = " \t<>\"'*,、，"
 _ADDRESS = re.compile(r"\s*(?:<[^<>]*>|\[mailto:[^\]]*\]|\(\S+@\S+\))")
 _TIME = re.compile(
     r"(?:(?<=\d)T|[\s,]*)(?:(?:at|um|à|a las|às|alle|alle ore|ore|om|kl\.?|o|godz\.?|в|klo)\s+)?"
@@ -90,38 +89,49 @@ def under_heading(heading: str, text: str) -> str:
 
 def older_heading(sender: str, date: str) -> str:
     """Return the heading of an older mail: `Earlier mail from Ann Lee, Wed, 3 April 2024`, as far as both are known."""
-    name = collapse_whitespace(_ADDRESS.sub("", sender)).strip("\"' *,")
-    name = name or collapse_whitespace(sender).strip("<>\"' *,")
-    day = collapse_whitespace(_TIME.sub("", date)).strip(" *,")
-    heading = f"Earlier mail from {name}" if name else "Earlier mail"
-    return f"{heading}, {day}" if day else heading
+    heading = "Earlier mail"
+    name = _plain_name(collapse_whitespace(sender)[:_MAX_FIELD])
+    if name:
+        heading += f" from {name}"
+    day = _TIME.sub("", collapse_whitespace(date)[:_MAX_FIELD]).strip(" *,")
+    if day:
+        heading += f", {day}"
+    return heading
+
+
+def _plain_name(sender: str) -> str:
+    """Return a sender's name, or the address if there is none."""
+    name = _ADDRESS.sub("", sender).strip(_AROUND_NAME)
+    return name or sender.strip(_AROUND_NAME)
 
 
 def _heading(start: re.Match[str]) -> str:
     fields = start["fields"] or start["other_fields"]
-    if fields:
-        sender = _SENDER_FIELD.search(fields)
-        date = _DATE_FIELD.search(fields)
-        return older_heading(
-            sender[1] if sender else "",
-            date[1] if date else "",
-        )
-    line = collapse_whitespace(start["quoted"] or start["writer"])
-    return _heading_of_line(line)
+    if not fields:
+        line = start["quoted"] or start["writer"]
+        return _heading_of_line(collapse_whitespace(line))
+    sender = _SENDER_FIELD.search(fields)
+    date = _DATE_FIELD.search(fields)
+    return older_heading(
+        sender[1] if sender else "",
+        date[1] if date else "",
+    )
 
 
 def _heading_of_line(line: str) -> str:
     """Return the heading for a line such as "On Monday, Ann wrote:"."""
-    plain = line.rstrip(" :：")
+    plain = line[:_MAX_FIELD].rstrip(" :：")
+    unknown = f"Earlier mail: {plain}"
     verb = _VERB.search(plain)
     if verb is None:
-        return f"Earlier mail: {plain}"
-    before = _FIRST_WORD.sub("", _ADDRESS.sub("", plain[: verb.start()]), count=1)
+        return unknown
+    before = _ADDRESS.sub("", plain[: verb.start()])
+    before = _FIRST_WORD.sub("", before, count=1)
     after = plain[verb.end() :].strip()
     if after:  # as in German: "Am Montag schrieb Ann"
         return older_heading(after, before)
     date = _DATE.match(before) or _DAY.match(before)
-    writer = before[date.end() :].strip(" ,、，") if date else ""
-    if date is None or not writer:
-        return f"Earlier mail: {plain}"
-    return older_heading(writer, date[0])
+    if date is None:
+        return unknown
+    writer = before[date.end() :].strip(_AROUND_NAME)
+    return older_heading(writer, date[0]) if writer else unknown

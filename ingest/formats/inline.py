@@ -20,8 +20,11 @@ _BASE_OF_POWER = re.compile(
 _BEFORE_NOTE = re.compile(r"(?:[^\W\d]{4}|\b[12]\d{3}|[.,;:!?”\"])$")
 _UNIT = re.compile(r"(?<![^\W\d])(?:[kcdmnµμ]?m|s|kg|g|ft|in|yd|mi|K|A|V|N|J|W)$")
 _RAISED_DIGITS = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
-_AFTER_NUMBER = re.compile(r"(?i)st|nd|rd|th|ers?|res?|es?|èmes?|o|a|os|as|mo|ma|ter|me")
-_TRADE_MARK = re.compile(r"(?i)tm|sm|[®™℠]|o")  # and n°
+# A number or a capital with the end of its word, such as 1st and Mme.
+_ORDINAL = re.compile(r"(?:\d|[A-Z])(?i:st|nd|rd|th|ers?|res?|es?|èmes?|o|a|os|as|mo|ma|ter|me)")
+# A trade mark, the end of n°, and what has brackets of its own.
+_PART_OF_WORD = re.compile(r"(?i)tm|sm|[®™℠]|o|[\[(].*")
+_IS_LINKED = etree.XPath("boolean(parent::a or .//a[@href])")
 _ISOTOPE = re.compile(r"[A-Z][a-z]?(?![a-z])")
 
 _JAPANESE_OR_CHINESE = re.compile("[\u3041-\u30ff]")  # a reading in kana or bopomofo
@@ -42,11 +45,13 @@ _FORMS = {
 }
 _FORMS_OF_THREE = dict.fromkeys(("msubsup", "munderover"), "{first}_{SECOND}^{THIRD}")
 
-_FILE_NAME = re.compile(r"(?i).+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)")
-_DECORATION = frozenset(
-    "image img photo picture logo icon spacer bullet arrow avatar banner thumbnail graphic".split(),
+# Instead of a picture: the word for one, or the name of its file.
+_SAYS_NOTHING = re.compile(
+    r"(?i)|image|img|photo|picture|logo|icon|spacer|bullet|arrow|avatar|banner|thumbnail|graphic"
+    r"|.+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)"
 )
-_MAX_ICON = 24  # pixels
+_DECORATION_ROLES = ("presentation", "none")
+_ICON_SIZE = re.compile(r"(?:1?\d|2[0-4])(?:px)?")  # pixels, at most 24
 _STANDS_FOR_LETTERS = re.compile("(?i)math|tex|formula|emoji|smiley")
 
 _MAX_OPTIONS = 8  # of a list with a chosen one: the others of a longer list are left out
@@ -68,7 +73,8 @@ def raise_text(before: str, element: etree._Element, text: str) -> str:
     if not shown or len(shown) > _MAX_RAISED:
         return text
     if element.tag == "sub":
-        return f"_{shown}" if last.isdigit() else text
+        is_after_number = last.isdigit()
+        return f"_{shown}" if is_after_number else text
     if _belongs_to_word(last, element, shown):
         return text
     if not _is_note(element, before):
@@ -79,14 +85,12 @@ def raise_text(before: str, element: etree._Element, text: str) -> str:
 
 
 def _belongs_to_word(last: str, element: etree._Element, shown: str) -> bool:
-    """Return whether a raised text is a part of a word, such as 1st, n° and a trade mark, or has brackets."""
-    if shown.startswith(("[", "(")) or _TRADE_MARK.fullmatch(shown):
+    """Return whether a raised text is a part of a word, such as 1st and n°, or of an isotope's name."""
+    if _PART_OF_WORD.fullmatch(shown) or _ORDINAL.fullmatch(f"{last}{shown}"):
         return True
     is_apart = not last.strip()
-    if is_apart and _ISOTOPE.match(element.tail or ""):
-        return True
-    is_after_number = last.isdigit() or last.isupper()
-    return is_after_number and _AFTER_NUMBER.fullmatch(shown) is not None
+    following = element.tail or ""
+    return is_apart and _ISOTOPE.match(following) is not None
 
 
 def _power(before: str, shown: str) -> str:
@@ -104,19 +108,17 @@ def _show_raised(last: str, shown: str) -> str:
     if _NOTE_MARK.fullmatch(shown):
         gap = " " if last.strip() else ""
         return f"{gap}[{shown}]"
-    if last.isalnum() and shown[0].isalnum():
+    joins_word = last.isalnum() and shown[0].isalnum()
+    if joins_word:
         return f"^{shown}"
     return ""
 
 
 def _is_note(element: etree._Element, before: str) -> bool:
     """Return whether a raised text is the mark of a note: it is a link, or it follows a word or a year."""
-    parent = element.getparent()
-    is_in_link = parent is not None and parent.tag == "a"
-    if is_in_link:
+    if _IS_LINKED(element):
         return True
-    has_link = element.find(".//a[@href]") is not None
-    return has_link or _BEFORE_NOTE.search(before) is not None
+    return _BEFORE_NOTE.search(before) is not None
 
 
 @dataclass
@@ -131,10 +133,13 @@ def take_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> str:
     """Return a ruby's text with its reading after it: `水車（すいしゃ）`. The texts of its children are taken."""
     ruby = _split_ruby(element, texts)
     shown = collapse_whitespace("".join(ruby.base))
-    together = "".join(ruby.readings)
-    has_spaces = _JAPANESE_OR_CHINESE.search(together) is None
-    reading = " ".join(ruby.readings) if has_spaces else together
-    return f"{shown}（{reading}）" if reading else shown
+    reading = "".join(ruby.readings)
+    has_spaces = _JAPANESE_OR_CHINESE.search(reading) is None
+    if has_spaces:
+        reading = " ".join(ruby.readings)
+    if not reading:
+        return shown
+    return f"{shown}（{reading}）"
 
 
 def _split_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> _Ruby:
@@ -152,21 +157,14 @@ def _split_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> _R
 
 def formula_text(math: etree._Element) -> str:
     """Return a formula as its author wrote it for readers without pictures, else in one line: `E=mc^2`."""
-    source = collapse_whitespace(_formula_source(math))
-    if not source:
+    source = math.get("alttext") or math.findtext(".//annotation") or ""
+    plain = collapse_whitespace(source)
+    if not plain:
         return _in_one_line(math)
-    style = _DISPLAY_STYLE.match(source)
-    return style[1].strip() if style else source
-
-
-def _formula_source(math: etree._Element) -> str:
-    alternative: str = math.get("alttext", "")
-    if alternative:
-        return alternative
-    for note in math.iter("annotation"):
-        if note.text:
-            return str(note.text)
-    return ""
+    style = _DISPLAY_STYLE.match(plain)
+    if style:
+        return style[1].strip()
+    return plain
 
 
 def _in_one_line(element: etree._Element) -> str:
@@ -175,7 +173,9 @@ def _in_one_line(element: etree._Element) -> str:
         if child.tag not in _SOURCES_OF_FORMULAS:
             parts.append(_in_one_line(child))
     line = _join_formula(element, parts)
-    return f" {line} " if element.tag == "mtext" else line
+    if element.tag == "mtext":
+        return f" {line} "
+    return line
 
 
 def _join_formula(element: etree._Element, parts: list[str]) -> str:
@@ -211,38 +211,37 @@ def _in_brackets(text: str) -> str:
 def picture_text(picture: etree._Element) -> str:
     """Return what is shown instead of a picture, if that says more than that there is one."""
     text = collapse_whitespace(picture.get("alt") or picture.get("title") or "")
-    if not text or _is_decoration(picture, text) or _is_icon(picture):
+    if _SAYS_NOTHING.fullmatch(text) or _is_decoration(picture):
         return ""
-    is_name = _FILE_NAME.fullmatch(text) is not None
-    if is_name or text == PurePath(picture.get("src", "")).stem:
+    file_name = PurePath(picture.get("src", "")).stem
+    if text == file_name:
         return ""
     figure = next(picture.iterancestors("figure", "a"), None)
     if figure is None:
         return text
     caption = collapse_whitespace("".join(figure.itertext()))
-    return "" if text in caption else text  # its caption or its link says the same
+    if text in caption:  # its caption or its link says the same
+        return ""
+    return text
 
 
-def _is_decoration(picture: etree._Element, text: str) -> bool:
-    return picture.get("role") in {"presentation", "none"} or text.lower() in _DECORATION
-
-
-def _is_icon(picture: etree._Element) -> bool:
-    """Return whether a picture is as small as a letter and stands for no letter."""
+def _is_decoration(picture: etree._Element) -> bool:
+    """Return whether a picture is named as decoration, or is as small as a letter and stands for no letter."""
+    if picture.get("role") in _DECORATION_ROLES:
+        return True
     if _STANDS_FOR_LETTERS.search(picture.get("class", "")):
         return False
-    for side in ("width", "height"):
-        size = picture.get(side, "").removesuffix("px")
-        if size.isdecimal() and int(size) <= _MAX_ICON:
-            return True
-    return False
+    width = picture.get("width", "")
+    height = picture.get("height", "")
+    is_icon = _ICON_SIZE.fullmatch(width) or _ICON_SIZE.fullmatch(height)
+    return is_icon is not None
 
 
 def field_text(form_field: etree._Element) -> str:
     """Return what is typed or chosen in a field of a form."""
     kind = form_field.get("type", "text").lower()
     if kind in _TICKED:
-        is_chosen = form_field.get("checked") is not None
+        is_chosen = "checked" in form_field.attrib
         return _CHOSEN if is_chosen else _NOT_CHOSEN
     if kind in _TYPED:
         return collapse_whitespace(form_field.get("value", ""))
@@ -252,14 +251,15 @@ def field_text(form_field: etree._Element) -> str:
 def option_text(option: etree._Element, text: str) -> str:
     """Return an option of a list, with a mark if one of the list is chosen."""
     text = collapse_whitespace(text or option.get("label", ""))
-    if option.get("selected") is not None:
+    if "selected" in option.attrib:
         return f"{_CHOSEN}{text}"
     choices = next(option.iterancestors("select"), None)
     if choices is None or choices.find(".//option[@selected]") is None:
         return text
-    options = choices.iter("option")
-    is_long = len(list(options)) > _MAX_OPTIONS
-    return "" if is_long else f"{_NOT_CHOSEN}{text}"
+    options = list(choices.iter("option"))
+    if len(options) > _MAX_OPTIONS:
+        return ""
+    return f"{_NOT_CHOSEN}{text}"
 
 
 def drawing_text(drawing: etree._Element) -> str:

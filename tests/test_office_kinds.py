@@ -92,7 +92,7 @@ class TestNames:
             ("a.doc", f"\n<!DOCTYPE html>\n{HTML}", ROWS),
             ("a.xls", '<?xml version="1.0"?>\n<!-- made by a program -->\n<html><p>Orra', "Orra"),
             ("a.xls", "Name\tTons\tPort\nGull\t4\tOrra\n", ROWS),
-            ("a.doc", "Dear Tolk,\n\n# no heading", "Dear Tolk,\n\n# no heading"),
+            ("a.doc", "Dear Tolk,\n\n# no heading", "Dear Tolk,\n\n    # no heading"),
             ("a.doc", LETTER, "Dear Tolk"),
             ("a.ott", LETTER, "Dear Tolk"),
         ],

@@ -24,8 +24,12 @@ _NAMED = etree.XPath("//*[@class or @id or @role]")
 _IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
 _NAME = re.compile(
     r"(?:(?:site|page|main|top|bottom|left|right|global|md|mw|wiki)[-_]?)?"
-    r"(?:nav(?:bar|header|footer|igation)?|menu(?:[-_]?bar)?|(?:sphinx)?sidebar(?:wrapper)?|breadcrumbs?|header|footer"
-    r"|masthead|banner|toolbar|related|copyright|contentinfo|search)",
+    r"(?:nav(?:bar|header|footer|igation)?"
+    r"|menu(?:[-_]?bar)?|toolbar|breadcrumbs?"
+    r"|(?:sphinx)?sidebar(?:wrapper)?"
+    r"|header|masthead|banner"
+    r"|footer|copyright|contentinfo"
+    r"|related|search)",
     re.IGNORECASE,
 )
 _TEXT_BLOCKS = ("p", "li", "div", "td", "center", "small", "address")
@@ -35,8 +39,11 @@ _PARTS = ("ul", "ol", "li", "p")  # of the frame, which are looked at one by one
 _NO_TEXT = ("a", "script", "style")
 _NAMING = ("class", "id", "role")  # attributes
 _LEGAL = re.compile(
-    r"(?i)©|\(c\) \d{4}|copyright|all rights reserved|alle rechte|tous droits|licen[cs]ed? under|permission is granted"
-    r"|\bcookies?\b|privacy policy|terms of (?:use|service)|powered by|(?:generated|built|created) (?:by|with|using)"
+    r"(?i)©|\(c\) \d{4}|copyright"
+    r"|all rights reserved|alle rechte|tous droits"
+    r"|licen[cs]ed? under|permission is granted"
+    r"|\bcookies?\b|privacy policy|terms of (?:use|service)"
+    r"|powered by|(?:generated|built|created) (?:by|with|using)"
 )
 _MAX_BEFORE_LEGAL = 300  # characters
 _FIELD = re.compile(r"[^:：]{1,40}[:：]\s*\S")  # such as `Status: open`, which is an answer

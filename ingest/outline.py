@@ -11,6 +11,8 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 # Lines that give a text its structure, as in Markdown.
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
+MAX_HEADING = 100  # characters; a longer line is text
+_UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 _JOKE = re.compile(r"[:;]-?[)(DP]$")
@@ -134,11 +136,44 @@ def escape_structure(text: str) -> str:
     """Return a text in which no line is read as a heading or a fence.
 
     Readers call it for text that is not Markdown: `# rm -r /old` is a command there, and neither a heading nor the name
-    of what follows. Lines that look like headings are indented; fences get a backslash.
+    of what follows. Lines that look like headings are indented, and so are rules below a line that would look like a
+    title; fences get a backslash.
     """
+    return escape_underlines(escape_marks(text))
+
+
+def escape_marks(text: str) -> str:
+    """Return a text without headings and fences, as `escape_structure`, but with underlined titles."""
     if "#" not in text and "```" not in text and "~~~" not in text:
         return text
     return "".join(map(_escape_line, text.splitlines(keepends=True)))
+
+
+def escape_underlines(text: str) -> str:
+    """Return a text in which no line is the title that the next one underlines."""
+    if "\n===" not in text and "\n---" not in text:
+        return text
+    escaped: list[str] = []
+    title = ""  # the line before, if it may be one
+    is_after_blank = True
+    for line in text.splitlines(keepends=True):
+        is_underline = underlined_level(title, line) > 0
+        escaped.append(f"{_NO_HEADING}{line}" if is_underline else line)
+        stripped = line.strip()
+        title = stripped if is_after_blank else ""
+        is_after_blank = not stripped
+    return "".join(escaped)
+
+
+def underlined_level(line: str, following: str) -> int:
+    """Return the level of a heading that the next line underlines, as in Markdown: 1 or 2; 0 for other lines."""
+    rule = following.rstrip()
+    if not line or len(line) > MAX_HEADING or not _UNDERLINE.fullmatch(rule):
+        return 0
+    is_short_rule = 2 * len(rule) < len(line)
+    if is_short_rule:
+        return 0
+    return 1 if rule[0] == "=" else 2
 
 
 def _escape_line(line: str) -> str:

@@ -17,6 +17,7 @@ _TITLE_NAMES = "title headline name subject".split()
 _ID_NAMES = "id _id doc_id docid".split()
 _CHAT_NAMES = ("messages", "conversations", "conversation", "turns")
 _SPEAKERS = ("role", "from", "speaker", "author", "user", "name")
+_TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message")
 _MAX_DEPTH = 20
 _MAX_SHOWN = 12  # fields in a message
@@ -67,7 +68,7 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
     around = _object_at(record, path[:-1])
     title_path = _path_of(names.title) or _first_of(around, path[:-1], _TITLE_NAMES)
     id_path = _path_of(names.id) or _first_of(around, path[:-1], _ID_NAMES)
-    rest = _without(record, path) if path else {name: value for name, value in record.items() if _is_plain(value)}
+    rest = _rest(record, path)
     for used in (title_path, id_path):
         rest = _without(rest, used)
     return Found(
@@ -76,6 +77,20 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         id=_plain_id(_value_at(record, id_path)),
         rest=rest,
     )
+
+
+def _rest(record: dict[str, JSON], path: tuple[str, ...]) -> dict[str, JSON]:
+    """Return the fields of a record that are not in its text."""
+    if path:
+        return _without(record, path)
+    turns = _chat_name(record)
+    if turns:
+        return _without(record, (turns,))
+    rest: dict[str, JSON] = {}
+    for name, value in record.items():
+        if not isinstance(value, dict | list):
+            rest[name] = value
+    return rest
 
 
 def find_records(value: dict[str, JSON]) -> list[JSON]:
@@ -182,29 +197,47 @@ def _text_of(values: Sequence[JSON]) -> str:
 
 
 def _chat_text(record: Mapping[str, JSON]) -> str:
-    """Return the turns of a chat, each with its speaker."""
+    """Return the turns of a chat, each with its speaker, and with its time if that is given as text."""
+    turns = record.get(_chat_name(record))
+    if not isinstance(turns, list):
+        return ""
+    return join_blocks(_turn_text(turn) for turn in turns if isinstance(turn, dict))
+
+
+def _chat_name(record: Mapping[str, JSON]) -> str:
+    """Return the name of the field that has the turns of a chat, or an empty string."""
     for name in _CHAT_NAMES:
         turns = record.get(name)
         if isinstance(turns, list) and turns and all(isinstance(turn, dict) for turn in turns):
-            return join_blocks(_turn_text(turn) for turn in turns if isinstance(turn, dict))
+            return name
     return ""
 
 
 def _turn_text(turn: Mapping[str, JSON]) -> str:
-    speaker = next((turn[name] for name in _SPEAKERS if isinstance(turn.get(name), str)), "")
+    plain = "\n".join(_words(turn))
+    speaker = _first_text(turn, _SPEAKERS)
+    time = _first_text(turn, _TIMES)
+    before = f"{speaker} ({time})" if speaker and time else speaker or time
+    return f"{before}: {plain}" if before and plain.strip() else plain
+
+
+def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
+    for name in names:
+        value = turn.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _words(turn: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield what is said in a turn of a chat: one text, or its parts, which may be objects in which the text stands."""
     said = next((turn[name] for name in _WORDS if turn.get(name)), None)
     parts = said if isinstance(said, list) else [said]
-    words: list[str] = []
     for part in parts:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            words.append(text)
-    plain = "\n".join(words)
-    return f"{speaker}: {plain}" if speaker and plain.strip() else plain
-
-
-def _is_plain(value: JSON) -> bool:
-    return not isinstance(value, dict | list)
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            yield from _words(part)
 
 
 def _is_nested(record: Mapping[str, JSON]) -> bool:

@@ -14,7 +14,15 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arag.ingest.outline import BARE, FENCE_LINE, HEADING_LINE, Outline, is_heading_line
+from arag.ingest.outline import (
+    BARE,
+    FENCE_LINE,
+    HEADING_LINE,
+    MAX_HEADING,
+    Outline,
+    is_heading_line,
+    underlined_level,
+)
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import CHINESE_OR_JAPANESE, SPACED
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
 RULES_VERSION = 10  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
-_MAX_HEADING = 100  # characters; a longer line is text
 _MAX_HEADING_WORDS = 12  # a line with more words is text
 # Characters around a boundary that are looked at. Without a limit, a text without spaces would take quadratic time.
 _BEFORE_BOUNDARY = 64
@@ -39,7 +46,6 @@ _LIST_ITEM = re.compile(
 )
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment by [^\n]{1,100}?: ")  # as readers show one, below what it is about
-_UNDERLINE = re.compile(r"={3,}|-{3,}")
 _WHITE = re.compile(r"\s*")
 
 _CLOSERS = "\"'”’»›)]}」』》】）"
@@ -137,7 +143,7 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
             header = outline.enter_row(line, text[following.start : following.end])
             sentences += _split_block(text, block, outline, header=header)
         else:
-            if len(line) > _MAX_HEADING:
+            if len(line) > MAX_HEADING:
                 outline.leave_table()
             sentences += _split_block(text, block, outline, has_comment=has_comment)
     return sentences
@@ -251,7 +257,7 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         is_rule = _RULE.match(line) is not None
         is_item = _LIST_ITEM.match(line) is not None
         heading = HEADING_LINE.match(line)
-        underlined = 0 if is_fenced or is_rule or not is_after_blank else _underlined_level(stripped, following)
+        underlined = 0 if is_fenced or is_rule or not is_after_blank else underlined_level(stripped, following)
         is_alone = is_fence or is_row or is_title or is_rule or heading is not None or underlined > 0
         ends_paragraph = is_blank or is_alone or is_item or is_fenced
         if is_fence:
@@ -270,14 +276,6 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         is_at_top = is_at_top and is_blank
 
 
-def _underlined_level(line: str, following: str) -> int:
-    """Return the level of a heading that the next line underlines, as in Markdown: 1 or 2; 0 for other lines."""
-    rule = following.rstrip()
-    if not line or len(line) > _MAX_HEADING or not _UNDERLINE.fullmatch(rule) or 2 * len(rule) < len(line):
-        return 0
-    return 1 if rule[0] == "=" else 2
-
-
 def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
     """Return whether a block is a short line with a paragraph after it, which may be a heading."""
     if block.is_row or not (block.embedded and following.embedded):
@@ -288,7 +286,7 @@ def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
 def _is_short(text: str, block: _Block) -> bool:
     """Return whether a block is a line that may be a heading."""
     line = text[block.start : block.end]
-    if len(line) > _MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
+    if len(line) > MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
         return False
     if "\n" in line or CELL_BOUNDARY in line:
         return False

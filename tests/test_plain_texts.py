@@ -79,6 +79,25 @@ def test_underlined_headings(read, name):
     assert headings(text)["The oil costs six marks."] == "Lamps > Oil"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", "<h1>Lamps</h1><pre>{}</pre><p>The oil costs six marks."),
+        ("a.eml", "Subject: Lamps\n\n{}\n\nThe oil costs six marks."),
+        ("a.yaml", "{}\n\n# The oil costs six marks."),
+    ],
+)
+@pytest.mark.parametrize("listing", ["Night 31\n=====\nhorn", "night: 31\n---\nhorn: 2"])
+def test_an_underlined_line_is_no_heading_in_other_texts(read, name, text, listing):
+    content = read(name, text.format(listing))
+    first, _, last = listing.split("\n")
+    sentences = split_sentences(content.text, title=content.title)
+    shown = [content.text[s.start : s.end] for s in sentences if s.embedded]
+    assert any(first in sentence for sentence in shown)
+    assert not any("ight" in sentence.heading for sentence in sentences)
+    assert last in content.text
+
+
 def test_comments_and_code_of_markdown(read):
     code = "```html\n<!-- kept -->\n# no heading\n```"
     text = read(

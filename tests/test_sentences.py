@@ -168,10 +168,21 @@ def test_a_line_break_can_end_a_sentence_and_a_list_keeps_its_numbers(sentences)
     assert texts("\n".join(sentences)) == sentences
 
 
-COMMANDS = ["# rm -r /old", "  ## 12 on the list", "```", "    ~~~ sh", "#\ttab", "#hash", "a # b"]
+COMMANDS = [
+    "Night 31",
+    "=====",
+    "---",
+    "# rm -r /old",
+    "  ## 12 on the list",
+    "```",
+    "    ~~~ sh",
+    "#\ttab",
+    "#hash",
+    "a # b",
+]
 
 
-@given(lines=st.lists(st.sampled_from(COMMANDS) | st.text("# `~\tx\n\x0c", max_size=8), max_size=6))
+@given(lines=st.lists(st.sampled_from(COMMANDS) | st.text("# `~=-\tx\n\x0c", max_size=8), max_size=6))
 def test_text_that_is_not_markdown_has_no_headings_and_loses_no_word(lines):
     escaped = escape_structure("\n".join(lines))
     sentences = split_sentences(f"# Sluice\n\n{escaped}\n\n# Wheel\n\nIt turns. It stops.")

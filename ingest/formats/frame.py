@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
@@ -17,21 +18,32 @@ _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
 _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
+# Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
 _NAMED = etree.XPath("//*[@class or @id or @role]")
 _IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
 _NAME = re.compile(
     r"(?:(?:site|page|main|top|bottom|left|right|global|md|mw|wiki)[-_]?)?"
-    r"(?:nav(?:bar|header|footer|igation)?|menu(?:[-_]?bar)?|(?:sphinx)?sidebar(?:wrapper)?|breadcrumbs?|header|footer"
-    r"|masthead|banner|toolbar|related|copyright|contentinfo|search)",
+    r"(?:nav(?:bar|header|footer|igation)?"
+    r"|menu(?:[-_]?bar)?|toolbar|breadcrumbs?"
+    r"|(?:sphinx)?sidebar(?:wrapper)?"
+    r"|header|masthead|banner"
+    r"|footer|copyright|contentinfo"
+    r"|related|search)",
     re.IGNORECASE,
 )
 _TEXT_BLOCKS = ("p", "li", "div", "td", "center", "small", "address")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LISTS = ("ul", "ol", "table")
+_PARTS = ("ul", "ol", "li", "p")  # of the frame, which are looked at one by one
+_NO_TEXT = ("a", "script", "style")
+_NAMING = ("class", "id", "role")  # attributes
 _LEGAL = re.compile(
-    r"(?i)©|\(c\) \d{4}|copyright|all rights reserved|alle rechte|tous droits|licen[cs]ed? under|permission is granted"
-    r"|\bcookies?\b|privacy policy|terms of (?:use|service)|powered by|(?:generated|built|created) (?:by|with|using)"
+    r"(?i)©|\(c\) \d{4}|copyright"
+    r"|all rights reserved|alle rechte|tous droits"
+    r"|licen[cs]ed? under|permission is granted"
+    r"|\bcookies?\b|privacy policy|terms of (?:use|service)"
+    r"|powered by|(?:generated|built|created) (?:by|with|using)"
 )
 _MAX_BEFORE_LEGAL = 300  # characters
 _FIELD = re.compile(r"[^:：]{1,40}[:：]\s*\S")  # such as `Status: open`, which is an answer
@@ -41,11 +53,14 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
     """Return the parts of headers, footers and asides around a page's text that say nothing: a few words, or links."""
     empty: list[etree._Element] = []
     for element in _AROUND(page):
-        if len("".join(element.itertext()).split()) < _MIN_WORDS or _is_mostly_links(element):
+        words = "".join(element.itertext()).split()
+        if len(words) < _MIN_WORDS or _is_mostly_links(element):
             empty.append(element)
             continue
         empty += element.iter("form")
-        empty += [part for part in element.iter("ul", "ol", "li", "p") if _is_mostly_links(part)]
+        for part in element.iter(*_PARTS):
+            if _is_mostly_links(part):
+                empty.append(part)
     return empty
 
 
@@ -55,13 +70,19 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     They are named as such, or they are links, notes on rights and cookies, or lists and sentences above the title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
-    frame = {*_AROUND(page)}
+    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page)}
+    for element in list(frame):
+        if _is_field(element):
+            frame.remove(element)
+    return frame
+
+
+def _find_named(page: etree._Element) -> Iterator[etree._Element]:
     for element in _NAMED(page):
-        names = f"{element.get('class', '')} {element.get('id', '')} {element.get('role', '')}"
+        values = [element.get(name, "") for name in _NAMING]
+        names = " ".join(values)
         if _is_name_of_frame(names) and _IS_AROUND(element):
-            frame.add(element)
-    frame |= _find_unnamed(page)
-    return {element for element in frame if not _is_field(element)}
+            yield element
 
 
 @lru_cache(maxsize=10_000)
@@ -69,12 +90,14 @@ def _is_name_of_frame(names: str) -> bool:
     return any(map(_NAME.fullmatch, names.split()))
 
 
-def _find_unnamed(page: etree._Element) -> set[etree._Element]:
+def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
+    for link in page.iterfind("body/a"):
+        if _is_links(link):
+            yield link
     headings = {element.tag for element in page.iter(*_HEADINGS)}
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     is_above_title = bool(title)
     is_below_heading = False
-    frame = {link for link in page.iterfind("body/a") if _is_links(link)}
     for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS):
         if element.tag in _HEADINGS:
             is_below_heading = True
@@ -84,26 +107,29 @@ def _find_unnamed(page: etree._Element) -> set[etree._Element]:
         if not text:
             continue
         if not is_below_heading and _says_nothing(element, text, is_above_title):
-            frame.add(element)
+            yield element
         is_below_heading = False
-    return frame
 
 
 def _own_text(element: etree._Element) -> str:
     """Return the text of a list, or of a block with no other block in it."""
     if element.tag in _TEXT_BLOCKS:
         blocks = element.iter(*_LISTS, *_TEXT_BLOCKS, *_HEADINGS)  # the element itself is the first
-        if len(list(islice(blocks, 2))) > 1:
+        first_two = list(islice(blocks, 2))
+        if len(first_two) > 1:
             return ""
     return collapse_whitespace("".join(element.itertext()))
 
 
 def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> bool:
-    if element.tag in _LISTS:
-        return (is_above_title and _is_menu(element)) or _is_links(element)
-    if is_above_title and text.count(" ") + 1 >= _MIN_WORDS:
+    if _is_links(element):
         return True
-    return _is_links(element) or _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
+    if element.tag in _LISTS:
+        return is_above_title and _is_menu(element)
+    is_sentence = text.count(" ") + 1 >= _MIN_WORDS
+    if is_above_title and is_sentence:
+        return True
+    return _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
 
 
 def _is_links(element: etree._Element) -> bool:
@@ -112,24 +138,38 @@ def _is_links(element: etree._Element) -> bool:
     is_jump = len(links) == 1 and links[0].get("href", "").startswith("#")
     if len(links) < _MIN_LINKS and not is_jump:
         return False
-    letters = sum(map(str.isalnum, "".join(element.itertext())))
-    of_links = sum(str.isalnum(character) for link in links for part in link.itertext() for character in part)
-    return of_links >= _MOSTLY * letters
+    of_links = sum(map(_count_letters, links))
+    return of_links >= _MOSTLY * _count_letters(element)
+
+
+def _count_letters(element: etree._Element) -> int:
+    text = "".join(element.itertext())
+    return sum(map(str.isalnum, text))
 
 
 def _is_menu(element: etree._Element) -> bool:
-    items = [item for item in element.iter("li", "td") if "".join(item.itertext()).strip()]
-    return len(items) > 1 and not any(_is_field(item) for item in items)
+    """Return whether a list has several items, none of which is a field."""
+    items = 0
+    for item in element.iter("li", "td"):
+        if "".join(item.itertext()).strip():
+            items += 1
+            if _is_field(item):
+                return False
+    return items > 1
 
 
 def _is_field(element: etree._Element) -> bool:
     text = collapse_whitespace("".join(element.itertext()))
-    return _FIELD.match(text) is not None and not _is_mostly_links(element) and not _LEGAL.search(text)
+    if _FIELD.match(text) is None or _LEGAL.search(text):
+        return False
+    return not _is_mostly_links(element)
 
 
 def _is_mostly_links(element: etree._Element) -> bool:
     characters = sum(map(len, element.itertext()))
-    of_links = sum(len(part) for link in element.iter("a", "script", "style") for part in link.itertext())
+    of_links = 0
+    for link in element.iter(*_NO_TEXT):
+        of_links += sum(map(len, link.itertext()))
     return 2 * of_links >= characters
 
 
@@ -138,10 +178,14 @@ def mark_lines(text: str) -> str:
     lines: list[str] = []
     depth = 0
     for line in text.split("\n"):
-        is_frame = depth > 0 or FRAME_START in line
-        depth += line.count(FRAME_START) - line.count(FRAME_END)
+        starts = line.count(FRAME_START)
+        is_frame = depth > 0 or starts > 0
+        depth += starts - line.count(FRAME_END)
         plain = line.replace(FRAME_START, "").replace(FRAME_END, "").rstrip()
-        if line and not plain.strip("- "):
-            continue  # nothing but marks
-        lines.append(f"{FRAME_START}{plain}" if is_frame and plain else plain)
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        has_words = plain.strip("- ") != ""
+        if has_words and is_frame:
+            lines.append(f"{FRAME_START}{plain}")
+        elif has_words or not line:  # others have nothing but marks
+            lines.append(plain)
+    marked = "\n".join(lines).strip("\n")
+    return re.sub("\n{3,}", "\n\n", marked)

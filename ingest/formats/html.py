@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.html_tables import CELLS, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
@@ -23,18 +24,19 @@ from arag.ingest.formats.inline import (
     take_ruby,
 )
 from arag.ingest.formats.lines import LINE_END, show_line_ends
-from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace, count, shorten
 
-_HIDDEN = frozenset("script style noscript template datalist noembed noframes title rp audio video canvas".split())
+_HIDDEN = frozenset(
+    "script style noscript template datalist noembed noframes title rp audio video canvas".split(),
+)
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
 _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
+_NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_CELLS = ("td", "th")
 _RAISED = ("sup", "sub")
 _BEFORE_RAISED = 12  # characters that are looked at
 _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
@@ -71,7 +73,6 @@ _XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
 _EMPTY_ELEMENT = re.compile(r"<(title|script|style|iframe|textarea|a|b|i|em|span|div|p|h[1-6]|td|th|li)\b([^<>]*)/>")
 _DECLARATION_CHARACTERS = 1_000
 _DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
-_MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
 def read_html(path: Path, encoding: str = "") -> Content:
@@ -134,19 +135,26 @@ def _find_hidden(page: etree._Element) -> set[etree._Element]:
     """Return the elements that a browser does not show. Formulas are kept: pages show pictures of hidden ones."""
     hidden: set[etree._Element] = set()
     for element in _MAY_BE_HIDDEN(page):
-        is_hidden = element.get("hidden") not in {None, "until-found"} or element.get("aria-hidden") == "true"
-        if not is_hidden and not _HIDDEN_BY_STYLE.search(element.get("style", "")):
-            continue
         is_page = element.tag in {"html", "body"}
-        if not is_page and element.find(".//math") is None:
+        if is_page or not _is_hidden(element):
+            continue
+        if element.find(".//math") is None:
             hidden.add(element)
     return hidden
+
+
+def _is_hidden(element: etree._Element) -> bool:
+    if element.get("aria-hidden") == "true":
+        return True
+    if element.get("hidden", "until-found") != "until-found":
+        return True
+    return _HIDDEN_BY_STYLE.search(element.get("style", "")) is not None
 
 
 def _count_recordings(page: etree._Element, hidden: set[etree._Element]) -> tuple[str, ...]:
     recordings = 0
     for element in page.iter("video", "audio"):
-        if element not in hidden and hidden.isdisjoint(element.iterancestors()):
+        if _is_shown(element, hidden):
             recordings += 1
     return (count(recordings, "recording"),) if recordings else ()
 
@@ -155,12 +163,17 @@ def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[s
     """Return the addresses of pages and files that a browser shows within this page."""
     addresses: list[str] = []
     for element in page.iter(*_EMBEDDED):
-        address = collapse_whitespace(element.get(_EMBEDDED[element.tag], ""))
+        attribute = _EMBEDDED[element.tag]
+        address = collapse_whitespace(element.get(attribute, ""))
         is_picture = element.get("type", "").startswith("image/")
-        is_shown = element not in hidden and hidden.isdisjoint(element.iterancestors())
-        if address and is_shown and not is_picture and not address.startswith(("about:", "javascript:", "data:")):
+        is_file = address != "" and not address.startswith(_NO_ADDRESS)
+        if is_file and not is_picture and _is_shown(element, hidden):
             addresses.append(shorten(address, _MAX_ADDRESS))
     return addresses
+
+
+def _is_shown(element: etree._Element, hidden: set[etree._Element]) -> bool:
+    return element not in hidden and hidden.isdisjoint(element.iterancestors())
 
 
 def _parse(html: str) -> etree._Element:
@@ -209,15 +222,7 @@ def _page_text(
     elements = list(page.iter())
     texts: dict[etree._Element, str] = {}
     for element in reversed(elements):  # each element after all elements in it
-        is_preformatted = element in layout.preformatted
-        if element.tag == "ruby":
-            text = take_ruby(element, texts)
-        else:
-            text = _join_parts(element, texts, is_preformatted=is_preformatted)
-        if element in layout.hidden:
-            text = ""
-        elif element.tag in _SPECIAL:
-            text = _show_special(element, text)
+        text = _take_text(element, texts, layout)
         text = _mark_up(element, text, layout)
         if element in frame and text.strip():
             text = f"{FRAME_START}{text.strip()}{FRAME_END}"
@@ -226,20 +231,41 @@ def _page_text(
     return mark_lines(text) if frame else text
 
 
+def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout: _Layout) -> str:
+    """Return the text of an element as a browser shows it. The texts of its children are taken from `texts`."""
+    if element.tag == "ruby":
+        text = take_ruby(element, texts)
+    else:
+        is_preformatted = element in layout.preformatted
+        text = _join_parts(element, texts, is_preformatted=is_preformatted)
+    if element in layout.hidden:
+        return ""
+    if element.tag in _SPECIAL:
+        return _show_special(element, text)
+    return text
+
+
 def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
-    tables = {table for table in page.iter("table") if _is_data_table(table)}
+    preformatted: set[etree._Element] = set()
+    for block in page.iter("pre"):
+        preformatted.update(block.iter())
+    tables = set(filter(_is_data_table, page.iter("table")))
+    cells: set[etree._Element] = set()
+    for table in tables:
+        cells.update(table.iter(*CELLS))
     return _Layout(
         hidden={*left_out, *page.iter(*_HIDDEN)},
-        preformatted={element for block in page.iter("pre") for element in block.iter()},
+        preformatted=preformatted,
         tables=tables,
-        cells={cell for table in tables for cell in table.iter(*_CELLS)},
+        cells=cells,
     )
 
 
 def _is_data_table(table: etree._Element) -> bool:
     """Return whether a table holds data; one around headings or other tables lays out the page."""
     blocks = table.iter("table", "pre", *_HEADINGS)  # the table itself is the first
-    return len(list(islice(blocks, 2))) == 1
+    first_two = list(islice(blocks, 2))
+    return len(first_two) == 1
 
 
 def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is_preformatted: bool) -> str:
@@ -248,9 +274,10 @@ def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is
     for child in element:
         text = texts.pop(child)
         if child.tag in _RAISED:
-            text = raise_text("".join(parts[-3:])[-_BEFORE_RAISED:], child, text)
-        parts.append(text)
-        parts.append(_show_spaces(child.tail, is_preformatted))
+            before = "".join(parts[-3:])
+            text = raise_text(before[-_BEFORE_RAISED:], child, text)
+        tail = _show_spaces(child.tail, is_preformatted)
+        parts += [text, tail]
     return "".join(parts)
 
 
@@ -270,7 +297,7 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         layout.cell_texts[element] = _on_one_line(text)
         return " "  # the table shows it
     if element in layout.tables:
-        lines = [_on_one_line(text), *_table_rows(element, layout.cell_texts)]
+        lines = [_on_one_line(text), *table_rows(element, layout.cell_texts)]
         return "\n".join(lines).replace(" ", _NO_BREAK_SPACE)
     if element.tag in _HEADINGS:
         heading = _on_one_line(text)
@@ -284,25 +311,32 @@ def _show_special(element: etree._Element, text: str) -> str:
     """Return the text of an element that is shown in another way than by the text in it."""
     match element.tag:
         case "math":
-            shown = formula_text(element)
+            return formula_text(element)
         case "img":
-            shown = f" {picture_text(element)} "
+            return f" {picture_text(element)} "
         case "input":
-            shown = f" {field_text(element)} "
+            return f" {field_text(element)} "
         case "option":
-            shown = option_text(element, text)
+            return option_text(element, text)
         case "svg":
-            shown = drawing_text(element)
-        case _:  # a frame that holds its page itself; else the text is for browsers without frames
-            page = element.get("srcdoc", "").strip()
-            shown = _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE) if page else ""
-    return shown
+            return drawing_text(element)
+        case _:  # a frame
+            return _frame_text(element)
+
+
+def _frame_text(element: etree._Element) -> str:
+    """Return the page that a frame holds itself. The text in the frame is for browsers without frames."""
+    page = element.get("srcdoc", "").strip()
+    if not page:
+        return ""
+    return _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE)
 
 
 def _set_apart(element: etree._Element, text: str) -> str:
     if element.tag == "br":
         return f"\n{text}"
-    if element.tag in _BLOCKS and (text or element.tag not in _SET_APART_WITH_TEXT):
+    is_empty = not text and element.tag in _SET_APART_WITH_TEXT
+    if element.tag in _BLOCKS and not is_empty:
         return f"\n\n{text}\n\n"
     return text
 
@@ -318,73 +352,15 @@ def _tidy(text: str) -> str:
     if _DEFINITION in text:
         text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
     text = text.replace(_TERM_END, "").replace(_DEFINITION, "")
-    text = _LONE_BOX.sub("", text) if "[" in text else text
+    if "[" in text:
+        text = _LONE_BOX.sub("", text)
     text = re.sub("\n{3,}", "\n\n", text)
     text = text.strip().replace(_NO_BREAK_SPACE, " ")
     return escape_structure(text).replace(_HEADING, "#")
 
 
 def _on_one_line(text: str) -> str:
-    text = show_line_ends(text).replace(_ITEM, " ").replace(_TERM_END, " ").replace(_DEFINITION, " ")
+    text = show_line_ends(text)
+    for mark in (_ITEM, _TERM_END, _DEFINITION):
+        text = text.replace(mark, " ")
     return collapse_whitespace(text)
-
-
-def _table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) -> list[str]:
-    """Return the rows of a table as lines."""
-    rows = _cells_by_row(table)
-    grid = _lay_out(rows, cell_texts)
-    return table_lines(map(_fill_row, grid), header=_has_header(rows))
-
-
-def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
-    outside: list[etree._Element] = []
-    rows = [outside]
-    for element in table.iter("tr", *_CELLS):
-        if element.tag == "tr":
-            rows.append([])
-        else:
-            rows[-1].append(element)
-    return rows if outside else rows[1:]
-
-
-def _lay_out(
-    rows: Sequence[Sequence[etree._Element]],
-    cell_texts: Mapping[etree._Element, str],
-) -> list[dict[int, str]]:
-    """Return the texts of each row by their columns.
-
-    A cell that spans several rows has its text in each of them; one that spans several columns, only in the first.
-    """
-    grid: list[dict[int, str]] = [{} for _ in rows]
-    for row_number, row in enumerate(rows):
-        column = 0
-        for cell in row:
-            while column in grid[row_number]:
-                column += 1
-            last_row = row_number + _span(cell, "rowspan")
-            last_column = column + _span(cell, "colspan")
-            empty = dict.fromkeys(range(column + 1, last_column), "")
-            for line in grid[row_number:last_row]:
-                line[column] = cell_texts[cell]
-                line.update(empty)
-    return grid
-
-
-def _fill_row(texts: Mapping[int, str]) -> list[str]:
-    width = max(texts, default=-1) + 1
-    return [texts.get(column, "") for column in range(width)]
-
-
-def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
-    """Return whether the first row of several cells has no others than header cells."""
-    for row in rows:
-        if len(row) > 1:
-            return all(cell.tag == "th" for cell in row)
-    return False
-
-
-def _span(cell: etree._Element, name: str) -> int:
-    digits = cell.get(name, "")
-    if not digits.isdecimal():
-        return 1
-    return max(int(digits[:_MAX_SPAN_DIGITS]), 1)

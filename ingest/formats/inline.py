@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from lxml import etree
@@ -12,21 +13,54 @@ from arag.text.normalise import collapse_whitespace
 _MAX_RAISED = 12  # characters of a raised or lowered text that gets a mark
 _NOTE_MARK = re.compile(r"\d{1,3}|[a-z]|[*†‡§¶]{1,3}")
 _EXPONENT = re.compile(r"[+−–-]?\d{1,4}|[+−–-]?[a-z]|[a-z0-9+−–-]{2,}")
-_BASE_OF_POWER = re.compile(r"(?:(?<!\w)[\w)\]]|(?<![\w.])10|[)\]]|\b(?:sin|cos|tan|log|ln))$")  # 10, 2, x, sin
+# The base of a power: 10, 2, x, sin.
+_BASE_OF_POWER = re.compile(
+    r"(?:(?<!\w)[\w)\]]|(?<![\w.])10|[)\]]|\b(?:sin|cos|tan|log|ln))$",
+)
 _BEFORE_NOTE = re.compile(r"(?:[^\W\d]{4}|\b[12]\d{3}|[.,;:!?”\"])$")
 _UNIT = re.compile(r"(?<![^\W\d])(?:[kcdmnµμ]?m|s|kg|g|ft|in|yd|mi|K|A|V|N|J|W)$")
 _RAISED_DIGITS = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
-_AFTER_NUMBER = re.compile(r"(?i)st|nd|rd|th|ers?|res?|es?|èmes?|o|a|os|as|mo|ma|ter|me")
-_TRADE_MARK = re.compile(r"(?i)tm|sm|[®™℠]|o")  # and n°
+# A number or a capital with the end of its word, such as 1st and Mme.
+_ORDINAL = re.compile(r"(?:\d|[A-Z])(?i:st|nd|rd|th|ers?|res?|es?|èmes?|o|a|os|as|mo|ma|ter|me)")
+# A trade mark, the end of n°, and what has brackets of its own.
+_PART_OF_WORD = re.compile(r"(?i)tm|sm|[®™℠]|o|[\[(].*")
+_IS_LINKED = etree.XPath("boolean(parent::a or .//a[@href])")
 _ISOTOPE = re.compile(r"[A-Z][a-z]?(?![a-z])")
-_JAPANESE_OR_CHINESE_READING = re.compile("[\u3041-\u30ff]")
+
+_JAPANESE_OR_CHINESE = re.compile("[\u3041-\u30ff]")  # a reading in kana or bopomofo
+_READINGS = ("rt", "rtc")
+_BRACKET_OF_READING = "rp"
+
 _DISPLAY_STYLE = re.compile(r"^\{?\\(?:display|text)style\s*(.*?)\}?$", re.DOTALL)
-_FILE_NAME = re.compile(r"(?i).+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)")
-_DECORATION = frozenset("image img photo picture logo icon spacer bullet arrow avatar banner thumbnail graphic".split())
-_MAX_ICON = 24  # pixels
+_SOURCES_OF_FORMULAS = ("annotation", "annotation-xml")
+# Formulas in one line: how the parts of an element are shown, by its tag. Parts with an upper-case name get brackets if
+# they are more than a name or a number.
+_FORMS = {
+    "msup": "{first}^{SECOND}",
+    "mover": "{first}^{SECOND}",
+    "msub": "{first}_{SECOND}",
+    "munder": "{first}_{SECOND}",
+    "mfrac": "{FIRST}/{SECOND}",
+    "mroot": "{FIRST}^(1/{second})",
+}
+_FORMS_OF_THREE = dict.fromkeys(("msubsup", "munderover"), "{first}_{SECOND}^{THIRD}")
+
+# Instead of a picture: the word for one, or the name of its file.
+_SAYS_NOTHING = re.compile(
+    r"(?i)|image|img|photo|picture|logo|icon|spacer|bullet|arrow|avatar|banner|thumbnail|graphic"
+    r"|.+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)"
+)
+_DECORATION_ROLES = ("presentation", "none")
+_ICON_SIZE = re.compile(r"(?:1?\d|2[0-4])(?:px)?")  # pixels, at most 24
 _STANDS_FOR_LETTERS = re.compile("(?i)math|tex|formula|emoji|smiley")
+
 _MAX_OPTIONS = 8  # of a list with a chosen one: the others of a longer list are left out
-_TYPED = frozenset("text search email url tel number date time datetime-local month week range color".split())
+_TICKED = ("checkbox", "radio")
+_TYPED = frozenset(
+    "text search email url tel number date time datetime-local month week range color".split(),
+)
+_CHOSEN = "[x] "
+_NOT_CHOSEN = "[ ] "
 
 
 def raise_text(before: str, element: etree._Element, text: str) -> str:
@@ -35,22 +69,38 @@ def raise_text(before: str, element: etree._Element, text: str) -> str:
     10⁶ is `10^6`, m² stays `m²`, and the mark of a note is `[3]`.
     """
     shown = collapse_whitespace(text)
+    last = before[-1:]
     if not shown or len(shown) > _MAX_RAISED:
         return text
     if element.tag == "sub":
-        return f"_{shown}" if before[-1:].isdigit() else text
-    last = before[-1:]
-    is_isotope = not last.strip() and _ISOTOPE.match(element.tail or "") is not None
-    is_ordinal = (last.isdigit() or last.isupper()) and _AFTER_NUMBER.fullmatch(shown) is not None
-    if is_isotope or is_ordinal or _TRADE_MARK.fullmatch(shown) or shown.startswith(("[", "(")):
+        is_after_number = last.isdigit()
+        return f"_{shown}" if is_after_number else text
+    if _belongs_to_word(last, element, shown):
         return text
     if not _is_note(element, before):
-        raised = shown.translate(_RAISED_DIGITS)
-        if raised != shown and _UNIT.search(before):
-            return raised
-        if _BASE_OF_POWER.search(before) and _EXPONENT.fullmatch(shown):
-            return f"^{shown}"
+        power = _power(before, shown)
+        if power:
+            return power
     return _show_raised(last, shown) or text
+
+
+def _belongs_to_word(last: str, element: etree._Element, shown: str) -> bool:
+    """Return whether a raised text is a part of a word, such as 1st and n°, or of an isotope's name."""
+    if _PART_OF_WORD.fullmatch(shown) or _ORDINAL.fullmatch(f"{last}{shown}"):
+        return True
+    is_apart = not last.strip()
+    following = element.tail or ""
+    return is_apart and _ISOTOPE.match(following) is not None
+
+
+def _power(before: str, shown: str) -> str:
+    """Return a raised text as the power of a unit or a number, or an empty string."""
+    raised = shown.translate(_RAISED_DIGITS)
+    if raised != shown and _UNIT.search(before):
+        return raised
+    if _BASE_OF_POWER.search(before) and _EXPONENT.fullmatch(shown):
+        return f"^{shown}"
+    return ""
 
 
 def _show_raised(last: str, shown: str) -> str:
@@ -58,128 +108,165 @@ def _show_raised(last: str, shown: str) -> str:
     if _NOTE_MARK.fullmatch(shown):
         gap = " " if last.strip() else ""
         return f"{gap}[{shown}]"
-    return f"^{shown}" if last.isalnum() and shown[0].isalnum() else ""
+    joins_word = last.isalnum() and shown[0].isalnum()
+    if joins_word:
+        return f"^{shown}"
+    return ""
 
 
 def _is_note(element: etree._Element, before: str) -> bool:
     """Return whether a raised text is the mark of a note: it is a link, or it follows a word or a year."""
-    parent = element.getparent()
-    is_in_link = parent is not None and parent.tag == "a"
-    if is_in_link or element.find(".//a[@href]") is not None:
+    if _IS_LINKED(element):
         return True
     return _BEFORE_NOTE.search(before) is not None
 
 
+@dataclass
+class _Ruby:
+    """The parts of a text with its readings."""
+
+    base: list[str] = field(default_factory=list)
+    readings: list[str] = field(default_factory=list)
+
+
 def take_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> str:
     """Return a ruby's text with its reading after it: `水車（すいしゃ）`. The texts of its children are taken."""
-    base: list[str] = []
-    readings: list[str] = []
-    _split_ruby(element, texts, base, readings)
-    shown = collapse_whitespace("".join(base))
-    reading = "".join(readings) if any(map(_JAPANESE_OR_CHINESE_READING.search, readings)) else " ".join(readings)
-    return f"{shown}（{reading}）" if reading else shown
+    ruby = _split_ruby(element, texts)
+    shown = collapse_whitespace("".join(ruby.base))
+    reading = "".join(ruby.readings)
+    has_spaces = _JAPANESE_OR_CHINESE.search(reading) is None
+    if has_spaces:
+        reading = " ".join(ruby.readings)
+    if not reading:
+        return shown
+    return f"{shown}（{reading}）"
 
 
-def _split_ruby(
-    element: etree._Element,
-    texts: dict[etree._Element, str],
-    base: list[str],
-    readings: list[str],
-) -> None:
-    base.append((element.text or "").strip())
+def _split_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> _Ruby:
+    ruby = _Ruby()
+    ruby.base.append((element.text or "").strip())
     for child in element:
         text = texts.pop(child)
-        if child.tag in {"rt", "rtc"}:
-            readings.append(collapse_whitespace(text))
-        elif child.tag != "rp":
-            base.append(text)
-        base.append((child.tail or "").strip())
+        if child.tag in _READINGS:
+            ruby.readings.append(collapse_whitespace(text))
+        elif child.tag != _BRACKET_OF_READING:
+            ruby.base.append(text)
+        ruby.base.append((child.tail or "").strip())
+    return ruby
 
 
 def formula_text(math: etree._Element) -> str:
     """Return a formula as its author wrote it for readers without pictures, else in one line: `E=mc^2`."""
-    source = math.get("alttext", "")
-    for note in math.iter("annotation"):
-        source = source or (note.text or "")
-    if source.strip():
-        plain = collapse_whitespace(source)
-        style = _DISPLAY_STYLE.match(plain)
-        return style[1].strip() if style else plain
-    return _in_one_line(math)
+    source = math.get("alttext") or math.findtext(".//annotation") or ""
+    plain = collapse_whitespace(source)
+    if not plain:
+        return _in_one_line(math)
+    style = _DISPLAY_STYLE.match(plain)
+    if style:
+        return style[1].strip()
+    return plain
 
 
 def _in_one_line(element: etree._Element) -> str:
-    parts = [_in_one_line(child) for child in element if child.tag not in {"annotation", "annotation-xml"}]
-    match element.tag, parts:
-        case "msup" | "mover", [base, raised]:
-            line = f"{base}^{_in_brackets(raised)}"
-        case "msub" | "munder", [base, lowered]:
-            line = f"{base}_{_in_brackets(lowered)}"
-        case "msubsup" | "munderover", [base, lowered, raised]:
-            line = f"{base}_{_in_brackets(lowered)}^{_in_brackets(raised)}"
-        case "mfrac", [above, below]:
-            line = f"{_in_brackets(above)}/{_in_brackets(below)}"
-        case "msqrt", _:
-            line = f"√({''.join(parts)})"
-        case "mroot", [base, degree]:
-            line = f"{_in_brackets(base)}^(1/{degree})"
-        case "mtable", _:
-            line = "[" + "; ".join(parts) + "]"
-        case "mtr", _:
-            line = ", ".join(parts)
+    parts: list[str] = []
+    for child in element:
+        if child.tag not in _SOURCES_OF_FORMULAS:
+            parts.append(_in_one_line(child))
+    line = _join_formula(element, parts)
+    if element.tag == "mtext":
+        return f" {line} "
+    return line
+
+
+def _join_formula(element: etree._Element, parts: list[str]) -> str:
+    forms = {2: _FORMS, 3: _FORMS_OF_THREE}.get(len(parts), {})
+    form = forms.get(element.tag)
+    if form:
+        return _fill_form(form, parts)
+    match element.tag:
+        case "msqrt":
+            return f"√({''.join(parts)})"
+        case "mtable":
+            return "[" + "; ".join(parts) + "]"
+        case "mtr":
+            return ", ".join(parts)
         case _:
-            line = collapse_whitespace(element.text or "") + "".join(parts)
-    return f" {line} " if element.tag == "mtext" else line
+            return collapse_whitespace(element.text or "") + "".join(parts)
+
+
+def _fill_form(form: str, parts: list[str]) -> str:
+    names: dict[str, str] = {}
+    for name, part in zip(("first", "second", "third"), parts, strict=False):
+        names[name] = part
+        names[name.upper()] = _in_brackets(part)
+    return form.format_map(names)
 
 
 def _in_brackets(text: str) -> str:
-    return text if len(text) == 1 or text.isalnum() else f"({text})"
+    if len(text) == 1 or text.isalnum():
+        return text
+    return f"({text})"
 
 
 def picture_text(picture: etree._Element) -> str:
     """Return what is shown instead of a picture, if that says more than that there is one."""
     text = collapse_whitespace(picture.get("alt") or picture.get("title") or "")
-    is_decoration = picture.get("role") in {"presentation", "none"} or text.lower() in _DECORATION
-    if not text or is_decoration or _is_icon(picture) or _FILE_NAME.fullmatch(text):
+    if _SAYS_NOTHING.fullmatch(text) or _is_decoration(picture):
         return ""
-    if text == PurePath(picture.get("src", "")).stem:
+    file_name = PurePath(picture.get("src", "")).stem
+    if text == file_name:
         return ""
     figure = next(picture.iterancestors("figure", "a"), None)
-    if figure is not None and text in collapse_whitespace("".join(figure.itertext())):
-        return ""  # its caption or its link says the same
+    if figure is None:
+        return text
+    caption = collapse_whitespace("".join(figure.itertext()))
+    if text in caption:  # its caption or its link says the same
+        return ""
     return text
 
 
-def _is_icon(picture: etree._Element) -> bool:
-    """Return whether a picture is as small as a letter and stands for no letter."""
-    sizes = [picture.get(side, "").removesuffix("px") for side in ("width", "height")]
-    is_small = any(size.isdecimal() and int(size) <= _MAX_ICON for size in sizes)
-    return is_small and not _STANDS_FOR_LETTERS.search(picture.get("class", ""))
+def _is_decoration(picture: etree._Element) -> bool:
+    """Return whether a picture is named as decoration, or is as small as a letter and stands for no letter."""
+    if picture.get("role") in _DECORATION_ROLES:
+        return True
+    if _STANDS_FOR_LETTERS.search(picture.get("class", "")):
+        return False
+    width = picture.get("width", "")
+    height = picture.get("height", "")
+    is_icon = _ICON_SIZE.fullmatch(width) or _ICON_SIZE.fullmatch(height)
+    return is_icon is not None
 
 
-def field_text(field: etree._Element) -> str:
+def field_text(form_field: etree._Element) -> str:
     """Return what is typed or chosen in a field of a form."""
-    kind = field.get("type", "text").lower()
-    if kind in {"checkbox", "radio"}:
-        return "[x] " if field.get("checked") is not None else "[ ] "
+    kind = form_field.get("type", "text").lower()
+    if kind in _TICKED:
+        is_chosen = "checked" in form_field.attrib
+        return _CHOSEN if is_chosen else _NOT_CHOSEN
     if kind in _TYPED:
-        return collapse_whitespace(field.get("value", ""))
+        return collapse_whitespace(form_field.get("value", ""))
     return ""
 
 
 def option_text(option: etree._Element, text: str) -> str:
     """Return an option of a list, with a mark if one of the list is chosen."""
     text = collapse_whitespace(text or option.get("label", ""))
+    if "selected" in option.attrib:
+        return f"{_CHOSEN}{text}"
     choices = next(option.iterancestors("select"), None)
-    options = [] if choices is None else list(choices.iter("option"))
-    if all(other.get("selected") is None for other in options):
+    if choices is None or choices.find(".//option[@selected]") is None:
         return text
-    if option.get("selected") is not None:
-        return f"[x] {text}"
-    return f"[ ] {text}" if len(options) <= _MAX_OPTIONS else ""
+    options = list(choices.iter("option"))
+    if len(options) > _MAX_OPTIONS:
+        return ""
+    return f"{_NOT_CHOSEN}{text}"
 
 
 def drawing_text(drawing: etree._Element) -> str:
     """Return the words of a drawing, such as the labels of a chart."""
-    labels = [collapse_whitespace("".join(label.itertext())) for label in drawing.iter("text", "foreignobject")]
-    return "; ".join(label for label in labels if label)
+    labels: list[str] = []
+    for label in drawing.iter("text", "foreignobject"):
+        text = collapse_whitespace("".join(label.itertext()))
+        if text:
+            labels.append(text)
+    return "; ".join(labels)

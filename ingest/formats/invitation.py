@@ -19,34 +19,54 @@ _NAMES = {
     "ATTENDEE": "Attendee",
     "DESCRIPTION": "Description",
 }
+_MAIL_ADDRESS = re.compile(r"mailto:(.*)", re.IGNORECASE)
+_LINE_END = re.compile(r"\\[nN]")
+_ESCAPED = re.compile(r"\\([,;\\])")
 _COMMON_NAME = re.compile(r";CN=(\"[^\"]*\"|[^;:]*)")
 
 
 def invitation_text(text: str) -> str:
     """Return the events of a calendar as lines with the names of their fields."""
     unfolded = _FOLDED.sub("", text.replace("\r\n", "\n"))
-    events = [_event_lines(_ALARM.sub("", event)) for event in _EVENT.findall(unfolded)]
-    return "\n\n".join("\n".join(lines) for lines in events)
+    events: list[str] = []
+    for event in _EVENT.findall(unfolded):
+        without_alarms = _ALARM.sub("", event)
+        events.append(_event_text(without_alarms))
+    return "\n\n".join(events)
 
 
-def _event_lines(event: str) -> list[str]:
+def _event_text(event: str) -> str:
     lines: list[str] = []
     for name, parameters, value in _LINE.findall(event):
         shown = _value(parameters, value.strip())
         if name in _NAMES and shown:
             lines.append(f"{_NAMES[name]}: {shown}")
-    return lines
+    return "\n".join(lines)
 
 
 def _value(parameters: str, value: str) -> str:
     time = _TIME.match(value)
     if time:
-        year, month, day, hour, minute, is_utc = time.groups()
-        date = f"{year}-{month}-{day}"
-        return f"{date} {hour}:{minute}{' UTC' if is_utc else ''}" if hour else date
-    address = re.sub(r"(?i)^mailto:", "", value)
+        return _time_text(time)
+    address = _MAIL_ADDRESS.match(value)
+    if address:
+        return _person(parameters, address[1])
+    plain = _LINE_END.sub("\n", value)
+    return _ESCAPED.sub(r"\1", plain)
+
+
+def _time_text(time: re.Match[str]) -> str:
+    year, month, day, hour, minute, is_utc = time.groups()
+    date = f"{year}-{month}-{day}"
+    if not hour:
+        return date
+    zone = " UTC" if is_utc else ""
+    return f"{date} {hour}:{minute}{zone}"
+
+
+def _person(parameters: str, address: str) -> str:
     common_name = _COMMON_NAME.search(parameters)
-    if common_name and address != value:
-        return f"{common_name[1].strip(chr(34))} <{address}>"
-    plain = re.sub(r"\\[nN]", "\n", address)
-    return re.sub(r"\\([,;\\])", r"\1", plain)
+    if common_name is None:
+        return address
+    name = common_name[1].strip('"')
+    return f"{name} <{address}>"

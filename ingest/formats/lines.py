@@ -7,10 +7,12 @@ from itertools import pairwise
 
 from arag.text.scripts import UNSPACED
 
+# Of Chinese and Japanese, and its full-width and half-width forms.
 _PUNCTUATION = "\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _WITHOUT_SPACES = f"[{UNSPACED}{_PUNCTUATION}]"
 LINE_END = "\v"  # stands for a line end of a page's source, which is shown as a space or not at all
-_NOT_SHOWN = re.compile(f"(?<={_WITHOUT_SPACES})[ {LINE_END}]*{LINE_END}[ {LINE_END}]*(?={_WITHOUT_SPACES})")
+_GAP = f"[ {LINE_END}]*{LINE_END}[ {LINE_END}]*"
+_NOT_SHOWN = re.compile(f"(?<={_WITHOUT_SPACES}){_GAP}(?={_WITHOUT_SPACES})")
 
 _PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _IN_SENTENCE = re.compile(f"[{UNSPACED}\u3001\uff0c]$")  # also after a comma
@@ -20,6 +22,7 @@ _STRUCTURE = re.compile(r"\s*[#|>=]")  # begins a line of Markdown that is no pa
 _MIN_LENGTH = 8  # characters of a line that is full; lines of poems are shorter
 _FULL = 0.8  # of the paragraph's longest line: its lines end earlier for the sake of punctuation
 
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # as long as two divided parts together, at least
 _DIVIDED_WORD = re.compile(r"\b([^\W\d_]{2,})-\n[ \t]*([^\W\d_]{2,})\b(\S*)[ \t]*")
 
 
@@ -27,44 +30,53 @@ def show_line_ends(text: str) -> str:
     """Return a page's text with a space for each `LINE_END`, but with none between words of scripts without spaces."""
     if LINE_END not in text:
         return text
-    return _NOT_SHOWN.sub("", text).replace(LINE_END, " ")
+    shown = _NOT_SHOWN.sub("", text)
+    return shown.replace(LINE_END, " ")
 
 
 def join_lines(text: str) -> str:
     """Join the lines of a paragraph whose line ends divide a word: of scripts without spaces, and after a hyphen."""
     if not text.isascii() and _DIVIDED.search(text):
-        text = _PARAGRAPH.sub(lambda paragraph: _join_paragraph(paragraph[0]), text)
+        text = _PARAGRAPH.sub(_join_paragraph, text)
     if "-\n" in text:
         text = _join_divided_words(text)
     return text
 
 
-def _join_paragraph(paragraph: str) -> str:
+def _join_paragraph(match: re.Match[str]) -> str:
     """Join the full lines of a paragraph that end and go on in a script without spaces."""
+    paragraph = match[0]
     if not _DIVIDED.search(paragraph):
         return paragraph
     lines = paragraph.split("\n")
-    longest = max(len(line.strip()) for line in lines)
+    lengths = [len(line.strip()) for line in lines]
+    full_length = max(_MIN_LENGTH, _FULL * max(lengths))
     joined = lines[0]
     for line, following in pairwise(lines):
-        length = len(line.strip())
-        is_full = length >= max(_MIN_LENGTH, _FULL * longest)
-        is_divided = _IN_SENTENCE.search(line.rstrip()) and _CONTINUES.match(following)
-        if is_full and is_divided and not _STRUCTURE.match(line):
+        is_full = len(line.strip()) >= full_length
+        if is_full and _is_divided(line, following):
             joined = joined.rstrip() + following.lstrip()
         else:
             joined += f"\n{following}"
     return joined
 
 
+def _is_divided(line: str, following: str) -> bool:
+    """Return whether a sentence goes on from one line to the next, without a space."""
+    if _STRUCTURE.match(line):
+        return False
+    ends_inside = _IN_SENTENCE.search(line.rstrip())
+    return ends_inside is not None and _CONTINUES.match(following) is not None
+
+
 def _join_divided_words(text: str) -> str:
     """Join words that a hyphen divides at the end of a line, if the text has the whole word elsewhere."""
-    words = set(re.findall(r"[^\W\d_]{4,}", text.lower()))
+    words = set(_LONG_WORD.findall(text.lower()))
 
     def join(match: re.Match[str]) -> str:
         first, second, after = match.groups()
-        if f"{first}{second}".lower() in words:
-            return f"{first}{second}{after}\n"
-        return match[0]
+        word = f"{first}{second}"
+        is_known = word.lower() in words
+        return f"{word}{after}\n" if is_known else match[0]
 
     return _DIVIDED_WORD.sub(join, text)

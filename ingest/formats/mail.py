@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -22,20 +22,37 @@ from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, 
 from arag.ingest.formats.html import decode_html, html_content
 from arag.ingest.formats.invitation import invitation_text
 from arag.ingest.formats.lines import join_lines
-from arag.ingest.formats.older_mail import mark_older
+from arag.ingest.formats.older_mail import has_older, mark_older, older_heading, under_heading
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
-_SHOWN = ("From", "To", "Cc", "Date")
 _ADDRESSES = ("From", "To", "Cc")
+_SHOWN = (*_ADDRESSES, "Date")
+_HEADERS = (*_SHOWN, "Subject", "Received")  # a mail has at least one of these
 _MAILS = ("message/rfc822", "message/global", "message/news")
-_INVISIBLE = ("text/css", "text/javascript", "text/x-amp-html", "text/watch-html")
-_SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
+_NOT_SHOWN = frozenset(
+    (
+        "text/css",
+        "text/javascript",
+        "text/x-amp-html",
+        "text/watch-html",
+        "application/pgp-signature",
+        "application/pkcs7-signature",
+        "application/x-pkcs7-signature",
+    )
+)
 _NO_PLAIN_TEXT = ("text/rtf", "text/richtext", "text/enriched")
 # Attached files that are text, whatever kind they are declared to be.
-_TEXT_FILES = frozenset(".txt .md .csv .tsv .log .json .xml .yaml .yml .ini .ics .html .htm .eml .rst .sql".split())
+_TEXT_FILES = frozenset(
+    ".txt .md .csv .tsv .log .json .xml .yaml .yml .ini .ics .html .htm .eml .rst .sql".split(),
+)
+_EXTENSIONS = {"text/calendar": ".ics", "text/html": ".html", "text/markdown": ".md"}
 _UNDECLARED = ("", "us-ascii", "ascii")
-_DECODERS: dict[str, Callable[[bytes], bytes]] = {"base64": b64decode, "quoted-printable": decodestring}
+_DECODERS: dict[str, Callable[[bytes], bytes]] = {
+    "base64": b64decode,
+    "quoted-printable": decodestring,
+}
+_ATTACHMENT = "Attachment: "
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -73,7 +90,7 @@ def _content(mail: Message) -> Content:
 def _parse(data: bytes) -> Message:
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     mail = message_from_bytes(data)
-    if not any(mail.get(name) for name in (*_SHOWN, "Subject", "Received")):
+    if not any(map(mail.get, _HEADERS)):
         raise FormatError("not an email: it has no sender, recipient, subject or date")
     return mail
 
@@ -83,7 +100,10 @@ def _metadata(mail: Message) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
     for name in _ADDRESSES:
         headers = map(str, mail.get_all(name, []))
-        addresses: list[JSON] = [address for _, address in getaddresses(headers) if address]
+        addresses: list[JSON] = []
+        for _, address in getaddresses(headers):
+            if address:
+                addresses.append(address)
         if addresses:
             fields[name.lower()] = addresses
     with suppress(TypeError, ValueError):  # no date, or none that can be understood
@@ -96,8 +116,25 @@ def _mail_texts(mail: Message, not_read: list[str]) -> Iterator[str]:
     subject = _header(mail, "Subject")
     if subject:
         yield f"# {subject}"
-    yield "\n".join(f"{name}: {_header(mail, name)}" for name in _SHOWN if mail.get(name))
-    yield from _part_texts(mail, not_read)
+    yield _field_lines(mail, filter(mail.get, _SHOWN))
+    is_below_older = False
+    for text in _part_texts(mail, not_read):
+        if is_below_older and text.startswith(_ATTACHMENT):  # it is not of the older mail
+            yield "## Attachments"
+            is_below_older = False
+        yield text
+        is_below_older = is_below_older or has_older(text)
+
+
+def _field_lines(part: Message, names: Iterable[str]) -> str:
+    lines = [f"{name}: {_header(part, name)}" for name in names]
+    return "\n".join(lines)
+
+
+def _older_mail(mail: Message, not_read: list[str]) -> str:
+    """Return the text of an attached mail under a heading that says so."""
+    heading = older_heading(_header(mail, "From"), _header(mail, "Date"))
+    return under_heading(heading, join_blocks(_mail_texts(mail, not_read)))
 
 
 def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
@@ -106,48 +143,60 @@ def _part_texts(part: Message, not_read: list[str]) -> Iterator[str]:
     parts = _parts(part)
     if kind == "multipart/alternative":
         yield from _best_version(parts, not_read)
-    elif kind in _MAILS and parts:
-        for mail in parts:
-            yield from _mail_texts(mail, not_read)
     elif kind == "message/delivery-status":
-        yield "\n\n".join(_field_lines(group) for group in parts)
-    elif parts:
+        for group in parts:
+            yield _field_lines(group, group)
+    elif not parts:
+        yield from _own_texts(part, not_read)
+    elif kind in _MAILS:
+        for mail in parts:
+            yield _older_mail(mail, not_read)
+    else:
         for each in parts:
             yield from _part_texts(each, not_read)
-    elif kind in _INVISIBLE or kind in _SIGNATURES:
+
+
+def _own_texts(part: Message, not_read: list[str]) -> Iterator[str]:
+    """Yield the name and the text of a part without parts."""
+    kind = part.get_content_type()
+    if kind in _NOT_SHOWN or _is_picture_in_text(part):
         return
-    elif _is_text(part):
-        yield _attachment_line(part)
+    yield _attachment_line(part)
+    if _is_text(part):
         yield _text(part)
-    elif not _is_picture_in_text(part):
+    else:
         not_read.append(_file_name(part) or kind)
-        yield _attachment_line(part)
 
 
 def _is_text(part: Message) -> bool:
     kind = part.get_content_type()
-    extension = PurePath(_file_name(part)).suffix.lower()
-    if kind.startswith("text/") and kind not in _NO_PLAIN_TEXT:
-        return True
-    return kind.startswith("application/") and extension in _TEXT_FILES
+    if kind.startswith("text/"):
+        return kind not in _NO_PLAIN_TEXT
+    return kind.startswith("application/") and _extension(part) in _TEXT_FILES
+
+
+def _extension(part: Message) -> str:
+    return PurePath(_file_name(part)).suffix.lower()
 
 
 def _parts(part: Message) -> list[Message]:
     """Return the parts of a part. A mail that is attached in an encoding for bytes is decoded."""
     if not part.is_multipart():
         return []
-    parts = [each for each in part.get_payload() if isinstance(each, Message)]
+    parts: list[Message] = []
+    for each in part.get_payload():
+        if isinstance(each, Message):
+            parts.append(each)
     encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
-    if part.get_content_type() in _MAILS and encoding in _DECODERS:
-        data = BytesIO()
-        BytesGenerator(data, mangle_from_=False, maxheaderlen=0).flatten(parts[0])
-        with suppress(ValueError):  # it is not encoded, whatever it says
-            return [_parse(_DECODERS[encoding](data.getvalue()))]
+    decoder = _DECODERS.get(encoding)
+    if decoder is None or part.get_content_type() not in _MAILS:
+        return parts
+    data = BytesIO()
+    generator = BytesGenerator(data, mangle_from_=False, maxheaderlen=0)
+    generator.flatten(parts[0])
+    with suppress(ValueError):  # it is not encoded, whatever it says
+        return [_parse(decoder(data.getvalue()))]
     return parts
-
-
-def _field_lines(part: Message) -> str:
-    return "\n".join(f"{name}: {_header(part, name)}" for name in part)
 
 
 def _best_version(versions: list[Message], not_read: list[str]) -> list[str]:
@@ -164,23 +213,29 @@ def _best_version(versions: list[Message], not_read: list[str]) -> list[str]:
             others += texts
             continue
         words = set(_WORD.findall(" ".join(texts).lower()))
-        if words and _says_more(words, best_words):
-            best, best_words = texts, words
+        if _says_more(words, best_words):
+            best = texts
+            best_words = words
         others += _attached_texts(version)
-    return best + [text for text in others if text not in best]
+    added = [text for text in others if text not in best]
+    return best + added
 
 
 def _says_more(words: set[str], plain: set[str]) -> bool:
     """Return whether the words of a page say much more than those of the plain version."""
+    if not words or not plain:
+        return bool(words)
     is_longer = _MUCH_POORER * len(words) > len(plain) + _MIN_MORE
-    are_others = len(words & plain) < _HINT * len(words) and 2 * len(words) >= len(plain)
-    return is_longer or are_others
+    is_as_long = 2 * len(words) >= len(plain)
+    are_others = len(words & plain) < _HINT * len(words)
+    return is_longer or (are_others and is_as_long)
 
 
 def _attached_texts(version: Message) -> Iterator[str]:
     """Yield the texts of the files that are attached within a version."""
     for part in version.walk():
-        if part.get_content_disposition() == "attachment" and _is_text(part) and not part.is_multipart():
+        is_attached = part.get_content_disposition() == "attachment"
+        if is_attached and not part.is_multipart() and _is_text(part):
             yield _attachment_line(part)
             yield _text(part)
 
@@ -202,24 +257,25 @@ def _file_name(part: Message) -> str:
 def _attachment_line(part: Message) -> str:
     """Return the line that names an attachment; an empty string for a part without a name."""
     name = _file_name(part)
-    return f"Attachment: {name}" if name else ""
+    return f"{_ATTACHMENT}{name}" if name else ""
 
 
 def _text(part: Message) -> str:
     """Return the text of a part, with headings before older mails."""
     text = clean_text(_decode(part))
-    kind = part.get_content_type()
-    extension = PurePath(_file_name(part)).suffix.lower()
-    if kind == "text/calendar" or extension == ".ics":
-        return invitation_text(text) or text
-    if kind == "text/html" or extension in {".html", ".htm"}:
-        return mark_older(html_content(text).text)
-    if extension == ".eml":
-        with suppress(FormatError):
-            return join_blocks(_mail_texts(_parse(text.encode()), []))
-    if kind == "text/markdown" or extension == ".md":
-        return text.strip()
-    return mark_older(escape_structure(join_lines(text)).strip("\n"))
+    extension = _EXTENSIONS.get(part.get_content_type()) or _extension(part)
+    match extension:
+        case ".ics":
+            return invitation_text(text) or text
+        case ".html" | ".htm":
+            return mark_older(html_content(text).text)
+        case ".md":
+            return text.strip()
+        case ".eml":
+            with suppress(FormatError):
+                return _older_mail(_parse(text.encode()), [])
+    plain = escape_structure(join_lines(text))
+    return mark_older(plain.strip("\n"))
 
 
 def _decode(part: Message) -> str:
@@ -230,14 +286,21 @@ def _decode(part: Message) -> str:
     if not charset and part.get_content_type() == "text/html":
         with suppress(FormatError):
             return decode_html(data)
-    encodings = ["utf-8"]
-    if charset not in _UNDECLARED:
-        known = webencodings.lookup(charset)
-        encodings = [known.codec_info.name if known else charset, "utf-8"]
-    for encoding in encodings:
+    for encoding in (_python_name(charset), "utf-8"):
         with suppress(LookupError, ValueError):  # it is unknown, or not the one of the data
             return data.decode(encoding)
     return data.decode("cp1252", "replace")
+
+
+def _python_name(charset: str) -> str:
+    """Return Python's name of an encoding that a mail declares; UTF-8 if it declares none that says something."""
+    if charset in _UNDECLARED:
+        return "utf-8"
+    known = webencodings.lookup(charset)
+    if known is None:
+        return charset
+    name: str = known.codec_info.name
+    return name
 
 
 def _header(mail: Message, name: str) -> str:

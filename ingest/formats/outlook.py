@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any, TypeAlias
 
 from arag.ingest.formats.content import JSON, Content, join_blocks, name_parts
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.older_mail import mark_older
+from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
 _Node: TypeAlias = "Mapping[str, Any]"
@@ -18,14 +20,67 @@ _Node: TypeAlias = "Mapping[str, Any]"
 _SHOWN = ("From", "To", "CC", "BCC", "Date")
 _ADDRESSES = ("From", "To", "CC")
 _EXCHANGE_ADDRESS = re.compile(r" ?</O=[^>]*>", re.IGNORECASE)  # of the server's own, which no person sees
+_ADDRESS = re.compile(r"<[^>]*>")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_HEADINGS = ("heading", "title")
+# The comments, the rules and the declarations of a style sheet.
 _COMMENT = re.compile(r"<!--|-->|/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"@(?:import|charset|namespace)[^;]*;|[^{};]+\{(?:[^{}]|\{[^{}]*\})*\}")
 _DECLARATION = re.compile(r"\{[^{}]*[\w-]+\s*:[^{}]+")
 _ATTACHMENTS = "Attachments:"
 _ATTACHED = re.compile(r"(.*) \((\d+)B\)", re.DOTALL)
-_MAIL = re.compile(r"embedded_message_\d+\.msg")  # the name of an attached email, whose size is given as 0
+_EMAIL = re.compile(r"embedded_message_\d+\.msg")  # the name of an attached email, whose size is given as 0
 _INLINE_PICTURE = re.compile(r"(?i)image\d+\.(?:png|jpe?g|gif|bmp|emz|wmz)")
+
+
+@dataclass
+class _Mail:
+    """What the nodes of an email say.
+
+    Attributes:
+        fields: Its headers.
+        texts: Its texts, and those of its attachments, each after a line with the attachment's name.
+        attached: The names of its attachments, without attached emails that are read.
+        names: The name to show for each attachment whose text is read.
+        unnamed: Attached emails that are read, and whose name is not yet known.
+        is_in_list: Whether the nodes now name the attachments.
+    """
+
+    names: dict[str, str]
+    unnamed: list[str]
+    fields: dict[str, str] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    attached: list[str] = field(default_factory=list)
+    is_in_list: bool = False
+
+    def add(self, node: _Node, block: str) -> None:
+        kind = node["node_type"]
+        plain = block.strip()
+        attachment = _ATTACHED.fullmatch(plain)
+        if kind == "metadata_block":
+            self._add_fields(node)
+        elif plain == _ATTACHMENTS:
+            self.is_in_list = True
+        elif self.is_in_list and attachment:
+            self._add_attachment(attachment[1].strip(), attachment[2])
+        elif kind == "heading" and node["text"] in self.names:
+            self.is_in_list = False
+            self.texts.append(f"Attachment: {self.names[node['text']]}")
+        elif not _is_style_sheet(plain):
+            self.texts.append(_shown_text(kind, block))
+
+    def _add_fields(self, node: _Node) -> None:
+        if self.fields:  # those of an attached email follow
+            return
+        for entry in node["entries"]:
+            self.fields[entry["key"]] = str(entry["value"])
+
+    def _add_attachment(self, name: str, size: str) -> None:
+        if size == "0" and self.unnamed:
+            email = self.unnamed.pop(0)
+            self.names[email] = name
+        else:
+            self.attached.append(name)
 
 
 def outlook_content(nodes: Sequence[_Node], blocks: Sequence[str], read: Collection[str]) -> Content:
@@ -36,48 +91,49 @@ def outlook_content(nodes: Sequence[_Node], blocks: Sequence[str], read: Collect
         blocks: The text of each.
         read: The names of the attachments whose text is among the nodes.
     """
-    fields: dict[str, str] = {}
-    texts: list[str] = []
-    attached: list[str] = []
-    mails = [name for name in read if _MAIL.fullmatch(name)]
-    names = {name: name for name in read}
-    is_in_list = False
+    mail = _Mail(
+        names={name: name for name in read},
+        unnamed=list(filter(_EMAIL.fullmatch, read)),
+    )
     for node, block in zip(nodes, blocks, strict=True):
-        kind = node["node_type"]
-        plain = block.strip()
-        attachment = _ATTACHED.fullmatch(plain)
-        if kind == "metadata_block":
-            fields = fields or {entry["key"]: str(entry["value"]) for entry in node["entries"]}
-        elif plain == _ATTACHMENTS:
-            is_in_list = True
-        elif is_in_list and attachment:
-            name = attachment[1].strip()
-            if attachment[2] == "0" and mails:
-                names[mails.pop(0)] = name
-            else:
-                attached.append(name)
-        elif kind == "heading" and node.get("text") in names:
-            is_in_list = False
-            texts.append(f"Attachment: {names[node['text']]}")
-        elif not _is_style_sheet(plain):
-            texts.append(mark_older(join_lines(_EXCHANGE_ADDRESS.sub("", block))))
-    return _to_content(fields, texts, [name for name in attached if name not in read])
+        mail.add(node, block)
+    not_read: list[str] = []
+    for name in mail.attached:
+        if name not in read:
+            not_read.append(name)
+    return _to_content(mail, not_read)
 
 
-def _to_content(fields: Mapping[str, str], texts: Sequence[str], others: Sequence[str]) -> Content:
-    subject = collapse_whitespace(fields.get("Subject", ""))
+def _shown_text(kind: str, block: str) -> str:
+    text = join_lines(_without_exchange(block))
+    if kind in _HEADINGS:
+        return text
+    return mark_older(escape_structure(text))
+
+
+def _without_exchange(text: str) -> str:
+    return _EXCHANGE_ADDRESS.sub("", text)
+
+
+def _to_content(mail: _Mail, not_read: Sequence[str]) -> Content:
+    subject = collapse_whitespace(mail.fields.get("Subject", ""))
     heading = f"# {subject}" if subject else ""
     shown: list[str] = []
     for name in _SHOWN:
-        value = collapse_whitespace(_EXCHANGE_ADDRESS.sub("", fields.get(name, "")))
+        value = collapse_whitespace(_without_exchange(mail.fields.get(name, "")))
         if value:
             shown.append(f"{name.capitalize()}: {value}")
-    named = [f"Attachment: {name}" for name in others]
+    named: list[str] = []
+    left_out: list[str] = []
+    for name in not_read:
+        named.append(f"Attachment: {name}")
+        if not _INLINE_PICTURE.fullmatch(name):
+            left_out.append(name)
     return Content(
         title=subject,
-        text=join_blocks([heading, "\n".join(shown), *texts, *named]),
-        metadata=_metadata(fields),
-        left_out=name_parts("attachment", [name for name in others if not _INLINE_PICTURE.fullmatch(name)]),
+        text=join_blocks([heading, "\n".join(shown), *mail.texts, *named]),
+        metadata=_metadata(mail.fields),
+        left_out=name_parts("attachment", left_out),
     )
 
 
@@ -85,11 +141,15 @@ def _metadata(fields: Mapping[str, str]) -> dict[str, JSON]:
     """Return the addresses of sender and recipients, and the date, as those of other emails."""
     metadata: dict[str, JSON] = {}
     for name in _ADDRESSES:
-        field = _EXCHANGE_ADDRESS.sub("", fields.get(name, ""))
-        addresses: list[JSON] = [address for _, address in getaddresses([field]) if "@" in address]
+        header = _without_exchange(fields.get(name, ""))
+        addresses: list[JSON] = []
+        for _, address in getaddresses([header]):
+            if "@" in address:
+                addresses.append(address)
         if addresses:
             metadata[name.lower()] = addresses
-    author = collapse_whitespace(re.sub(r"<[^>]*>", "", fields.get("From", ""))).strip('"')
+    sender = _ADDRESS.sub("", fields.get("From", ""))
+    author = collapse_whitespace(sender).strip('"')
     if author:
         metadata["author"] = author
     date = fields.get("Date", "")
@@ -105,4 +165,5 @@ def _is_style_sheet(text: str) -> bool:
     """Return whether a text is nothing but the rules of a style sheet, as in the head of a page."""
     if "{" not in text or not _DECLARATION.search(text):
         return False
-    return not _RULE.sub("", _COMMENT.sub("", text)).strip(" \n\t;}")
+    rest = _RULE.sub("", _COMMENT.sub("", text))
+    return not rest.strip(" \n\t;}")

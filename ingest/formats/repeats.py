@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -55,19 +56,23 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
     Returns:
         Each of these lines, with the page that keeps it.
     """
-    pages = [file for file in files if _is_own_page(file)]
+    pages = sorted(filter(_is_own_page, files), key=_hash_name)
     if len(pages) < _MIN_PAGES:
         return {}
-    pages.sort(key=_hash_name)
     lines: dict[Path, list[str]] = {}
     for page in pages[:_MAX_PAGES]:
-        try:
-            text = read(page).text
-        except (FormatError, OSError):
-            continue  # it is reported when its turn comes
-        lines[page] = [line for line in text.split("\n") if line.startswith(FRAME_START)]
+        with suppress(FormatError, OSError):  # it is reported when its turn comes
+            lines[page] = _frame_lines(read(page).text)
     min_pages = _MOST_PAGES * max(_MIN_PAGES, len(lines))
     return find_keepers(lines, min_pages)
+
+
+def _frame_lines(text: str) -> list[str]:
+    return list(filter(_is_of_frame, text.split("\n")))
+
+
+def _is_of_frame(line: str) -> bool:
+    return line.startswith(FRAME_START)
 
 
 def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
@@ -75,13 +80,22 @@ def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
     blocks: list[str] = []
     for block in text.split("\n\n"):
         lines = block.split("\n")
-        kept = [line for line in lines if keepers.get(line, page) == page]
-        is_frame = all(line.startswith(FRAME_START) for line in lines)
-        # The lines that differ name this page's neighbours.
-        is_menu = is_frame and _MOSTLY * len(lines) <= len(lines) - len(kept)
-        if kept and not is_menu:
+        kept: list[str] = []
+        for line in lines:
+            keeper = keepers.get(line, page)
+            if keeper == page:
+                kept.append(line)
+        if kept and not _is_menu(lines, len(kept)):
             blocks.append("\n".join(kept))
-    return ("\n\n".join(blocks) or text).replace(FRAME_START, "")
+    shown = "\n\n".join(blocks) or text
+    return shown.replace(FRAME_START, "")
+
+
+def _is_menu(lines: list[str], kept: int) -> bool:
+    """Return whether a list is left out as a whole: the lines that differ name this page's neighbours."""
+    left_out = len(lines) - kept
+    is_repeated = left_out >= _MOSTLY * len(lines)
+    return is_repeated and all(map(_is_of_frame, lines))
 
 
 def _is_own_page(file: Path) -> bool:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _MAX_LEVEL = 6
+
+
+@dataclass
+class _Title:
+    """A title, the characters of its lines, and how many lines it takes."""
+
+    text: str
+    style: str
+    lines: int
 
 
 def mark_titles(text: str) -> str:
@@ -14,29 +24,39 @@ def mark_titles(text: str) -> str:
     marked: list[str] = []
     styles: list[str] = []
     number = 0
+    is_after_blank = True
     while number < len(lines):
-        size = _title_size(lines, number, is_after_blank=not marked or not marked[-1].strip())
-        if not size:
-            marked.append(lines[number])
+        title = _find_title(lines[number : number + 3]) if is_after_blank else None
+        if title is None:
+            line = lines[number]
             number += 1
-            continue
-        rule = lines[number + size - 1]
-        style = f"{size}{rule[0]}"  # with a line above, the same character makes another level
-        if style not in styles:
-            styles.append(style)
-        level = min(styles.index(style) + 1, _MAX_LEVEL)
-        marked.append(f"{'#' * level} {lines[number + size - 2].strip()}")
-        number += size
+        else:
+            if title.style not in styles:
+                styles.append(title.style)
+            level = min(styles.index(title.style) + 1, _MAX_LEVEL)
+            line = f"{'#' * level} {title.text}"
+            number += title.lines
+        marked.append(line)
+        is_after_blank = not line.strip()
     return "\n".join(marked)
 
 
-def _title_size(lines: list[str], number: int, *, is_after_blank: bool) -> int:
-    """Return how many lines a title takes that begins here: 2, or 3 with a line above it; 0 if none begins."""
-    first, second, third = (lines[number + offset] if number + offset < len(lines) else "" for offset in range(3))
-    if not is_after_blank:
-        return 0
-    has_line_above = _RULE.match(first) and second.strip() and first.rstrip() == third.rstrip()
-    if has_line_above:
-        return 3 if len(second.strip()) <= len(first.rstrip()) else 0
-    is_title = first.strip() and not first[0].isspace() and not _RULE.match(first) and _RULE.match(second)
-    return 2 if is_title and len(second.rstrip()) >= len(first.rstrip()) else 0
+def _find_title(lines: list[str]) -> _Title | None:
+    """Return the title that begins with the first of three lines, if one does."""
+    first, second, third = [*lines, "", ""][:3]
+    if _RULE.match(first):
+        return _find_title_between(first, second, third)
+    is_title = first.strip() and not first[0].isspace()
+    is_underlined = _RULE.match(second) and len(second.rstrip()) >= len(first.rstrip())
+    if is_title and is_underlined:
+        return _Title(first.strip(), style=f"under {second[0]}", lines=2)
+    return None
+
+
+def _find_title_between(above: str, line: str, below: str) -> _Title | None:
+    title = line.strip()
+    rule = above.rstrip()
+    has_two_rules = rule == below.rstrip()
+    if title and has_two_rules and len(title) <= len(rule):
+        return _Title(title, style=f"between {rule[0]}", lines=3)
+    return None

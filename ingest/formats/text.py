@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.restructured import mark_titles
-from arag.ingest.outline import HEADING_LINE, escape_structure
+from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines
 from arag.text.normalise import collapse_whitespace, count
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -46,7 +47,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     """
     text = decode_text(path.read_bytes(), encoding)
     if not _has_headings(text):
-        text = escape_structure(text)
+        text = escape_marks(text)
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
@@ -56,17 +57,21 @@ def read_text(path: Path, encoding: str = "") -> Content:
 
 
 def _has_headings(text: str) -> bool:
+    """Return whether a plain text is Markdown: its headings stand alone, and some have the lower levels."""
     if "\n##" not in text:
         return False
-    lines = ["", *_FENCED.sub("", text).split("\n"), ""]
+    lines = _FENCED.sub("", text).split("\n")
+    before = ""
     levels: list[int] = []
-    for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+    for line, after in pairwise([*lines, ""]):
         heading = HEADING_LINE.match(line)
-        if heading is None:
-            continue
-        if before.strip() or (after.strip() and not levels):
-            return False
-        levels.append(len(heading[1]))
+        if heading:
+            is_first = not levels
+            is_in_paragraph = before.strip() or (is_first and after.strip())
+            if is_in_paragraph:
+                return False
+            levels.append(len(heading[1]))
+        before = line
     return len(levels) > 1 and max(levels) > 1
 
 
@@ -76,9 +81,8 @@ def _title_line(text: str) -> str:
     if len(lines) < 3 or lines[1].strip():
         return ""
     title = lines[0].strip()
-    if len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
-        return ""
-    return title
+    is_paragraph = len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END)
+    return "" if is_paragraph else title
 
 
 def read_code(path: Path, encoding: str = "") -> Content:
@@ -86,7 +90,7 @@ def read_code(path: Path, encoding: str = "") -> Content:
     data = path.read_bytes()
     if b"\0" in data and not is_wide(data):
         raise FormatError(BINARY)
-    return Content(title="", text=decode_text(data, encoding))
+    return Content(title="", text=escape_underlines(decode_text(data, encoding)))
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:
@@ -110,9 +114,11 @@ def _without_comments(text: str) -> str:
     parts: list[str] = []
     end = 0
     for code in _FENCED.finditer(text):
-        parts += [_COMMENT.sub("", text[end : code.start()]), code[0]]
+        between = text[end : code.start()]
+        parts += [_COMMENT.sub("", between), code[0]]
         end = code.end()
-    return "".join([*parts, _COMMENT.sub("", text[end:])])
+    rest = _COMMENT.sub("", text[end:])
+    return "".join([*parts, rest])
 
 
 def _take_title(fields: dict[str, JSON]) -> str:
@@ -183,7 +189,8 @@ def read_notebook(path: Path) -> Content:
     """
     try:
         notebook = json.loads(decode(path.read_bytes()))
-        language = notebook["metadata"].get("language_info", {}).get("name", "")
+        language_info = notebook["metadata"].get("language_info", {})
+        language = language_info.get("name", "")
         blocks: list[str] = []
         markdown: list[str] = []
         pictures = 0
@@ -202,7 +209,8 @@ def read_notebook(path: Path) -> Content:
 
 
 def _is_picture(output: dict[str, Any]) -> bool:
-    return any(kind.startswith("image/") for kind in output.get("data", {}))
+    kinds = " ".join(output.get("data", {}))
+    return "image/" in kinds
 
 
 def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,}")  # between a title and its page in a table of contents
 _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
+_BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
@@ -102,7 +103,7 @@ class _Nesting:
     def _level_of_number(self, number: list[str], level: int) -> int:
         for other_level, other in self.headings:
             if other == number[: len(other)] and len(other) < len(number) and other:
-                level = max(level, other_level + 1)
+                level = other_level + len(number) - len(other)
             elif len(other) > 1 or (other and len(number) > 1):
                 level = min(level, other_level)
                 break
@@ -251,7 +252,10 @@ def _is_title(text: str) -> bool:
         return False
     number = _NUMBER.match(text)
     title = text[number.end() :] if number else text
-    if len(title) < 2 or CELL_BOUNDARY in text or _BULLET.match(title):
+    if len(title) < 2 or CELL_BOUNDARY in text:
+        return False
+    bullet = _BULLET_APART if number else _BULLET
+    if bullet.match(title):
         return False
     if title[0].islower() and not number:
         return False

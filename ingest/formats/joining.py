@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from arag.ingest.formats.headings import Line
 from arag.text.normalise import CELL_BOUNDARY
-from arag.text.scripts import CHINESE_OR_JAPANESE, UNSPACED
+from arag.text.scripts import BURMESE, CHINESE_OR_JAPANESE, KHMER, LAO, THAI, UNSPACED
 
 HYPHEN = "\ufffe"  # as PDFium marks a hyphen at the end of a line
 
@@ -23,6 +23,7 @@ _UNSPACED_START = re.compile(f"[{UNSPACED}{_WIDE_MARKS}]|[{_MARKS}]{{1,2}}[{UNSP
 _SENTENCE_END = re.compile(r"[。！？!?：:；;။។៕][”’」』）)]*$")
 _WORD_END = re.compile(r"[A-Za-z0-9\u00c0-\u024f)%]$")
 _WORD_START = re.compile(r"[A-Za-z0-9\u00c0-\u024f(]")
+_BREAKS_BETWEEN_WORDS = re.compile(f"[{THAI}{LAO}{BURMESE}{KHMER}]")
 _EAST_ASIAN = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 _CLOSE_TO_LATIN = re.compile(f"[{CHINESE_OR_JAPANESE}][A-Za-z0-9]|[A-Za-z0-9][{CHINESE_OR_JAPANESE}]")
 _APART_FROM_LATIN = re.compile(f"[{CHINESE_OR_JAPANESE}] [A-Za-z0-9]|[A-Za-z0-9] [{CHINESE_OR_JAPANESE}]")
@@ -34,6 +35,7 @@ _ITEM = re.compile(
 )
 _MAX_PITCH = 2.2  # times the size of the type, from one line to the next of a paragraph
 _EDGE = 2.0  # times the size: how far a line that goes on may end from the right edge
+_WORD_EDGE = 4.0  # the same for scripts whose lines end between words: the next word may have this length
 _INDENT = 1.2  # times the size: a line that is set in so far begins a paragraph
 
 
@@ -111,8 +113,13 @@ def _goes_on(line: Line, following: Line, lines: Sequence[Line]) -> bool:
         return False
     if _ITEM.match(following.text) or _SENTENCE_END.search(line.text):
         return False
-    beside = [other.right for other in lines if other.left < line.right and other.right > line.left]
-    return line.right > max(beside) - _EDGE * size
+    beside = [
+        other.right
+        for other in lines
+        if other.size == line.size and other.left < line.right and other.right > line.left
+    ]
+    edge = _WORD_EDGE if _BREAKS_BETWEEN_WORDS.match(following.text) else _EDGE
+    return line.right > max(beside) - edge * size
 
 
 def _latin_space(lines: Sequence[Line]) -> str:

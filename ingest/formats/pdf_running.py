@@ -71,7 +71,7 @@ class _Edge:
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str] = ()) -> list[list[Line]]:
-    """Leave out page numbers, and heads and feet, except on the first page that has them.
+    """Leave out page numbers, and heads and feet except on the first page that has them.
 
     A line is a head or a foot if it is at the same place of most pages, or of most pages on the left or on the right,
     and no page has another text there. One that changes with the chapter must be a heading of the document, too, or
@@ -97,7 +97,7 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
         if is_inner or _belongs_to_text(edge, pages[edge.page], outer):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
-        if key in kept:
+        if key in kept or not edge.text:
             running.add((edge.page, edge.position))
         kept.add(key)
     return [
@@ -192,6 +192,8 @@ def _find_places(edges: Sequence[_Edge]) -> None:
 def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> list[_Edge]:
     """Return the lines of one place that are heads or feet."""
     running = [edge for edge in edges if edge.has_number and not edge.text]
+    if len(running) == 1:
+        running = []  # such as the number of an equation, which may be that of its page
     others = [edge for edge in edges if not (edge.has_number and not edge.text)]
     sides = [[edge for edge in others if edge.page % 2 == side] for side in (0, 1)]
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):

@@ -20,6 +20,8 @@ _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 _STRAIGHT = 2.0  # points: how far the cells of a column may be from one line
 
+_LEADERS = re.compile(r".*(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})")  # between an entry of contents and its page
+_PAGE = re.compile(r"\d{1,4}|[ivxlc]+")
 _REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
 _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
@@ -77,6 +79,8 @@ def _is_mostly_words(rows: Sequence[Row]) -> bool:
 
 def _table_bounds(rows: Sequence[Row]) -> tuple[int, int]:
     """Return start and end of the rows that are a table: rows of words before its figures are its header."""
+    if _is_contents(rows):
+        return 0, 0
     if _is_table_of_words(rows):
         return 0, len(rows)
     with_figure = [number for number, row in enumerate(rows) if row.has_figure]
@@ -99,6 +103,24 @@ def _is_further(above: Row, row: Row, lefts: Sequence[float]) -> bool:
 
 def _is_near(place: float, others: Sequence[float]) -> bool:
     return any(abs(place - other) < _STRAIGHT for other in others)
+
+
+def _is_contents(rows: Sequence[Row]) -> bool:
+    """Return whether rows are contents or an index, which may have a title above its entries."""
+    entries_end = rows[-1].extents[0].right
+    for row in rows:
+        is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
+        if not is_title and not _is_entry(row):
+            return False
+    return True
+
+
+def _is_entry(row: Row) -> bool:
+    """Return whether a row is an entry of contents or of an index: leaders and a page's number."""
+    if len(row.cells) != 2:
+        return False
+    entry, page = row.texts
+    return _LEADERS.fullmatch(entry) is not None and _PAGE.fullmatch(page) is not None
 
 
 def _is_spread_text(row: Row) -> bool:

@@ -14,8 +14,8 @@ from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
 TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
+STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, may be from one edge
 
-_STRAIGHT = 2.0  # points: how far lines of one cell may be from one edge
 _MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
@@ -64,6 +64,34 @@ class Extent(NamedTuple):
     def middle(self) -> float:
         """Its middle."""
         return (self.left + self.right) / 2
+
+    @property
+    def width(self) -> float:
+        """Its width."""
+        return self.right - self.left
+
+    def overlaps(self, other: Extent) -> bool:
+        """Return whether another one is above or below it, at least in part."""
+        return self.left < other.right and other.left < self.right
+
+    def union(self, other: Extent) -> Extent:
+        """Return what two of them take together."""
+        return Extent(
+            left=min(self.left, other.left),
+            right=max(self.right, other.right),
+        )
+
+    def offset(self, other: Extent) -> float:
+        """Return how far it is from another one that begins, ends or has its middle at the same place."""
+        return min(
+            abs(self.left - other.left),
+            abs(self.right - other.right),
+            abs(self.middle - other.middle),
+        )
+
+    def begins_with_one_of(self, others: Iterable[Extent]) -> bool:
+        """Return whether one of others begins at the same place."""
+        return any(abs(self.left - other.left) < STRAIGHT for other in others)
 
 
 Cell: TypeAlias = "list[Piece]"  # its lines, from top to bottom
@@ -159,7 +187,7 @@ class Row:
         if self._has_one_cell() or is_figure(piece.text) or is_figure(last.text):
             return False
         pitch = last.bottom - piece.bottom
-        return abs(last.left - piece.left) < _STRAIGHT and 0 < pitch < TIGHT * piece.height
+        return abs(last.left - piece.left) < STRAIGHT and 0 < pitch < TIGHT * piece.height
 
     def _has_one_cell(self) -> bool:
         return len(self.cells) == 1

@@ -125,6 +125,11 @@ class Row:
         return self.cells[0][0].height
 
     @property
+    def is_one_line(self) -> bool:
+        """Whether it has one cell of one line."""
+        return self._has_one_cell() and len(self.cells[0]) == 1
+
+    @property
     def has_figure(self) -> bool:
         """Whether a cell after the first is a figure."""
         return any(map(is_figure, self.texts[1:]))
@@ -321,8 +326,7 @@ def _join_labels(rows: Iterable[Row]) -> list[Row]:
 
 
 def _is_label_of(label: Row, row: Row) -> bool:
-    has_one_line = len(label.cells) == 1 and len(label.cells[0]) == 1
-    if not has_one_line or len(row.cells) == 1 or row.above:
+    if not label.is_one_line or len(row.cells) == 1 or row.above:
         return False
     line = label.cells[0][0]
     first = row.cells[0][0]

@@ -7,12 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import TypeAlias
 
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_page_numbers import PageNumber, find_page_numbers
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
-_EDGE_LINES = 2  # at the top and at the bottom of a page
+_TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
+_BOTTOM = (-1, -2)
+_INNER_RANKS = {1, -2}
 _MIN_PAGES = 3
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
@@ -24,6 +27,8 @@ _SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\
 _OTHER = re.compile(r"[\W_]+")
 _NAME_ENDS = (":", "：")
 
+_Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
+
 
 @dataclass
 class _Edge:
@@ -32,7 +37,7 @@ class _Edge:
     Attributes:
         page: The page, from 0.
         position: Of the line among the page's.
-        rank: How many lines are between it and the edge.
+        rank: Its number from the top, or from the bottom as for Python's lists.
         text: Its text without the page's number.
         numbers: What may be the page's number in it.
         has_number: Whether it has the page's number.
@@ -41,7 +46,6 @@ class _Edge:
     page: int
     position: int
     rank: int
-    is_top: bool
     line: Line
     text: str
     numbers: list[PageNumber]
@@ -52,28 +56,19 @@ class _Edge:
         """Whether it is the page's number and nothing else."""
         return self.has_number and not self.text
 
+    @property
+    def is_top(self) -> bool:
+        """Whether it is at the top of the page."""
+        return self.rank >= 0
 
-@dataclass(frozen=True)
-class _Running:
-    """The heads and feet that were found: their page, whether they are at its top, and their rank."""
+    @property
+    def outward(self) -> _Beside:
+        """The line between it and the edge of the page."""
+        return self.beside(-1 if self.is_top else 1)
 
-    places: set[tuple[int, bool, int]]
-
-    def has_outward(self, edge: _Edge) -> bool:
-        """Return whether the line between a line and the edge of the page is one."""
-        return (edge.page, edge.is_top, edge.rank - 1) in self.places
-
-    def has_inward(self, edge: _Edge) -> bool:
-        """Return whether the next line from the edge of the page is one."""
-        return (edge.page, edge.is_top, edge.rank + 1) in self.places
-
-    def has_above(self, edge: _Edge) -> bool:
-        """Return whether the line above is one."""
-        return self.has_outward(edge) if edge.is_top else self.has_inward(edge)
-
-    def has_below(self, edge: _Edge) -> bool:
-        """Return whether the line below is one."""
-        return self.has_inward(edge) if edge.is_top else self.has_outward(edge)
+    def beside(self, lines: int) -> _Beside:
+        """Return the line that is so many lines below it, or above it if the number is negative."""
+        return (self.page, self.is_top, self.rank + lines)
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str] = ()) -> list[list[Line]]:
@@ -104,13 +99,14 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
 
 def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
     """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines."""
-    running = _Running({(edge.page, edge.is_top, edge.rank) for edge in found})
+    running = {edge.beside(0) for edge in found}
     left_out: dict[int, set[int]] = defaultdict(set)
     seen: set[tuple[str, bool, bool]] = set()
     found.sort(key=lambda edge: (edge.page, edge.position))
     for edge in found:
-        is_inner = edge.rank > 0 and not running.has_outward(edge)
-        if is_inner or _belongs_to_text(edge, pages[edge.page], running):
+        if edge.rank in _INNER_RANKS and edge.outward not in running:
+            continue
+        if not edge.has_number and _belongs_to_text(edge, pages[edge.page], running):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
         if edge.is_number or key in seen:
@@ -130,22 +126,20 @@ def _edges(page: Sequence[Line], number: int) -> list[_Edge]:
     edges: dict[tuple[bool, int], _Edge] = {}
     # A mark of a printer may be lower than the foot, which then is the last line of the text.
     for order in (by_height, positions):
-        at_top = enumerate(order[:_EDGE_LINES])
-        at_bottom = enumerate(order[: -_EDGE_LINES - 1 : -1])
-        for is_top, ranked in ((True, at_top), (False, at_bottom)):
-            for rank, position in ranked:
-                line = page[position]
-                text = collapse_whitespace(line.text)
-                edge = _Edge(
-                    page=number,
-                    position=position,
-                    rank=rank,
-                    is_top=is_top,
-                    line=line,
-                    text=text,
-                    numbers=find_page_numbers(text),
-                )
-                edges.setdefault((is_top, position), edge)
+        at_top = zip(_TOP, order, strict=False)
+        at_bottom = zip(_BOTTOM, reversed(order), strict=False)
+        for rank, position in (*at_top, *at_bottom):
+            line = page[position]
+            text = collapse_whitespace(line.text)
+            edge = _Edge(
+                page=number,
+                position=position,
+                rank=rank,
+                line=line,
+                text=text,
+                numbers=find_page_numbers(text),
+            )
+            edges.setdefault((edge.is_top, position), edge)
     return list(edges.values())
 
 
@@ -292,23 +286,21 @@ def _comparable(text: str) -> str:
 # --- lines that belong to the text ---
 
 
-def _belongs_to_text(edge: _Edge, page: Iterable[Line], running: _Running) -> bool:
+def _belongs_to_text(edge: _Edge, page: Iterable[Line], running: Collection[_Beside]) -> bool:
     """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
-    if edge.has_number:
-        return False
+    if edge.line.text.endswith(_NAME_ENDS):
+        return True
     with_text = [line for line in page if line.text]
     by_height = sorted(with_text, key=lambda line: -line.bottom)
     place = by_height.index(edge.line)
-    if edge.line.text.endswith(_NAME_ENDS):
-        return True
     if place > 0:
         above = by_height[place - 1]
-        is_heading = _is_heading_of(above, edge.line) and not running.has_above(edge)
-        if is_heading or above.text.endswith(_NAME_ENDS) or _are_rows(above, edge.line):
+        is_below_heading = _is_heading_of(above, edge.line) and edge.beside(-1) not in running
+        if is_below_heading or above.text.endswith(_NAME_ENDS) or _are_rows(above, edge.line):
             return True
     if place + 1 < len(by_height):
         below = by_height[place + 1]
-        is_heading = _is_heading_of(edge.line, below) and not running.has_below(edge)
+        is_heading = _is_heading_of(edge.line, below) and edge.beside(1) not in running
         return is_heading or _are_rows(edge.line, below)
     return False
 

@@ -19,11 +19,12 @@ _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 
 _NO_TABLE = range(0)
-_LEADERS = re.compile(r".*(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})")  # between an entry of contents and its page
-_PAGE = re.compile(r"\d{1,4}|[ivxlc]+")
+# An entry of contents or of an index: leaders, and a page's number in a cell of its own.
+_ENTRY = re.compile(r"[^\t]*(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})\t(?:\d{1,4}|[ivxlc]+)")
 _REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
 _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
+_NAME_ENDS = (":", "：")
 
 
 def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
@@ -115,10 +116,7 @@ def _is_line(row: Row) -> bool:
 
 def _may_be_name(row: Row) -> bool:
     """Return whether a line may be a name above several columns of the rows below it."""
-    if len(row.cells) > 1:
-        return False
-    (lines,) = row.cells
-    return len(lines) == 1 and len(row.texts[0]) <= MAX_NAME
+    return row.is_one_line and len(row.texts[0]) <= MAX_NAME
 
 
 def _is_inside(row: Row, following: Row) -> bool:
@@ -136,9 +134,7 @@ def _is_item(row: Row) -> bool:
         return False
     if len(row.cells) > 2:
         return _BULLET.fullmatch(first) is not None
-    if first.endswith((":", "：")):
-        return True
-    return _MARKER.fullmatch(first) is not None
+    return first.endswith(_NAME_ENDS) or _MARKER.fullmatch(first) is not None
 
 
 # --- which rows of a group are a table ---
@@ -185,18 +181,9 @@ def _is_contents(rows: Sequence[Row]) -> bool:
     entries_end = rows[-1].extents[0].right
     for row in rows:
         is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
-        if not is_title and not _is_entry(row):
+        if not is_title and not _ENTRY.fullmatch("\t".join(row.texts)):
             return False
     return True
-
-
-def _is_entry(row: Row) -> bool:
-    """Return whether a row is an entry of contents or of an index: leaders and a page's number."""
-    if len(row.cells) != 2:
-        return False
-    entry, page = row.texts
-    has_leaders = _LEADERS.fullmatch(entry) is not None
-    return has_leaders and _PAGE.fullmatch(page) is not None
 
 
 def _is_spread_text(row: Row) -> bool:

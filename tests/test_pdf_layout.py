@@ -442,6 +442,11 @@ def test_lines_that_end_between_words_of_a_script_without_spaces(read):
     assert text == "\n".join(["".join(lines[:5]), lines[5]])
 
 
+def test_a_list_of_short_words_of_a_script_without_spaces(read):
+    lines = ["โรงสีเก่า", "สะพาน", "ประตูน้ำ", "โบสถ์"]
+    assert read("a.pdf", in_any_script(lines)).text.split("\n") == lines
+
+
 def test_lines_of_japanese_and_latin(read):
     lines = [
         "水車小屋は千八百八十年に二人の兄弟が建てたもの",

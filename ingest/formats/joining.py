@@ -38,6 +38,7 @@ _ITEM = re.compile(
 _MAX_PITCH = 2.2  # times the size of the type, from one line to the next of a paragraph
 _EDGE = 2.0  # times the size: how far a line that goes on may end from the right edge
 _WORD_EDGE = 4.0  # the same for scripts whose lines end between words: the next word may have this length
+_MIN_WIDTH = 8  # times the size: shorter lines are those of a list of words
 _INDENT = 1.2  # times the size: a line that is set in so far begins a paragraph
 
 
@@ -58,14 +59,15 @@ class _Page:
                 longest = max(longest, other.right)
         is_between_words = _BREAKS_BETWEEN_WORDS.match(following.text) is not None
         edge = _WORD_EDGE if is_between_words else _EDGE
-        return line.right > longest - edge * line.size
+        is_wide = line.right - line.left > _MIN_WIDTH * line.size
+        return is_wide and line.right > longest - edge * line.size
 
 
 def join_texts(texts: Iterable[str]) -> str:
     """Return the lines of one cell or title as one text."""
     joined = ""
     for text in texts:
-        joined = _join(joined, text, " ") if joined else text
+        joined = _join(joined, text, _space_between(joined, text)) if joined else text
     return joined
 
 
@@ -97,11 +99,13 @@ def _make_page(lines: Sequence[Line]) -> _Page:
 def _join(text: str, following: str, between: str) -> str:
     if _divides_word(text, following):
         return text[:-1] + following
-    if text.endswith(HYPHEN):
-        return text + following
-    if _UNSPACED_END.search(text) and _UNSPACED_START.match(following):
-        return text + following
     return f"{text}{between}{following}"
+
+
+def _space_between(text: str, following: str) -> str:
+    """Return what stands between two lines that are known to be one text."""
+    is_unspaced = _UNSPACED_END.search(text) is not None and _UNSPACED_START.match(following) is not None
+    return "" if is_unspaced or text.endswith(HYPHEN) else " "
 
 
 def _divides_word(text: str, following: str) -> bool:

@@ -212,8 +212,8 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
         return False
     if not all(map(_has_wide_gaps, rows)):
         return False
-    full = [row for row in rows if len(row.cells) == columns]
-    return _are_straight(full) and _are_in_columns(rows, full[0])
+    full = rows[counts.index(columns)]
+    return _are_in_columns(rows, full)
 
 
 def _mean_length(texts: Sequence[str]) -> float:
@@ -230,24 +230,6 @@ def _has_wide_gaps(row: Row) -> bool:
     min_gap = _MIN_WORDS_GAP * row.height
     gaps = [following.left - extent.right for extent, following in pairwise(row.extents)]
     return min(gaps) >= min_gap
-
-
-def _are_straight(rows: Sequence[Row]) -> bool:
-    """Return whether the cells of each column begin, end or have their middle at one place."""
-    columns = zip(*(row.extents for row in rows), strict=True)
-    return all(map(_is_straight, columns))
-
-
-def _is_straight(cells: Sequence[Extent]) -> bool:
-    lefts = [cell.left for cell in cells]
-    rights = [cell.right for cell in cells]
-    middles = [cell.middle for cell in cells]
-    spread = min(
-        max(lefts) - min(lefts),
-        max(rights) - min(rights),
-        max(middles) - min(middles),
-    )
-    return spread < STRAIGHT
 
 
 def _are_in_columns(rows: Iterable[Row], full: Row) -> bool:

@@ -43,6 +43,12 @@ def test_titles_begin_with_any_character(read):
     assert headings(read, sections(titles)) == [f"# {title}" for title in titles]
 
 
+def test_a_name_that_begins_with_a_sign_after_its_number(read):
+    titles = ["2.1 --force and its dangers", "2.2 *args", "2.3 <title>", "2.4 +x"]
+    no_titles = ["2.5 - Scope", "2.6 • Oil", "-v is none"]
+    assert headings(read, sections([*titles, *no_titles])) == [f"# {title}" for title in titles]
+
+
 def test_what_is_no_title(read):
     titles = [
         "34,229",
@@ -76,6 +82,17 @@ def test_numbers_nest_as_they_count(read):
     assert levels["5.6.1"] <= levels["5.5.4"]
     assert levels["5.6.1"] < levels["5.6.1.1"]
     assert levels["6"] <= levels["5.6.1"]
+
+
+def test_each_part_of_a_number_is_one_level(read):
+    titles = ["5 Files", "5.5 Carts", "5.5.4 Wheels", "5.5.4.1 Spokes", "5.5.4.1.1 Nails", "5.6.1 Horses", "6 Ships"]
+    pages = Pages()
+    for number, title in enumerate(titles):
+        pages.text(72, 740, title, 16 if len(title.split()[0]) < 2 else 11.5, "Helvetica-Bold")
+        pages.lines(72, 715, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    levels = [line.index(" ") for line in headings(read, pages)]
+    assert levels == [1, 2, 3, 4, 5, 2, 1]
 
 
 def test_larger_numbers_below_smaller_ones(read):

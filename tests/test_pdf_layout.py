@@ -331,6 +331,25 @@ def test_lists_and_references_are_no_tables(read, rows):
     assert not any(" | " in line for line in table(read, rows, (72, 110)))
 
 
+def test_entries_of_an_index_with_leaders_are_no_rows(read):
+    entries = [("anchor", "12"), ("delivery, hours of", "41"), ("relay", "ix")]
+    pages = Pages()
+    pages.text(72, 730, "Index", 16, "Helvetica-Bold")
+    y = 700
+    for entry, page in entries:
+        pages.text(72, y, f"{entry} . . . . . . . . . .")
+        pages.text(430, y, page)
+        y -= 15
+    lines = read("a.pdf", pages.finish()).text.split("\n")[1:]
+    assert lines == [f"{entry} . . . . . . . . . . {page}" for entry, page in entries]
+
+
+def test_leaders_in_a_table(read):
+    rows = [["", "1880", "1881"], ["Oil . . . . . .", "12", "14"], ["Rye . . . . . .", "7", "9"]]
+    lines = table(read, rows, [72, 250, 350])
+    assert lines[-1].endswith("| 7 | 9")
+
+
 def test_a_table_of_words_with_empty_cells(read):
     rows = [("Grain", "Price", "Note"), ("Rye", "4 marks", "good"), ("Oats", "", "wet"), ("Barley", "3 marks", "")]
     assert table(read, rows, (72, 200, 330)) == [
@@ -400,6 +419,32 @@ def test_lines_of_chinese_are_joined_without_a_space(read):
     pages = Pages()
     pages.lines(72, 700, lines, 12, CHINESE, 20)
     assert read("a.pdf", pages.finish()).text == "".join(lines)
+
+
+def test_a_title_that_is_wider_than_the_lines_below_it(read):
+    lines = ["水車小屋は千八百八十年に二人の兄弟が建てた", "もので、その台帳は村の倉庫に保管されている。"]
+    pages = Pages()
+    pages.text(72, 740, "北の岸辺の水車小屋とその台帳の歴史", 20, JAPANESE)
+    pages.lines(72, 700, lines, 12, JAPANESE, 20)
+    assert "".join(lines) in read("a.pdf", pages.finish()).text
+
+
+def test_lines_that_end_between_words_of_a_script_without_spaces(read):
+    lines = [
+        "โรงสีริมแม่น้ำเปิดทุกวันพฤหัส",
+        "บดี ผู้มาเยือนต้องลงทะเบียนที่สำนัก",
+        "งาน ห้ามจับปลาในลำคลองที่จะส่ง",
+        "น้ำโดยเด็ดขาด ผู้ฝ่าฝืนต้องเสียค่า",
+        "ปรับ",
+        "ประกาศ ณ วันที่หนึ่งมกราคม",
+    ]
+    text = read("a.pdf", in_any_script(lines)).text
+    assert text == "\n".join(["".join(lines[:5]), lines[5]])
+
+
+def test_a_list_of_short_words_of_a_script_without_spaces(read):
+    lines = ["โรงสีเก่า", "สะพาน", "ประตูน้ำ", "โบสถ์"]
+    assert read("a.pdf", in_any_script(lines)).text.split("\n") == lines
 
 
 def test_lines_of_japanese_and_latin(read):

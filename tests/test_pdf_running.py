@@ -50,9 +50,21 @@ def count_pages(read, pages, word):
 )
 def test_numbers_of_pages(read, feet):
     pages = read_pages(read, book([""] * 6, feet))
-    text_only = [word for line in BODY for word in line.split()]
-    for number, page in enumerate(pages[1:], 1):
-        assert [word for word in page if word != chr(97 + number)] == text_only
+    for number, page in enumerate(pages):
+        assert page == [word for line in BODY for word in [*line.split(), chr(97 + number)]]
+
+
+def test_the_number_of_an_equation_is_no_page_number(read):
+    pages = Pages()
+    for number in range(1, 7):
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        if number == 3:
+            pages.text(500, 690, "(3)")
+        pages.text(290, 40, str(number), 9)
+        pages.show()
+    words = read_pages(read, pages)
+    assert "(3)" in words[2]
+    assert not any(str(number) in page for number, page in enumerate(words, 1))
 
 
 def test_heads_on_the_left_and_on_the_right(read):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
@@ -20,9 +20,10 @@ _UNNAMED = 0.2  # of the titles in one type may be missing in the document's out
 _MAX_LEVEL = 6  # of a heading in Markdown
 
 _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
-# The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,}")  # between a title and its page in a table of contents
 _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
+_BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
+# The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
@@ -71,40 +72,59 @@ class _Typography:
             return min(block.level, _MAX_LEVEL)
         if not _is_title(block.text):
             return 0
-        if (block.size, block.font) in self.outline_types:
-            return self.outline_types[block.size, block.font]
+        block_type = (block.size, block.font)
+        if block_type in self.outline_types:
+            return self.outline_types[block_type]
         if block.size in self.heading_sizes:
-            return min(self.outline_levels + self.heading_sizes.index(block.size) + 1, _MAX_LEVEL)
-        number = _NUMBER.match(block.text)
-        has_other_font = block.font not in {self.body_font, ""}
-        depth = number[1].count(".") if number else 0
-        if number and has_other_font and block.size >= self.body_size and depth >= self.outline_depth:
-            return min(self.outline_levels + len(self.heading_sizes) + 1 + depth, _MAX_LEVEL)
-        return 0
+            level = self.outline_levels + self.heading_sizes.index(block.size) + 1
+            return min(level, _MAX_LEVEL)
+        return self._level_of_number(block)
+
+    def _level_of_number(self, block: Line) -> int:
+        """Return the level of a title in the size of the text, which needs a number and another font."""
+        parts = len(_number_of(block.text))
+        has_text_font = block.font in {self.body_font, ""}
+        if not parts or has_text_font or block.size < self.body_size:
+            return 0
+        if parts <= self.outline_depth:
+            return 0
+        level = self.outline_levels + len(self.heading_sizes) + parts
+        return min(level, _MAX_LEVEL)
+
+
+@dataclass(frozen=True)
+class _Heading:
+    """A heading above a line: its level, and the parts of its number if it has one."""
+
+    level: int
+    number: list[str]
 
 
 @dataclass
 class _Nesting:
-    """The headings above a line, outermost first: the level of each, and the parts of its number if it has one."""
+    """The headings above a line, outermost first."""
 
-    headings: list[tuple[int, list[str]]] = field(default_factory=list)
+    headings: list[_Heading] = field(default_factory=list)
 
     def enter(self, block: Line, level: int) -> int:
         """Enter a heading, and return its level so that numbers nest as they count: 5.6.1 is not under 5.5.4.1."""
-        match = _NUMBER.match(block.text)
-        number = match[1].split(".") if match else []
+        number = _number_of(block.text)
         if number and not block.level:
             level = self._level_of_number(number, level)
-        self.headings = [heading for heading in self.headings if heading[0] < level]
-        self.headings.append((level, number))
+        self.headings = [heading for heading in self.headings if heading.level < level]
+        self.headings.append(_Heading(level, number))
         return level
 
     def _level_of_number(self, number: list[str], level: int) -> int:
-        for other_level, other in self.headings:
-            if other == number[: len(other)] and len(other) < len(number) and other:
-                level = max(level, other_level + 1)
-            elif len(other) > 1 or (other and len(number) > 1):
-                level = min(level, other_level)
+        for other in self.headings:
+            if not other.number:
+                continue
+            parts = len(other.number)
+            further_parts = len(number) - parts
+            if further_parts > 0 and number[:parts] == other.number:
+                level = other.level + further_parts
+            elif parts > 1 or len(number) > 1:
+                level = min(level, other.level)
                 break
         return min(level, _MAX_LEVEL)
 
@@ -115,62 +135,33 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     A heading is in larger type than most text, or it begins with a section's number and is in another font. Where the
     document's own outline names headings, other lines in type of that size are none.
     """
-    characters_by_size, characters_by_font = _count_characters(pages)
+    lines = list(chain.from_iterable(pages))
+    characters_by_size = Counter[float]()
+    characters_by_font = Counter[str]()
+    for line in lines:
+        if line.size:  # a form's value has none
+            characters_by_size[line.size] += len(line.text)
+            characters_by_font[line.font] += len(line.text)
     if not characters_by_size:
-        yield from ("\n".join(line.text for line in page) for page in pages)
+        for page in pages:
+            yield "\n".join(line.text for line in page)
         return
     body_size = _most_common(characters_by_size)
     larger = _LARGER * body_size
     pages_of_blocks = [_join_titles(page, larger) for page in pages]
-    sizes = _find_heading_sizes(pages_of_blocks, larger, characters_by_size)
-    named = [block for page in pages for block in page if block.level]
-    if named:
-        smallest = min(block.size for block in named)
-        sizes = [size for size in sizes if size < smallest]
+    named = [line for line in lines if line.level]
     typography = _Typography(
         body_size=body_size,
         body_font=_most_common(characters_by_font),
-        heading_sizes=sizes,
-        outline_levels=max((block.level for block in named), default=0),
-        outline_depth=max((_count_parts(block.text) for block in named), default=0),
+        heading_sizes=_find_heading_sizes(pages_of_blocks, larger, characters_by_size, named),
+        outline_levels=max((line.level for line in named), default=0),
+        outline_depth=max((len(_number_of(line.text)) for line in named), default=0),
         outline_types=_find_outline_types(pages_of_blocks, larger),
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
-    for page in pages_of_blocks:
-        yield _mark_page(page, typography, last_titles, nesting)
-
-
-def _find_outline_types(pages: Sequence[Sequence[Line]], larger: float) -> dict[_Type, int]:
-    """Return the larger types in which nearly all titles are in the document's outline, with the level of most."""
-    levels: dict[_Type, Counter[int]] = defaultdict(Counter)
-    for page in pages:
-        for block in page:
-            if block.size >= larger and (block.level or _is_title(block.text)):
-                levels[block.size, block.font][block.level] += 1
-    types: dict[_Type, int] = {}
-    for block_type, counts in levels.items():
-        level = _most_common(counts)
-        if level and counts[0] <= _UNNAMED * counts.total():
-            types[block_type] = min(level, _MAX_LEVEL)
-    return types
-
-
-def _count_parts(title: str) -> int:
-    """Return how many parts the number of a title has."""
-    number = _NUMBER.match(title)
-    return number[1].count(".") + 1 if number else 0
-
-
-def _count_characters(pages: Sequence[Sequence[Line]]) -> tuple[Counter[float], Counter[str]]:
-    by_size = Counter[float]()
-    by_font = Counter[str]()
-    for page in pages:
-        for line in page:
-            if line.size:  # a form's value has none
-                by_size[line.size] += len(line.text)
-                by_font[line.font] += len(line.text)
-    return by_size, by_font
+    for blocks in pages_of_blocks:
+        yield _mark_page(blocks, typography, last_titles, nesting)
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:
@@ -178,29 +169,54 @@ def _most_common(counts: Counter[_Key]) -> _Key:
     return most_common[0]
 
 
+def _number_of(title: str) -> list[str]:
+    """Return the parts of a title's number."""
+    match = _NUMBER.match(title)
+    return match[1].split(".") if match else []
+
+
 def _join_titles(page: Sequence[Line], larger: float) -> list[Line]:
     """Join lines in the same larger type, unless they have numbers of their own."""
     blocks = list(page[:1])
     for line in page[1:]:
         last = blocks[-1]
-        is_named = line.level or last.level  # by the document's outline: it is whole
-        if _is_same_type(line, last) and line.size >= larger and not _NUMBER.match(line.text) and not is_named:
+        is_same_type = line.size == last.size and line.font == last.font
+        is_named = bool(line.level or last.level)  # by the document's outline: it is whole
+        may_be_joined = is_same_type and line.size >= larger and not is_named
+        if may_be_joined and not _NUMBER.match(line.text):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}")
         else:
             blocks.append(line)
     return blocks
 
 
-def _is_same_type(line: Line, other: Line) -> bool:
-    return line.size == other.size and line.font == other.font
+# --- the types of headings ---
+
+
+def _find_outline_types(pages: Iterable[Iterable[Line]], larger: float) -> dict[_Type, int]:
+    """Return the larger types in which nearly all titles are in the document's outline, with the level of most."""
+    levels: dict[_Type, Counter[int]] = defaultdict(Counter)
+    for block in chain.from_iterable(pages):
+        if block.size < larger:
+            continue
+        if block.level or _is_title(block.text):
+            levels[block.size, block.font][block.level] += 1
+    types: dict[_Type, int] = {}
+    for block_type, counts in levels.items():
+        level = _most_common(counts)
+        unnamed = counts[0]
+        if level and unnamed <= _UNNAMED * counts.total():
+            types[block_type] = min(level, _MAX_LEVEL)
+    return types
 
 
 def _find_heading_sizes(
-    pages: Sequence[Sequence[Line]],
+    pages: Sequence[Iterable[Line]],
     larger: float,
     characters: Counter[float],
+    named: Sequence[Line],
 ) -> list[float]:
-    """Return the sizes of type in which headings are set, the largest first."""
+    """Return the sizes of type in which headings are set, the largest first: smaller than those of the outline."""
     title_characters = Counter[float]()
     pages_of_size: dict[float, set[int]] = defaultdict(set)
     for page_number, page in enumerate(pages):
@@ -210,12 +226,16 @@ def _find_heading_sizes(
                 pages_of_size[block.size].add(page_number)
     # The cover of a long document may have a size of its own.
     min_pages = 1 if len(pages) <= _SHORT_DOCUMENT else 2
+    end = min((line.size for line in named), default=float("inf"))
     sizes: list[float] = []
     for size, page_numbers in pages_of_size.items():
         is_mostly_titles = 2 * title_characters[size] > characters[size]  # text may have a larger size, too
-        if is_mostly_titles and len(page_numbers) >= min_pages:
+        if size < end and is_mostly_titles and len(page_numbers) >= min_pages:
             sizes.append(size)
     return sorted(sizes, reverse=True)
+
+
+# --- the text with its marks ---
 
 
 def _mark_page(
@@ -230,33 +250,42 @@ def _mark_page(
     this page's are added.
     """
     levels = [typography.level(block) for block in page]
-    with_next_levels = pairwise([*levels, 0])
+    levels.append(0)
     lines: list[str] = []
-    for block, (level, next_level) in zip(page, with_next_levels, strict=True):
+    for number, block in enumerate(page):
+        level = levels[number]
         title = collapse_whitespace(_UNSPACED_BREAK.sub("", block.text))
         # Titles of one level in a row are a list, such as a table of contents.
-        is_in_list = level == next_level and not block.level
+        is_in_list = level == levels[number + 1] and not block.level
         is_repeated = last_titles.get(level) == title
-        if level and not is_in_list and not is_repeated:
-            lines.append(f"{'#' * nesting.enter(block, level)} {title}")
-        else:
-            lines.append(block.text)
         last_titles[level] = title
+        if not level or is_in_list or is_repeated:
+            lines.append(block.text)
+            continue
+        marks = "#" * nesting.enter(block, level)
+        lines.append(f"{marks} {title}")
     return "\n".join(lines)
 
 
 def _is_title(text: str) -> bool:
     """Return whether a text looks like a title: short, mostly letters, and no sentence or row of a table."""
-    if len(text) > _MAX_TITLE or text.count("\n") >= _MAX_TITLE_LINES:
+    is_short = len(text) <= _MAX_TITLE and text.count("\n") < _MAX_TITLE_LINES
+    if not is_short or CELL_BOUNDARY in text:
         return False
     number = _NUMBER.match(text)
-    title = text[number.end() :] if number else text
-    if len(title) < 2 or CELL_BOUNDARY in text or _BULLET.match(title):
-        return False
-    if title[0].islower() and not number:
-        return False
-    letters = sum(map(str.isalpha, title))
-    signs = sum(map(str.isalnum, title))
-    if 2 * letters < signs or 4 * letters < len(title) or not letters:
+    if number:
+        name = text[number.end() :]
+        has_begin = not _BULLET_APART.match(name)
+    else:
+        name = text
+        has_begin = not name[:1].islower() and not _BULLET.match(name)
+    if len(name) < 2 or not has_begin or not _has_letters(name):
         return False
     return not _NO_TITLE_END.search(text) and not _LEADERS.search(text)
+
+
+def _has_letters(name: str) -> bool:
+    """Return whether a text has letters: at least half of its letters and digits, and a quarter of all."""
+    letters = sum(map(str.isalpha, name))
+    signs = sum(map(str.isalnum, name))
+    return letters > 0 and 2 * letters >= signs and 4 * letters >= len(name)

@@ -49,8 +49,8 @@ class _Page:
 def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
 
-    Lines at the top or the bottom of most pages are left out from the second page on. Values of forms are in their
-    places, comments after their pages, and attached texts after the last page.
+    Page numbers are left out, and lines at the top or the bottom of most pages after the first page that has them.
+    Values of forms are in their places, comments after their pages, and attached texts after the last page.
 
     Args:
         path: The file.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -13,13 +13,26 @@ from arag.ingest.formats.pdf_rows import TIGHT, Extent, Row, is_figure
 
 MAX_NAME = 60  # characters of a column's name
 
-_LOOSE = 1.25  # times that pitch: the pitch of rows
+_LOOSE = 1.25  # times the pitch of the lines of a cell: the pitch of rows
 _ALIGNED = 2.0  # points
 _OFF_MIDDLE = 0.15  # times the width of columns: how far a name may be from their middle
 _MAX_COLUMNS = 40  # below names that span several: more are not compared
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 _Cells: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
+
+
+@dataclass
+class TableRow:
+    """A row of a table, or lines outside tables.
+
+    Attributes:
+        row: What it comes from.
+        cells: The text of each column; none for lines outside tables.
+    """
+
+    row: Row
+    cells: list[str]
 
 
 @dataclass
@@ -32,10 +45,28 @@ class _Line:
     @property
     def has_figure(self) -> bool:
         """Whether a cell is a number. Years also name columns, so they do not count."""
-        return any(is_figure(text) and not _YEAR.fullmatch(text) for text in self.cells.values())
+        for text in self.cells.values():
+            is_year = _YEAR.fullmatch(text) is not None
+            if is_figure(text) and not is_year:
+                return True
+        return False
+
+    def append(self, further: _Line) -> None:
+        """Add further lines of the cells."""
+        for column, text in further.cells.items():
+            above = self.cells.get(column)
+            if above:
+                self.cells[column] = join_texts([above, text])
+            else:
+                self.cells[column] = text
+        # The row then has the pieces of both, so that the next distance is from its last line.
+        self.row = Row(
+            cells=[*self.row.cells, *further.row.cells],
+            above=self.row.above,
+        )
 
 
-def align_cells(rows: Sequence[Row]) -> list[tuple[Row, list[str]]]:
+def align_cells(rows: Sequence[Row]) -> list[TableRow]:
     """Return the rows of a table with the text of each column, or nothing if the columns are not clear.
 
     A row that only has further lines of the cells above it is part of that row. Names above several columns are part of
@@ -47,89 +78,30 @@ def align_cells(rows: Sequence[Row]) -> list[tuple[Row, list[str]]]:
     first, *others = rows
     if len(others) > 1 and len(first.cells) < len(others[0].cells) and not first.has_figure:
         columns = _find_columns(others)
-        lines = _join_header(first, _align(others, columns), columns)
-        if lines:
-            return _fill(lines)
-    if len(first.cells) == 1:
-        lines = _align(others, _find_columns(others))
-        return [(first, []), *_fill(lines)] if lines else []
-    return _fill(_align(rows, _find_columns(rows)))
-
-
-def _fill(lines: Sequence[_Line]) -> list[tuple[Row, list[str]]]:
-    """Return the rows with all their cells, without columns that are left empty because a wide cell is above them."""
-    filled = sorted({column for line in lines for column in line.cells})
-    return [(line.row, [line.cells.get(column, "") for column in filled]) for line in lines]
+        lines = _align(others, columns)
+        with_names = _join_header(first, lines, columns)
+        if with_names:
+            return _fill(with_names)
+    if len(first.cells) > 1:
+        return _fill(_align(rows, _find_columns(rows)))
+    lines = _align(others, _find_columns(others))
+    if not lines:
+        return []
+    title = TableRow(first, cells=[])
+    return [title, *_fill(lines)]
 
 
 def _align(rows: Sequence[Row], columns: Sequence[Extent]) -> list[_Line]:
     """Return the rows with their cells by columns, or nothing if these are not clear."""
     lines = [_Line(row, _place(row, columns)) for row in rows]
-    if not all(line.cells for line in lines):
-        return []
+    for line in lines:
+        if not line.cells:
+            return []
     lines = _join_wrapped(lines)
     _move_names(lines, len(columns))
-    filled = {column for line in lines for column in line.cells}
-    is_clear = len(filled) <= max(len(row.cells) for row in rows) + 1
+    most_cells = max(len(row.cells) for row in rows)
+    is_clear = len(_filled_columns(lines)) <= most_cells + 1
     return lines if is_clear else []
-
-
-def _move_names(lines: Sequence[_Line], columns: int) -> None:
-    """Move names of columns over their figures, which may be set to the other side of the column."""
-    header, *others = lines
-    if header.has_figure or not others:
-        return
-    below = {column for line in others for column in line.cells}
-    for column in range(columns - 1, -1, -1):
-        if column in below or column not in header.cells:
-            continue
-        for other in (column + 1, column - 1):
-            if other in below and other not in header.cells:
-                header.cells[other] = header.cells.pop(column)
-                break
-
-
-def _find_columns(rows: Sequence[Row]) -> list[Extent]:
-    """Return the columns: what the narrow cells below each other take together."""
-    columns: list[Extent] = []
-    extents = [extent for row in rows for extent in row.extents]
-    for extent in sorted(extents, key=lambda extent: extent.right - extent.left):
-        hits = _hits(columns, extent)
-        if not hits:
-            columns.append(extent)
-        elif len(hits) == 1:
-            column = columns[hits[0]]
-            columns[hits[0]] = Extent(min(column.left, extent.left), max(column.right, extent.right))
-    return _merge(sorted(columns), rows)
-
-
-def _merge(columns: list[Extent], rows: Sequence[Row]) -> list[Extent]:
-    """Return the columns, with the first ones as one if they only have labels that are set in from the left.
-
-    No row has cells in both of them, and a longer label is above both.
-    """
-    while len(columns) > 1:
-        first, second, *others = columns
-        labels = [_hits((first, second), row.extents[0]) for row in rows]
-        with_both = [
-            row for row in rows if {0, 1} <= {hit for extent in row.extents for hit in _hits(columns[:2], extent)[:1]}
-        ]
-        if with_both or [0, 1] not in labels:
-            break
-        columns = [Extent(first.left, max(first.right, second.right)), *others]
-    return columns
-
-
-def _fills_both(row: Row, first: Extent, second: Extent) -> bool:
-    """Return whether a row has a cell in each of two columns."""
-    places = {tuple(_hits((first, second), extent)) for extent in row.extents}
-    return (1,) in places and bool({(0,), (0, 1)} & places)
-
-
-def _hits(columns: Sequence[Extent], extent: Extent) -> list[int]:
-    """Return the columns that a cell is in, at least in part."""
-    left, right = extent
-    return [number for number, column in enumerate(columns) if column.left < right and left < column.right]
 
 
 def _place(row: Row, columns: Sequence[Extent]) -> _Cells:
@@ -143,18 +115,107 @@ def _place(row: Row, columns: Sequence[Extent]) -> _Cells:
     return cells
 
 
-# --- cells and names of several lines ---
+def _fill(lines: Sequence[_Line]) -> list[TableRow]:
+    """Return the rows with all their cells, without columns that are left empty because a wide cell is above them."""
+    filled = sorted(_filled_columns(lines))
+    rows: list[TableRow] = []
+    for line in lines:
+        cells = [line.cells.get(column, "") for column in filled]
+        rows.append(TableRow(line.row, cells))
+    return rows
+
+
+def _filled_columns(lines: Iterable[_Line]) -> set[int]:
+    """Return the columns in which a row has text."""
+    filled: set[int] = set()
+    for line in lines:
+        filled.update(line.cells)
+    return filled
+
+
+def _move_names(lines: Sequence[_Line], columns: int) -> None:
+    """Move names of columns over their figures, which may be set to the other side of the column."""
+    header, *others = lines
+    if header.has_figure:
+        return
+    free = _filled_columns(others) - set(header.cells)
+    without_figures = set(header.cells) - _filled_columns(others)
+    for column in reversed(range(columns)):
+        if column not in without_figures:
+            continue
+        for other in (column + 1, column - 1):
+            if other in free:
+                header.cells[other] = header.cells.pop(column)
+                free.remove(other)
+                break
+
+
+# --- columns ---
+
+
+def _find_columns(rows: Sequence[Row]) -> list[Extent]:
+    """Return the columns: what the narrow cells below each other take together."""
+    extents: list[Extent] = []
+    for row in rows:
+        extents += row.extents
+    extents.sort(key=lambda extent: extent.width)
+    columns: list[Extent] = []
+    for extent in extents:
+        hits = _hits(columns, extent)
+        if not hits:
+            columns.append(extent)
+        elif len(hits) == 1:
+            (number,) = hits
+            columns[number] = columns[number].union(extent)
+    columns.sort()
+    return _join_label_columns(columns, rows)
+
+
+def _join_label_columns(columns: list[Extent], rows: Sequence[Row]) -> list[Extent]:
+    """Return the columns, with the first ones as one if they only have labels that are set in from the left."""
+    while len(columns) > 1:
+        first, second, *others = columns
+        if not _are_of_labels(first, second, rows):
+            break
+        columns = [first.union(second), *others]
+    return columns
+
+
+def _are_of_labels(first: Extent, second: Extent, rows: Iterable[Row]) -> bool:
+    """Return whether no row has cells in both of two columns, and a longer label is above both."""
+    both = (first, second)
+    has_long_label = False
+    for row in rows:
+        filled: set[int] = set()
+        for extent in row.extents:
+            filled.update(_hits(both, extent)[:1])
+        if len(filled) == len(both):
+            return False
+        if len(_hits(both, row.extents[0])) == len(both):
+            has_long_label = True
+    return has_long_label
+
+
+def _hits(columns: Iterable[Extent], extent: Extent) -> list[int]:
+    """Return the columns that a cell is in, at least in part."""
+    return [number for number, column in enumerate(columns) if column.overlaps(extent)]
+
+
+# --- cells of several lines ---
 
 
 def _join_wrapped(lines: Sequence[_Line]) -> list[_Line]:
     """Join rows that are further lines of the cells of the row above."""
-    joined: list[_Line] = []
     pitches = [line.row.distance(following.row) for line, following in pairwise(lines)]
-    for number, line in enumerate(lines):
-        if number and _is_further(joined, line, lines[number + 1 : number + 2], pitches[number - 1], pitches):
-            _append(joined[-1], line)
+    joined = [lines[0]]
+    for number, line in enumerate(lines[1:], 1):
+        pitch = pitches[number - 1]
+        wide_pitches = sum(other > _LOOSE * pitch for other in pitches)
+        is_near = pitch <= TIGHT * line.row.height
+        if is_near and _is_further(joined, line, lines[number + 1 :], wide_pitches):
+            joined[-1].append(line)
         else:
-            joined.append(_Line(line.row, dict(line.cells)))
+            joined.append(line)
     return joined
 
 
@@ -162,28 +223,26 @@ def _is_further(
     joined: Sequence[_Line],
     line: _Line,
     following: Sequence[_Line],
-    pitch: float,
-    pitches: Sequence[float],
+    wide_pitches: int,
 ) -> bool:
     """Return whether the cells of the last row go on in a line, which is nearer to it than rows are to each other."""
-    if pitch > TIGHT * line.row.height or line.row.above or line.has_figure:
+    if line.row.above or line.has_figure:
         return False
     above = joined[-1]
-    wide_pitches = sum(other > _LOOSE * pitch for other in pitches)
-    if set(line.cells) < set(above.cells):
-        return 0 not in line.cells or wide_pitches > 0
-    is_header = len(joined) == 1 and not above.has_figure and any(other.has_figure for other in following)
+    columns = set(line.cells)
+    columns_above = set(above.cells)
+    if columns < columns_above:
+        return 0 not in columns or wide_pitches > 0
+    is_below_words = not above.has_figure
+    is_before_figures = bool(following) and following[0].has_figure
+    is_header = len(joined) == 1 and is_below_words and is_before_figures
     if is_header:
-        return set(above.cells) < set(line.cells) or wide_pitches > 0
+        return columns > columns_above or wide_pitches > 0
     # One pitch may be the one below the names of the columns.
-    return set(above.cells) == set(line.cells) and wide_pitches > 1 and not above.has_figure
+    return columns == columns_above and wide_pitches > 1 and is_below_words
 
 
-def _append(line: _Line, further: _Line) -> None:
-    for column, text in further.cells.items():
-        line.cells[column] = join_texts(part for part in (line.cells.get(column, ""), text) if part)
-    # The row then has the pieces of both, so that the next distance is from its last line.
-    line.row = Row(cells=[*line.row.cells, *further.row.cells], above=line.row.above)
+# --- names above several columns ---
 
 
 def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[Extent]) -> list[_Line]:
@@ -192,41 +251,66 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[Extent]) 
     Returns:
         The rows with these names as the first, or nothing if the row above has no such names.
     """
-    if not lines or lines[0].has_figure or not all(map(_may_be_group, above.texts)):
+    if not lines or len(columns) > _MAX_COLUMNS or not all(map(_may_be_group, above.texts)):
         return []
-    first = lines[0]
-    if len(columns) > _MAX_COLUMNS:
+    first, *others = lines
+    if first.has_figure:
         return []
     groups = [_columns_below(extent, first.cells, columns) for extent in above.extents]
-    below = [column for group in groups for column in group]
-    if not all(groups) or len(below) != len(set(below)) or max(map(len, groups)) < 2:
+    if not _are_apart(groups) or max(map(len, groups)) < 2:
         return []
-    header = dict(first.cells)
+    cells = dict(first.cells)
     for text, group in zip(above.texts, groups, strict=True):
         for column in group:
-            header[column] = f"{text} {first.cells.get(column, '')}".strip()
-    row = Row(cells=[*above.cells, *first.row.cells], above=above.above)
-    return [_Line(row, header), *lines[1:]]
+            name = first.cells.get(column, "")
+            cells[column] = f"{text} {name}".strip()
+    row = Row(
+        cells=[*above.cells, *first.row.cells],
+        above=above.above,
+    )
+    return [_Line(row, cells), *others]
 
 
 def _may_be_group(name: str) -> bool:
     """Return whether a text may be a name above several columns: it has no numbers, unless it is a year."""
-    return len(name) <= MAX_NAME and (not any(map(str.isdigit, name)) or _YEAR.fullmatch(name) is not None)
+    if len(name) > MAX_NAME:
+        return False
+    is_year = _YEAR.fullmatch(name) is not None
+    return is_year or not any(map(str.isdigit, name))
+
+
+def _are_apart(groups: Iterable[Sequence[int]]) -> bool:
+    """Return whether each name has columns of its own."""
+    taken: set[int] = set()
+    for group in groups:
+        if not group or not taken.isdisjoint(group):
+            return False
+        taken.update(group)
+    return True
 
 
 def _columns_below(name: Extent, cells: _Cells, columns: Sequence[Extent]) -> list[int]:
     """Return the columns in whose middle a name is, as few as possible; several have names of their own."""
+    hits = _hits(columns, name)
     best: list[int] = []
     best_score = float("inf")
-    for start in range(len(columns)):
-        for end in range(start + 1, len(columns) + 1):
-            group = list(range(start, end))
-            if len(group) > 1 and not set(group) <= set(cells):
-                break
-            left, right = columns[start].left, columns[end - 1].right
-            distance = abs((left + right) / 2 - name.middle)
-            score = distance + _OFF_MIDDLE * (right - left)
-            is_above = distance < max(_OFF_MIDDLE * (right - left), _ALIGNED) or _hits(columns, name) == group
-            if is_above and score < best_score:
-                best, best_score = group, score
+    for group in _runs(cells, len(columns)):
+        span = columns[group[0]].union(columns[group[-1]])
+        distance = abs(span.middle - name.middle)
+        tolerance = _OFF_MIDDLE * span.width
+        is_in_middle = distance < max(tolerance, _ALIGNED)
+        score = distance + tolerance
+        if (is_in_middle or hits == group) and score < best_score:
+            best = group
+            best_score = score
     return best
+
+
+def _runs(cells: _Cells, columns: int) -> Iterator[list[int]]:
+    """Yield each column, and all columns beside each other that have cells."""
+    for start in range(columns):
+        yield [start]
+        group = [start]
+        while group[-1] in cells and group[-1] + 1 in cells:
+            group = [*group, group[-1] + 1]
+            yield group

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 from arag.ingest.formats.joining import HYPHEN
@@ -24,6 +26,9 @@ _LONG = 0.7  # times the longest line of a column: most lines of prose are at le
 _MOSTLY = 0.6
 _MIN_COMMON = 0.3  # of the heights of two lines that are beside each other
 _BALANCE = 0.7  # of the lines of two columns, side by side
+_GOING_ON = 0.25  # of the lines of prose, at least
+_TOLERANCE = 0.1  # times the height: how far equal places and heights may differ
+_SAME_PLACE = 0.1  # points
 
 _INDEX_ENTRY = re.compile(r".*\D, \d{1,4}(?:[-–]\d+)?")
 _WITHOUT_SPACES = re.compile(f"[{UNSPACED}{EAST_ASIAN}]")
@@ -41,8 +46,23 @@ class _Gap(NamedTuple):
         """Its width."""
         return self.right - self.left
 
+    def common(self, other: _Gap) -> _Gap:
+        """Return the strip that is white in both."""
+        return _Gap(
+            left=max(self.left, other.left),
+            right=min(self.right, other.right),
+        )
 
-def separate_columns(lines: Sequence[_Line]) -> list[_Line]:
+
+@dataclass(frozen=True)
+class _Sides:
+    """The lines on the left and on the right of a gap."""
+
+    left: list[_Line]
+    right: list[_Line]
+
+
+def separate_columns(lines: Iterable[_Line]) -> list[_Line]:
     """Return the lines of a page, with those of each column together.
 
     Rows that go across columns are cut at the white strip between them if both sides are prose or an index; tables stay
@@ -61,14 +81,14 @@ def separate_columns(lines: Sequence[_Line]) -> list[_Line]:
             end = max(start + 1, end - 1)  # the last row may begin another block
             separated += rows[start:end]
         else:
-            left, right = _cut(rows[start:end], gap)
-            separated += _join_divided_words(separate_columns(left))
-            separated += _join_divided_words(separate_columns(right))
+            sides = _cut(rows[start:end], gap)
+            separated += _join_divided_words(separate_columns(sides.left))
+            separated += _join_divided_words(separate_columns(sides.right))
         start = end
     return separated
 
 
-def _join_rows(lines: Sequence[_Line]) -> list[_Line]:
+def _join_rows(lines: Iterable[_Line]) -> list[_Line]:
     """Return lines that are beside each other as one."""
     rows: list[_Line] = []
     for line in lines:
@@ -80,40 +100,37 @@ def _join_rows(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _is_beside(last: Word, word: Word) -> bool:
+    is_same_type = abs(last.height - word.height) < _TOLERANCE * word.height
+    is_apart = word.left > last.right + word.height
     common = min(last.top, word.top) - max(last.bottom, word.bottom)
-    is_same_type = abs(last.height - word.height) < 0.1 * word.height
-    return is_same_type and common > _MIN_COMMON * word.height and word.left > last.right + word.height
+    return is_same_type and is_apart and common > _MIN_COMMON * word.height
+
+
+# --- white strips ---
 
 
 def _find_gaps(lines: Sequence[_Line], start: int) -> tuple[list[_Gap], int]:
     """Return the white strips that go from a line through most others below it, and the end of these lines."""
     gaps = _inner_gaps(lines[start])
     end = start + 1
-    while gaps and end < len(lines) and _is_next_row(lines[end - 1], lines[end]):
-        following = _cross(gaps, _free_gaps(lines[end]), _MIN_GAP * lines[end][0].height)
-        if not following:
+    while gaps and end < len(lines):
+        line = lines[end]
+        if not _is_next_row(lines[end - 1], line):
             break
-        gaps = following
+        common = _cross(gaps, _free_gaps(line), _MIN_GAP * line[0].height)
+        if not common:
+            break
+        gaps = common
         end += 1
     return gaps, end
-
-
-def _find_column_gap(rows: Sequence[_Line], gaps: Sequence[_Gap]) -> _Gap | None:
-    """Return the widest strip that has columns on its sides."""
-    if len(rows) < _MIN_ROWS_WIDE:
-        return None
-    for gap in sorted(gaps, key=lambda gap: gap.width, reverse=True):
-        if _has_columns(rows, gap):
-            return gap
-    return None
 
 
 def _inner_gaps(line: _Line) -> list[_Gap]:
     """Return the white strips between the words of a row, from left to right."""
     gaps: list[_Gap] = []
-    words = sorted(line, key=lambda word: word.left)
-    right = words[0].right
-    for word in words[1:]:
+    first, *words = sorted(line, key=lambda word: word.left)
+    right = first.right
+    for word in words:
         if word.left - right >= _MIN_GAP * word.height > 0:
             gaps.append(_Gap(right, word.left))
         right = max(right, word.right)
@@ -124,16 +141,22 @@ def _free_gaps(line: _Line) -> list[_Gap]:
     """Return the white strips of a row, with those beside it."""
     left = min(word.left for word in line)
     right = max(word.right for word in line)
-    return [_Gap(float("-inf"), left), *_inner_gaps(line), _Gap(right, float("inf"))]
+    return [
+        _Gap(float("-inf"), left),
+        *_inner_gaps(line),
+        _Gap(right, float("inf")),
+    ]
 
 
 def _cross(gaps: Sequence[_Gap], others: Sequence[_Gap], min_width: float) -> list[_Gap]:
     """Return the strips that are white in both."""
     common: list[_Gap] = []
-    number = other_number = 0
+    number = 0
+    other_number = 0
     while number < len(gaps) and other_number < len(others):
-        gap, other = gaps[number], others[other_number]
-        both = _Gap(max(gap.left, other.left), min(gap.right, other.right))
+        gap = gaps[number]
+        other = others[other_number]
+        both = gap.common(other)
         if both.width >= min_width:
             common.append(both)
         if gap.right < other.right:
@@ -146,21 +169,58 @@ def _cross(gaps: Sequence[_Gap], others: Sequence[_Gap], min_width: float) -> li
 def _is_next_row(line: _Line, following: _Line) -> bool:
     """Return whether a line is beside another one or the next below it."""
     height = max(line[0].height, following[0].height)
-    return -height < line[0].bottom - following[0].bottom < _MAX_PITCH * height
+    pitch = line[0].bottom - following[0].bottom
+    return -height < pitch < _MAX_PITCH * height
+
+
+# --- the strip between two columns ---
+
+
+def _find_column_gap(rows: Sequence[_Line], gaps: Iterable[_Gap]) -> _Gap | None:
+    """Return the widest strip that has columns on its sides."""
+    if len(rows) < _MIN_ROWS_WIDE:
+        return None
+    for gap in sorted(gaps, key=lambda gap: gap.width, reverse=True):
+        if _has_columns(rows, gap):
+            return gap
+    return None
 
 
 def _has_columns(rows: Sequence[_Line], gap: _Gap) -> bool:
-    left, right = _cut(rows, gap)
-    height = rows[0][0].height
-    across = _count_across(rows, gap)
-    if gap.width >= _WIDE_GAP * height:
-        if across < _MIN_ROWS_WIDE:
-            return False
-    elif across < _MIN_ROWS or not _has_straight_edge(right):
+    sides = _cut(rows, gap)
+    is_wide = gap.width >= _WIDE_GAP * rows[0][0].height
+    min_rows = _MIN_ROWS_WIDE if is_wide else _MIN_ROWS
+    if _count_across(rows, gap) < min_rows:
         return False
-    if _is_index(left) and _is_index(right):
+    if not is_wide and not _has_straight_edge(sides.right):
+        return False
+    if _is_index(sides.left) and _is_index(sides.right):
         return True
-    return _are_full(rows, gap) and _is_prose(left) and _is_prose(right)
+    return _are_full(rows, gap) and _is_prose(sides.left) and _is_prose(sides.right)
+
+
+def _cut(rows: Iterable[_Line], gap: _Gap) -> _Sides:
+    sides = _Sides([], [])
+    for row in rows:
+        left = [word for word in row if word.left < gap.left]
+        right = [word for word in row if word.left >= gap.left]
+        if left:
+            sides.left.append(left)
+        if right:
+            sides.right.append(right)
+    return sides
+
+
+def _count_across(rows: Iterable[_Line], gap: _Gap) -> int:
+    """Return how often the text goes from the left side to the right one."""
+    count = 0
+    was_left = False
+    for word in chain.from_iterable(rows):
+        is_left = word.right <= gap.left + _SAME_PLACE
+        if was_left and not is_left:
+            count += 1
+        was_left = is_left
+    return count
 
 
 def _are_full(rows: Sequence[_Line], gap: _Gap) -> bool:
@@ -168,42 +228,28 @@ def _are_full(rows: Sequence[_Line], gap: _Gap) -> bool:
 
     In a table of sentences, the cells on one side have fewer lines than those on the other.
     """
-    lefts = [number for number, row in enumerate(rows) if min(word.left for word in row) < gap.left]
-    rights = [number for number, row in enumerate(rows) if max(word.left for word in row) >= gap.left]
-    end = min(lefts[-1], rights[-1])
-    left_lines = sum(number <= end for number in lefts)
-    right_lines = sum(number <= end for number in rights)
+    lefts: list[int] = []
+    rights: list[int] = []
+    for number, row in enumerate(rows):
+        places = [word.left for word in row]
+        if min(places) < gap.left:
+            lefts.append(number)
+        if max(places) >= gap.left:
+            rights.append(number)
+    end = min(lefts[-1], rights[-1]) + 1
+    left_lines = bisect_left(lefts, end)
+    right_lines = bisect_left(rights, end)
     return min(left_lines, right_lines) >= _BALANCE * max(left_lines, right_lines)
-
-
-def _count_across(rows: Sequence[_Line], gap: _Gap) -> int:
-    """Return how often the text goes from the left side to the right one."""
-    count = 0
-    was_left = False
-    for row in rows:
-        for word in row:
-            is_left = word.right <= gap.left + 0.1
-            if was_left and not is_left:
-                count += 1
-            was_left = is_left
-    return count
-
-
-def _cut(rows: Sequence[_Line], gap: _Gap) -> tuple[list[_Line], list[_Line]]:
-    """Return the lines on the left and on the right of a gap."""
-    left: list[_Line] = []
-    right: list[_Line] = []
-    for row in rows:
-        left.append([word for word in row if word.left < gap.left])
-        right.append([word for word in row if word.left >= gap.left])
-    return [line for line in left if line], [line for line in right if line]
 
 
 def _has_straight_edge(lines: Sequence[_Line]) -> bool:
     """Return whether most lines begin at the same place."""
     left = min(line[0].left for line in lines)
-    at_edge = [line for line in lines if line[0].left - left < 0.1 * line[0].height]
-    return len(at_edge) >= _MOSTLY * len(lines)
+    at_edge = 0
+    for line in lines:
+        first = line[0]
+        at_edge += first.left - left < _TOLERANCE * first.height
+    return at_edge >= _MOSTLY * len(lines)
 
 
 def _is_index(lines: Sequence[_Line]) -> bool:
@@ -213,18 +259,34 @@ def _is_index(lines: Sequence[_Line]) -> bool:
 
 def _is_prose(lines: Sequence[_Line]) -> bool:
     """Return whether lines are long, of several words, and go on in the next line."""
-    texts = [_text(line) for line in lines]
-    characters = sum(map(len, texts)) / len(lines)
-    words = sum(len(line) for line in lines) / len(lines)
-    is_unspaced = len(_WITHOUT_SPACES.findall("".join(texts))) > 0.5 * characters * len(lines)
-    if is_unspaced:
-        characters *= 2
-    if characters < _MIN_CHARACTERS or (words < _MIN_WORDS and not is_unspaced):
-        return False
+    texts = list(map(_text, lines))
+    return _has_many_words(lines, texts) and _are_long(lines) and _go_on(texts)
+
+
+def _has_many_words(lines: Sequence[_Line], texts: Sequence[str]) -> bool:
+    """Return whether lines have several words; in scripts without spaces, a character is as long as two letters."""
+    characters = sum(map(len, texts))
+    unspaced = len(_WITHOUT_SPACES.findall("".join(texts)))
+    if unspaced > 0.5 * characters:
+        return 2 * characters >= _MIN_CHARACTERS * len(lines)
+    words = sum(map(len, lines))
+    return characters >= _MIN_CHARACTERS * len(lines) and words >= _MIN_WORDS * len(lines)
+
+
+def _are_long(lines: Sequence[_Line]) -> bool:
     widths = [line[-1].right - line[0].left for line in lines]
-    long_lines = [width for width in widths if width >= _LONG * max(widths)]
-    going_on = [text for text in texts[1:] if text[0].isalpha() and not text[0].isupper()]
-    return len(long_lines) >= _MOSTLY * len(lines) and len(going_on) >= 0.25 * len(texts[1:])
+    min_width = _LONG * max(widths)
+    long_lines = sum(width >= min_width for width in widths)
+    return long_lines >= _MOSTLY * len(lines)
+
+
+def _go_on(texts: Sequence[str]) -> bool:
+    """Return whether enough lines go on in the next one, which begins with a small letter or has no such ones."""
+    going_on = 0
+    for text in texts[1:]:
+        first = text[0]
+        going_on += first.isalpha() and not first.isupper()
+    return going_on >= _GOING_ON * (len(texts) - 1)
 
 
 def _text(line: _Line) -> str:
@@ -234,6 +296,8 @@ def _text(line: _Line) -> str:
 def _join_divided_words(lines: list[_Line]) -> list[_Line]:
     """Mark the hyphens at the ends of lines, which PDFium did not see there."""
     for line, following in pairwise(lines):
-        if _DIVIDED.search(line[-1].text) and following[0].text[0].islower():
-            line[-1] = line[-1]._replace(text=line[-1].text[:-1] + HYPHEN)
+        last = line[-1]
+        goes_on = following[0].text[0].islower()
+        if goes_on and _DIVIDED.search(last.text):
+            line[-1] = last._replace(text=last.text[:-1] + HYPHEN)
     return lines

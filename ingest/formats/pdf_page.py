@@ -11,10 +11,11 @@ from pypdfium2 import raw
 
 from arag.ingest.formats.content import clean_text
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf_cells import TableRow
 from arag.ingest.formats.pdf_columns import separate_columns
 from arag.ingest.formats.pdf_fields import Field, insert_fields
 from arag.ingest.formats.pdf_rows import Piece, find_rows
-from arag.ingest.formats.pdf_tables import TableRow, find_tables
+from arag.ingest.formats.pdf_tables import find_tables
 from arag.ingest.formats.pdf_words import Word, read_lines
 from arag.text.normalise import CELL_BOUNDARY
 

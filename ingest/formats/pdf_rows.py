@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from arag.ingest.formats.joining import join_texts
@@ -14,8 +14,8 @@ from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
 TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
+STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, may be from one edge
 
-_STRAIGHT = 2.0  # points: how far lines of one cell may be from one edge
 _MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
@@ -65,6 +65,34 @@ class Extent(NamedTuple):
         """Its middle."""
         return (self.left + self.right) / 2
 
+    @property
+    def width(self) -> float:
+        """Its width."""
+        return self.right - self.left
+
+    def overlaps(self, other: Extent) -> bool:
+        """Return whether another one is above or below it, at least in part."""
+        return self.left < other.right and other.left < self.right
+
+    def union(self, other: Extent) -> Extent:
+        """Return what two of them take together."""
+        return Extent(
+            left=min(self.left, other.left),
+            right=max(self.right, other.right),
+        )
+
+    def offset(self, other: Extent) -> float:
+        """Return how far it is from another one that begins, ends or has its middle at the same place."""
+        return min(
+            abs(self.left - other.left),
+            abs(self.right - other.right),
+            abs(self.middle - other.middle),
+        )
+
+    def begins_with_one_of(self, others: Iterable[Extent]) -> bool:
+        """Return whether one of others begins at the same place."""
+        return any(abs(self.left - other.left) < STRAIGHT for other in others)
+
 
 Cell: TypeAlias = "list[Piece]"  # its lines, from top to bottom
 
@@ -89,41 +117,35 @@ class Row:
     @property
     def extents(self) -> list[Extent]:
         """The place of each cell."""
-        return [Extent(min(line.left for line in cell), max(line.right for line in cell)) for cell in self.cells]
+        return [_cell_extent(cell) for cell in self.cells]
 
     @property
     def height(self) -> float:
         """The height of its type."""
         return self.cells[0][0].height
 
-    def distance(self, following: Row) -> float:
-        """Return how far the first line of the next row is below the last one of this row; a row above it is far."""
-        bottom = min(line.bottom for cell in self.cells for line in cell)
-        highest = max((line for cell in following.cells for line in cell), key=lambda line: line.top)
-        distance = bottom - highest.bottom
-        return distance if distance > 0 else float("inf")
+    @property
+    def is_one_line(self) -> bool:
+        """Whether it has one cell of one line."""
+        return self._has_one_cell() and len(self.cells[0]) == 1
 
     @property
     def has_figure(self) -> bool:
         """Whether a cell after the first is a figure."""
         return any(map(is_figure, self.texts[1:]))
 
+    def distance(self, following: Row) -> float:
+        """Return how far the first line of the next row is below the last one of this row; a row above it is far."""
+        lines = chain.from_iterable(self.cells)
+        following_lines = chain.from_iterable(following.cells)
+        lowest = min(line.bottom for line in lines)
+        highest = max(following_lines, key=lambda line: line.top)
+        distance = lowest - highest.bottom
+        return distance if distance > 0 else float("inf")
+
     def add(self, piece: Piece) -> bool:
         """Add a piece as a new cell or as a line of the last cell; return whether it belongs to the row."""
-        cell = self.cells[-1]
-        beside = self._lines_beside(piece)
-        if beside and _is_right_of(beside, piece) and _is_beside_any(self.cells, piece):
-            self.above += cell[: len(cell) - len(beside)]
-            self.cells[-1] = beside
-            self.cells.append([piece])
-            return True
-        if piece.is_in_column_of(cell[-1]) and (self._may_continue(piece) or self._is_next_line(piece)):
-            cell.append(piece)
-            if self._has_one_cell():
-                self.above += cell[:-_MAX_CELL_LINES]
-                del cell[:-_MAX_CELL_LINES]
-            return True
-        return False
+        return self._add_beside(piece) or self._add_below(piece)
 
     def add_higher(self, cell: Cell) -> bool:
         """Add a cell whose last line is beside the last one of the row, and return whether it belongs to the row.
@@ -134,10 +156,32 @@ class Row:
         if not cell[-1].overlaps(last) or not _is_right_of([last], cell[-1]):
             return False
         if self._has_one_cell():
-            self.above += self.cells[0][:-1]
-            self.cells[0] = [last]
+            self._keep_last_lines(1)
         self.cells.append(cell)
         return True
+
+    def _add_beside(self, piece: Piece) -> bool:
+        """Add a piece as a new cell if it is on the right of the last one."""
+        lines = self._lines_beside(piece)
+        if not lines or not _is_right_of(lines, piece) or not _is_beside_any(self.cells, piece):
+            return False
+        self._keep_last_lines(len(lines))
+        self.cells.append([piece])
+        return True
+
+    def _add_below(self, piece: Piece) -> bool:
+        """Add a piece as a line of the last cell if it is below it."""
+        cell = self.cells[-1]
+        if not piece.is_in_column_of(cell[-1]):
+            return False
+        if self._has_one_cell():
+            cell.append(piece)
+            self._keep_last_lines(_MAX_CELL_LINES)
+            return True
+        if _is_beside_any(self.cells[:-1], piece) or _is_next_line(piece, cell[-1]):
+            cell.append(piece)
+            return True
+        return False
 
     def _lines_beside(self, piece: Piece) -> Cell:
         """Return the lines of the last cell, without lines above the row if it is the first cell."""
@@ -149,20 +193,24 @@ class Row:
                 return cell[number:]
         return []
 
-    def _may_continue(self, piece: Piece) -> bool:
-        """Return whether a piece may be another line of the last cell: beside a line of an earlier one, if any."""
-        return self._has_one_cell() or _is_beside_any(self.cells[:-1], piece)
-
-    def _is_next_line(self, piece: Piece) -> bool:
-        """Return whether a piece is the next line of the last cell, which has more lines than the others."""
-        last = self.cells[-1][-1]
-        if self._has_one_cell() or is_figure(piece.text) or is_figure(last.text):
-            return False
-        pitch = last.bottom - piece.bottom
-        return abs(last.left - piece.left) < _STRAIGHT and 0 < pitch < TIGHT * piece.height
+    def _keep_last_lines(self, lines: int) -> None:
+        """Leave the last lines of the last cell in it; the others are above the row."""
+        cell = self.cells[-1]
+        self.above += cell[:-lines]
+        self.cells[-1] = cell[-lines:]
 
     def _has_one_cell(self) -> bool:
         return len(self.cells) == 1
+
+
+def cell_text(cell: Cell) -> str:
+    """Return the text of a cell's lines."""
+    return join_texts(line.text for line in cell)
+
+
+def is_figure(text: str) -> bool:
+    """Return whether a text is a number, or a dash in the place of one."""
+    return _FIGURE.fullmatch(text) is not None
 
 
 def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
@@ -179,9 +227,9 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
         piece = pieces.popleft()
         if rows and rows[-1].add(piece):
             continue
-        cell = [piece, *_lines_below(piece, pieces)]
-        if rows and rows[-1].add_higher(cell):
-            for _ in cell[1:]:
+        below = _lines_below(piece, pieces)
+        if rows and rows[-1].add_higher([piece, *below]):
+            for _ in below:
                 pieces.popleft()
         else:
             rows.append(Row(cells=[[piece]]))
@@ -191,56 +239,17 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
     return rows
 
 
-def _lines_below(piece: Piece, following: Iterable[Piece]) -> Cell:
-    """Return the next lines of a cell, down to the last one that may belong to it."""
-    lines: Cell = []
-    above = piece
-    for line in islice(following, _MAX_CELL_LINES):
-        pitch = above.bottom - line.bottom
-        if not line.is_in_column_of(above) or not 0 < pitch < _MAX_PITCH * line.height:
-            break
-        lines.append(line)
-        above = line
-    return lines
-
-
-def _join_labels(rows: Sequence[Row]) -> list[Row]:
-    """Join a label that is beside two rows, as in a table whose cells span rows, to the one that follows it."""
-    joined: list[Row] = []
-    for row in rows:
-        label = joined[-1] if joined else None
-        if label is not None and len(label.cells) == 1 and len(label.cells[0]) == 1 and _is_label_of(label, row):
-            joined[-1] = Row(cells=[*label.cells, *row.cells], above=[*label.above, *row.above])
-        else:
-            joined.append(row)
-    return joined
-
-
-def _is_label_of(label: Row, row: Row) -> bool:
-    (line,) = label.cells[0]
-    first = row.cells[0][0]
-    is_near = abs(line.bottom - first.bottom) < _NEAR * line.height
-    return is_near and len(row.cells) > 1 and not row.above and first.left - line.right > line.height
-
-
-def cell_text(cell: Cell) -> str:
-    """Return the text of a cell's lines."""
-    return join_texts(line.text for line in cell)
-
-
-def is_figure(text: str) -> bool:
-    """Return whether a text is a number, or a dash in the place of one."""
-    return _FIGURE.fullmatch(text) is not None
+# --- pieces of lines ---
 
 
 def _pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
     """Yield the parts of lines between wide gaps. A form's value belongs to the words before it."""
     for number, line in enumerate(lines):
         words = [line[0]]
-        for word in line[1:]:
-            before = words[-1]
+        for before, word in pairwise(line):
             is_value = word.is_field and not before.is_field
-            if word.left - before.right > word.height and not is_value:  # wider than the type is high
+            is_apart = word.left - before.right > word.height  # wider than the type is high
+            if is_apart and not is_value:
                 yield _make_piece(words, number)
                 words = []
             words.append(word)
@@ -258,6 +267,27 @@ def _make_piece(words: list[Word], line: int) -> Piece:
     )
 
 
+def _lines_below(piece: Piece, following: Iterable[Piece]) -> Cell:
+    """Return the next lines of a cell, down to the last one that may belong to it."""
+    lines: Cell = []
+    above = piece
+    for line in islice(following, _MAX_CELL_LINES):
+        pitch = above.bottom - line.bottom
+        is_near = 0 < pitch < _MAX_PITCH * line.height
+        if not is_near or not line.is_in_column_of(above):
+            break
+        lines.append(line)
+        above = line
+    return lines
+
+
+def _cell_extent(cell: Cell) -> Extent:
+    return Extent(
+        left=min(line.left for line in cell),
+        right=max(line.right for line in cell),
+    )
+
+
 def _is_right_of(cell: Cell, piece: Piece) -> bool:
     """Return whether a gap is between a cell and a piece that is wider than the type is high."""
     right = max(line.right for line in cell)
@@ -265,20 +295,66 @@ def _is_right_of(cell: Cell, piece: Piece) -> bool:
 
 
 def _is_beside_any(cells: Iterable[Cell], piece: Piece) -> bool:
-    return any(piece.overlaps(line) for cell in cells for line in cell)
+    lines = chain.from_iterable(cells)
+    return any(map(piece.overlaps, lines))
+
+
+def _is_next_line(piece: Piece, last: Piece) -> bool:
+    """Return whether a piece is the next line of a cell that has more lines than the others of its row."""
+    if is_figure(piece.text) or is_figure(last.text):
+        return False
+    is_below = 0 < last.bottom - piece.bottom < TIGHT * piece.height
+    return is_below and abs(last.left - piece.left) < STRAIGHT
+
+
+# --- labels and signs that are apart ---
+
+
+def _join_labels(rows: Iterable[Row]) -> list[Row]:
+    """Join a label that is beside two rows, as in a table whose cells span rows, to the one that follows it."""
+    joined: list[Row] = []
+    for row in rows:
+        if not joined or not _is_label_of(joined[-1], row):
+            joined.append(row)
+            continue
+        label = joined[-1]
+        joined[-1] = Row(
+            cells=[*label.cells, *row.cells],
+            above=[*label.above, *row.above],
+        )
+    return joined
+
+
+def _is_label_of(label: Row, row: Row) -> bool:
+    if not label.is_one_line or len(row.cells) == 1 or row.above:
+        return False
+    line = label.cells[0][0]
+    first = row.cells[0][0]
+    is_near = abs(line.bottom - first.bottom) < _NEAR * line.height
+    return is_near and first.left - line.right > line.height
 
 
 def _join_signs(row: Row) -> None:
     """Join a currency's sign to the figure after it, and a percent sign to the one before it."""
     cells = row.cells
-    for number in range(len(cells) - 1, 0, -1):
-        before, cell = cell_text(cells[number - 1]), cell_text(cells[number])
-        is_sign = number > 1 and _CURRENCY.fullmatch(before) and is_figure(cell)
-        is_suffix = _SUFFIX.fullmatch(cell) and is_figure(before)
-        if is_sign or is_suffix:
-            cells[number - 1 : number + 1] = [_join_cells(cells[number - 1], cells[number])]
+    for number in reversed(range(1, len(cells))):
+        before = cells[number - 1]
+        cell = cells[number]
+        is_currency = number > 1 and _is_currency_of(before, cell)
+        if is_currency or _is_suffix_of(cell, before):
+            cells[number - 1 : number + 1] = [_join_cells(before, cell)]
+
+
+def _is_currency_of(sign: Cell, cell: Cell) -> bool:
+    return _CURRENCY.fullmatch(cell_text(sign)) is not None and is_figure(cell_text(cell))
+
+
+def _is_suffix_of(sign: Cell, cell: Cell) -> bool:
+    return _SUFFIX.fullmatch(cell_text(sign)) is not None and is_figure(cell_text(cell))
 
 
 def _join_cells(cell: Cell, other: Cell) -> Cell:
-    words = [word for line in (*cell, *other) for word in line.words]
+    words: list[Word] = []
+    for line in (*cell, *other):
+        words += line.words
     return [_make_piece(words, cell[0].line)]

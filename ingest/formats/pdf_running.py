@@ -6,13 +6,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import TypeAlias
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf_page_numbers import PageNumber, find_page_numbers
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
-_EDGE_LINES = 2  # at the top and at the bottom of a page
+_TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
+_BOTTOM = (-1, -2)
+_INNER_RANKS = {1, -2}
 _MIN_PAGES = 3
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
@@ -20,31 +23,11 @@ _LARGER = 1.15
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
 _MIN_RUN = 2  # pages of a chapter, on average
 
-_WORD = r"(?:(?:page|pag|pg|p|seite|s|страница|стр|página|pagina|sida|side|strona|第)\.?)"
-_ROMAN = r"(?=[mdclxvi])m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
-_NUMBER = re.compile(
-    rf"(?=.{{1,40}}$)\W*{_WORD}?\W*(?:(\d{{1,5}})|({_ROMAN}))\W*[页頁ページ]*(?:\W*(?:of|von|de|/|из|共)?\W*\d+)?\W*[页頁]?\W*",
-    re.IGNORECASE,
-)
-_AT_END = re.compile(
-    rf"(.*\S)(?:\s*[|·•–—/-]\s*(?:{_WORD}\s*)?|[\s,]+(?:page|seite|стр\.?)\s*)(\d{{1,5}})(?: of \d+)?$", re.IGNORECASE
-)
-_AT_START = re.compile(
-    r"(page|seite)?\s*(\d{1,5})(?: (?:of|von) \d+)?(\s*[|·•–—/-]\s*|\s+)(\S.*)",
-    re.IGNORECASE,
-)
 _SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 _NAME_ENDS = (":", "：")
-_ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 
-
-class _Number(NamedTuple):
-    """A number on a page and the text beside it."""
-
-    value: int
-    text: str
-    is_certain: bool  # whether it is by itself or set apart from the text
+_Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
 
 
 @dataclass
@@ -54,24 +37,42 @@ class _Edge:
     Attributes:
         page: The page, from 0.
         position: Of the line among the page's.
-        rank: How many lines are between it and the edge.
+        rank: Its number from the top, or from the bottom as for Python's lists.
         text: Its text without the page's number.
+        numbers: What may be the page's number in it.
         has_number: Whether it has the page's number.
-        place: The number of its place: the same for lines of one type at the same height of their pages.
     """
 
     page: int
     position: int
     rank: int
-    is_top: bool
     line: Line
     text: str
+    numbers: list[PageNumber]
     has_number: bool = False
-    place: int = 0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is the page's number and nothing else."""
+        return self.has_number and not self.text
+
+    @property
+    def is_top(self) -> bool:
+        """Whether it is at the top of the page."""
+        return self.rank >= 0
+
+    @property
+    def outward(self) -> _Beside:
+        """The line between it and the edge of the page."""
+        return self.beside(-1 if self.is_top else 1)
+
+    def beside(self, lines: int) -> _Beside:
+        """Return the line that is so many lines below it, or above it if the number is negative."""
+        return (self.page, self.is_top, self.rank + lines)
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str] = ()) -> list[list[Line]]:
-    """Leave out page numbers, and heads and feet, except on the first page that has them.
+    """Leave out page numbers, and heads and feet except on the first page that has them.
 
     A line is a head or a foot if it is at the same place of most pages, or of most pages on the left or on the right,
     and no page has another text there. One that changes with the chapter must be a heading of the document, too, or
@@ -81,29 +82,41 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
         pages: The lines of each page.
         titles: The entries of the document's outline.
     """
-    edges = [edge for number, page in enumerate(pages) for edge in _edges(page, number)]
+    edges: list[_Edge] = []
+    for number, page in enumerate(pages):
+        edges += _edges(page, number)
     _read_numbers(edges)
-    _find_places(edges)
     headings = _headings(pages, titles)
-    by_place: dict[int, list[_Edge]] = defaultdict(list)
-    for edge in edges:
-        by_place[edge.place].append(edge)
-    running: set[tuple[int, int]] = set()
-    kept: set[tuple[str, bool, bool]] = set()
-    found = [edge for group in by_place.values() for edge in _find_running(group, len(pages), headings)]
-    outer = {(edge.page, edge.is_top, edge.rank) for edge in found}
-    for edge in sorted(found, key=lambda edge: (edge.page, edge.position)):
-        is_inner = edge.rank and (edge.page, edge.is_top, edge.rank - 1) not in outer
-        if is_inner or _belongs_to_text(edge, pages[edge.page], outer):
+    found: list[_Edge] = []
+    for group in _group_by_place(edges):
+        found += _find_running(group, len(pages), headings)
+    left_out = _choose(found, pages)
+    kept: list[list[Line]] = []
+    for number, page in enumerate(pages):
+        kept.append(_without(page, left_out[number]))
+    return kept
+
+
+def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
+    """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines."""
+    running = {edge.beside(0) for edge in found}
+    left_out: dict[int, set[int]] = defaultdict(set)
+    seen: set[tuple[str, bool, bool]] = set()
+    found.sort(key=lambda edge: (edge.page, edge.position))
+    for edge in found:
+        if edge.rank in _INNER_RANKS and edge.outward not in running:
+            continue
+        if not edge.has_number and _belongs_to_text(edge, pages[edge.page], running):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
-        if key in kept:
-            running.add((edge.page, edge.position))
-        kept.add(key)
-    return [
-        [line for position, line in enumerate(page) if (number, position) not in running]
-        for number, page in enumerate(pages)
-    ]
+        if edge.is_number or key in seen:
+            left_out[edge.page].add(edge.position)
+        seen.add(key)
+    return left_out
+
+
+def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:
+    return [line for position, line in enumerate(page) if position not in positions]
 
 
 def _edges(page: Sequence[Line], number: int) -> list[_Edge]:
@@ -113,11 +126,20 @@ def _edges(page: Sequence[Line], number: int) -> list[_Edge]:
     edges: dict[tuple[bool, int], _Edge] = {}
     # A mark of a printer may be lower than the foot, which then is the last line of the text.
     for order in (by_height, positions):
-        for is_top, from_edge in ((True, order), (False, order[::-1])):
-            for rank, position in enumerate(from_edge[:_EDGE_LINES]):
-                line = page[position]
-                edge = _Edge(number, position, rank, is_top, line, collapse_whitespace(line.text))
-                edges.setdefault((is_top, position), edge)
+        at_top = zip(_TOP, order, strict=False)
+        at_bottom = zip(_BOTTOM, reversed(order), strict=False)
+        for rank, position in (*at_top, *at_bottom):
+            line = page[position]
+            text = collapse_whitespace(line.text)
+            edge = _Edge(
+                page=number,
+                position=position,
+                rank=rank,
+                line=line,
+                text=text,
+                numbers=find_page_numbers(text),
+            )
+            edges.setdefault((edge.is_top, position), edge)
     return list(edges.values())
 
 
@@ -129,105 +151,110 @@ def _read_numbers(edges: Sequence[_Edge]) -> None:
 
     The number of a page is as far from its place in the file as those of other pages.
     """
-    alone: dict[int, set[int]] = defaultdict(set)  # the pages, by the difference between number and place
-    beside: dict[int, set[int]] = defaultdict(set)
+    offsets = _find_offsets(edges)
     for edge in edges:
-        for number in _find_numbers(edge.text):
-            if number.is_certain:
-                pages = beside if number.text else alone
-                pages[number.value - edge.page].add(edge.page)
-    offsets = {offset for offset, found in alone.items() if len(found) >= _MIN_PAGES}
-    if not offsets and beside:
-        offset = max(beside, key=lambda offset: len(beside[offset]))
-        offsets = {offset} if len(beside[offset]) >= _MIN_PAGES else set()
-    for edge in edges:
-        for number in _find_numbers(edge.text):
+        for number in edge.numbers:
             if number.value - edge.page in offsets:
                 edge.text = number.text
                 edge.has_number = True
                 break
 
 
-def _find_numbers(text: str) -> list[_Number]:
-    """Return what may be the page's number in a line, and the text beside it."""
-    alone = _NUMBER.fullmatch(text)
-    if alone:
-        value = int(alone[1]) if alone[1] else _roman_value(alone[2].lower())
-        return [_Number(value, "", is_certain=True)]
-    numbers: list[_Number] = []
-    at_end = _AT_END.fullmatch(text)
-    if at_end:
-        numbers.append(_Number(int(at_end[2]), at_end[1], is_certain=True))
-    at_start = _AT_START.fullmatch(text)
-    if at_start:
-        is_certain = bool(at_start[1] or at_start[3].strip())
-        numbers.append(_Number(int(at_start[2]), at_start[4], is_certain))
-    return numbers
-
-
-def _roman_value(numeral: str) -> int:
-    value = 0
-    for digit, following in zip(numeral, [*numeral[1:], ""], strict=True):
-        amount = _ROMAN_VALUES[digit]
-        value += -amount if _ROMAN_VALUES.get(following, 0) > amount else amount
-    return value
+def _find_offsets(edges: Iterable[_Edge]) -> set[int]:
+    """Return the differences between numbers and the places of their pages that several pages have."""
+    alone: dict[int, set[int]] = defaultdict(set)  # the pages, by the difference
+    beside: dict[int, set[int]] = defaultdict(set)
+    for edge in edges:
+        for number in edge.numbers:
+            if number.is_certain:
+                pages = beside if number.text else alone
+                pages[number.value - edge.page].add(edge.page)
+    offsets = {offset for offset, found in alone.items() if len(found) >= _MIN_PAGES}
+    if offsets or not beside:
+        return offsets
+    most_common = max(beside, key=lambda offset: len(beside[offset]))
+    if len(beside[most_common]) < _MIN_PAGES:
+        return set()
+    return {most_common}
 
 
 # --- places ---
 
 
-def _find_places(edges: Sequence[_Edge]) -> None:
-    """Number the places of the lines."""
-    place = 0
-    last: _Edge | None = None
+def _group_by_place(edges: Iterable[_Edge]) -> list[list[_Edge]]:
+    """Return together the lines of one type that are at the same height of their pages."""
+    groups: list[list[_Edge]] = []
     for edge in sorted(edges, key=lambda edge: (edge.is_top, edge.line.size, edge.line.bottom)):
-        if last is not None:
-            is_same_kind = (last.is_top, last.line.size) == (edge.is_top, edge.line.size)
-            if not is_same_kind or edge.line.bottom - last.line.bottom > _PLACE:
-                place += 1
-        edge.place = place
-        last = edge
+        if groups and _is_same_place(groups[-1][-1], edge):
+            groups[-1].append(edge)
+        else:
+            groups.append([edge])
+    return groups
+
+
+def _is_same_place(lower: _Edge, edge: _Edge) -> bool:
+    if lower.is_top != edge.is_top or lower.line.size != edge.line.size:
+        return False
+    return edge.line.bottom - lower.line.bottom <= _PLACE
 
 
 def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> list[_Edge]:
     """Return the lines of one place that are heads or feet."""
-    running = [edge for edge in edges if edge.has_number and not edge.text]
-    others = [edge for edge in edges if not (edge.has_number and not edge.text)]
-    sides = [[edge for edge in others if edge.page % 2 == side] for side in (0, 1)]
+    numbers = [edge for edge in edges if edge.is_number]
+    others = [edge for edge in edges if not edge.is_number]
+    if len(numbers) == 1:
+        numbers = []  # such as the number of an equation, which may be that of its page
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
-        return running + _without_variants(others)
-    for side, (side_edges, other_edges) in enumerate((sides, sides[::-1])):
-        side_pages = (pages + 1 - side) // 2
-        is_one_text = _is_one_text(side_edges, side_pages) and len({edge.text for edge in other_edges}) < 2
-        if is_one_text or _is_chapters(side_edges, side_pages, headings):
-            running += _without_variants(side_edges)
-    return running
+        return [*numbers, *_without_variants(others)]
+    even = [edge for edge in others if edge.page % 2 == 0]
+    odd = [edge for edge in others if edge.page % 2 == 1]
+    odd_pages = pages // 2
+    return [
+        *numbers,
+        *_find_on_side(even, odd, pages - odd_pages, headings),
+        *_find_on_side(odd, even, odd_pages, headings),
+    ]
+
+
+def _find_on_side(
+    edges: Sequence[_Edge],
+    opposite: Iterable[_Edge],
+    pages: int,
+    headings: Collection[str],
+) -> list[_Edge]:
+    """Return the lines of one place that are heads or feet of the pages on the left or on the right."""
+    opposite_texts = {edge.text for edge in opposite}
+    is_one_text = len(opposite_texts) < 2 and _is_one_text(edges, pages)
+    if is_one_text or _is_chapters(edges, pages, headings):
+        return _without_variants(edges)
+    return []
 
 
 def _is_one_text(edges: Sequence[_Edge], pages: int) -> bool:
     """Return whether most pages have the same text at a place, and hardly any page another one."""
     counts = Counter(edge.text for edge in edges)
-    if not counts:
-        return False
-    _, count = counts.most_common(1)[0]
-    is_on_most = count >= _MIN_PAGES and 2 * count > pages
-    return is_on_most and len(edges) - count <= _MAX_VARIANTS * len(edges)
+    most = max(counts.values(), default=0)
+    is_on_most = most >= _MIN_PAGES and 2 * most > pages
+    return is_on_most and len(edges) - most <= _MAX_VARIANTS * len(edges)
 
 
 def _is_chapters(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> bool:
     """Return whether the text at a place changes with the chapter."""
     if 2 * len(edges) < pages or len(edges) < _MIN_PAGES:
         return False
-    texts = [edge.text for edge in sorted(edges, key=lambda edge: edge.page)]
-    runs = 1 + sum(text != following for text, following in pairwise(texts))
-    different = set(texts)
-    if runs != len(different) or _MIN_RUN * runs > len(texts):
+    in_order = sorted(edges, key=lambda edge: edge.page)
+    runs = 1
+    for edge, following in pairwise(in_order):
+        runs += edge.text != following.text
+    texts = {edge.text for edge in edges}
+    is_again = runs > len(texts)
+    if is_again or _MIN_RUN * runs > len(edges):
         return False
-    with_number = [edge for edge in edges if edge.has_number]
-    if 2 * len(with_number) > len(edges):
+    with_number = sum(edge.has_number for edge in edges)
+    if 2 * with_number > len(edges):
         return True
-    are_headings = [text for text in different if _comparable(text) in headings]
-    return 2 * len(are_headings) >= len(different)
+    in_headings = sum(_comparable(text) in headings for text in texts)
+    return 2 * in_headings >= len(texts)
 
 
 def _without_variants(edges: Sequence[_Edge]) -> list[_Edge]:
@@ -238,16 +265,17 @@ def _without_variants(edges: Sequence[_Edge]) -> list[_Edge]:
 
 def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> set[str]:
     """Return the texts of lines in larger type than most, and the document's own entries."""
+    lines = list(chain.from_iterable(pages))
     sizes = Counter[float]()
-    for page in pages:
-        for line in page:
-            sizes[line.size] += len(line.text)
+    for line in lines:
+        sizes[line.size] += len(line.text)
     body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
-    headings = {_comparable(title) for title in titles}
-    for page in pages:
-        for line in page:
-            if line.size > _LARGER * body_size:
-                headings |= {_comparable(line.text), _comparable(_SECTION_NUMBER.sub("", line.text))}
+    headings = set(map(_comparable, titles))
+    for line in lines:
+        if line.size > _LARGER * body_size:
+            without_number = _SECTION_NUMBER.sub("", line.text)
+            headings.add(_comparable(line.text))
+            headings.add(_comparable(without_number))
     return headings
 
 
@@ -258,31 +286,35 @@ def _comparable(text: str) -> str:
 # --- lines that belong to the text ---
 
 
-def _belongs_to_text(edge: _Edge, page: Sequence[Line], outer: Collection[tuple[int, bool, int]]) -> bool:
+def _belongs_to_text(edge: _Edge, page: Iterable[Line], running: Collection[_Beside]) -> bool:
     """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
-    if edge.has_number:
-        return False
-    by_height = sorted((line for line in page if line.text), key=lambda line: -line.bottom)
+    if edge.line.text.endswith(_NAME_ENDS):
+        return True
+    with_text = [line for line in page if line.text]
+    by_height = sorted(with_text, key=lambda line: -line.bottom)
     place = by_height.index(edge.line)
-    above = by_height[place - 1] if place else None
-    below = by_height[place + 1] if place + 1 < len(by_height) else None
-    if _is_row_beside(edge.line, above) or _is_row_beside(edge.line, below):
-        return True
-    if edge.line.text.endswith(_NAME_ENDS) or (above is not None and above.text.endswith(_NAME_ENDS)):
-        return True
-    outward, inward = (edge.page, edge.is_top, edge.rank - 1), (edge.page, edge.is_top, edge.rank + 1)
-    is_above_running = (outward if edge.is_top else inward) in outer
-    if above is not None and not is_above_running and _is_heading_of(above, edge.line):
-        return True
-    is_below_running = (inward if edge.is_top else outward) in outer
-    return below is not None and not is_below_running and _is_heading_of(edge.line, below)
+    if place > 0:
+        above = by_height[place - 1]
+        is_below_heading = _is_heading_of(above, edge.line) and edge.beside(-1) not in running
+        if is_below_heading or above.text.endswith(_NAME_ENDS) or _are_rows(above, edge.line):
+            return True
+    if place + 1 < len(by_height):
+        below = by_height[place + 1]
+        is_heading = _is_heading_of(edge.line, below) and edge.beside(1) not in running
+        return is_heading or _are_rows(edge.line, below)
+    return False
 
 
-def _is_row_beside(line: Line, other: Line | None) -> bool:
-    return other is not None and CELL_BOUNDARY in line.text and CELL_BOUNDARY in other.text
+def _are_rows(line: Line, below: Line) -> bool:
+    """Return whether two lines are rows of a table."""
+    return CELL_BOUNDARY in line.text and CELL_BOUNDARY in below.text
 
 
 def _is_heading_of(line: Line, below: Line) -> bool:
     """Return whether a line is in other type than the one below it, and near to it."""
-    is_other_type = line.size >= _LARGER * below.size or (line.font != below.font and line.size >= below.size)
-    return is_other_type and line.bottom - below.bottom < _NEAR_HEADING * (line.top - line.bottom)
+    is_larger = line.size >= _LARGER * below.size
+    is_in_other_font = line.font != below.font and line.size >= below.size
+    if not is_larger and not is_in_other_font:
+        return False
+    height = line.top - line.bottom
+    return line.bottom - below.bottom < _NEAR_HEADING * height

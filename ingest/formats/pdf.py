@@ -14,9 +14,9 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.joining import join_lines
-from arag.ingest.formats.pdf_characters import UNKNOWN
 from arag.ingest.formats.pdf_fields import read_additions
 from arag.ingest.formats.pdf_files import read_files
+from arag.ingest.formats.pdf_glyphs import UNKNOWN
 from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.pdf_running import without_running_lines

@@ -65,7 +65,7 @@ def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
 
 
 def _plain_lines(pieces: Iterable[Piece]) -> Iterator[_TextLine]:
-    """Yield the lines of pieces that are no row of a table: those beside each other are one line."""
+    """Yield the lines of pieces outside tables: those that PDFium has in one line."""
     for _, beside in groupby(pieces, key=lambda piece: piece.line):
         words = _words(beside)
         yield _TextLine(

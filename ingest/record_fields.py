@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.ingest.formats.content import JSON, FormatError
-from arag.ingest.record_texts import has_objects, write_chat, write_record, write_values
+from arag.ingest.record_texts import find_objects, has_objects, write_chat, write_record, write_values
 
 TEXT_NAMES = (
     "text content contents body page_content pageContent full_text fulltext document article passage markdown "
@@ -86,17 +86,10 @@ def find_records(value: dict[str, JSON]) -> list[JSON]:
             candidates += inner.values()
     found: list[list[JSON]] = []
     for candidate in candidates:
-        if isinstance(candidate, list) and _are_records(candidate):
-            found.append(candidate)
+        records = find_objects(candidate)
+        if records and all(map(_find_path, records)):
+            found.append([*records])
     return found[0] if len(found) == 1 else []
-
-
-def _are_records(items: Sequence[JSON]) -> bool:
-    """Return whether all items of a list have a text."""
-    for item in items:
-        if not isinstance(item, dict) or not _find_path(item):
-            return False
-    return bool(items)
 
 
 def _path_of(name: str) -> tuple[str, ...]:
@@ -120,9 +113,7 @@ def _find_path(record: Mapping[str, JSON], depth: int = 0) -> tuple[str, ...]:
 
 def _find_name(record: Mapping[str, JSON]) -> str:
     """Return the name of the field with a common name that has a text, or an empty string; case does not count."""
-    by_lower_name: dict[str, str] = {}
-    for name in record:
-        by_lower_name.setdefault(name.lower(), name)
+    by_lower_name = {name.lower(): name for name in reversed(list(record))}
     for common in TEXT_NAMES:
         name = common
         if common not in record:
@@ -135,7 +126,7 @@ def _find_name(record: Mapping[str, JSON]) -> str:
 def _is_text(value: JSON) -> bool:
     """Return whether a value is a text, or a list of texts."""
     if isinstance(value, list):
-        return value != [] and all(isinstance(item, str) for item in value)
+        return {type(item) for item in value} == {str}
     return isinstance(value, str) and value != ""
 
 

@@ -52,13 +52,13 @@ def is_chat(items: Sequence[JSON]) -> bool:
 def write_chat(record: Mapping[str, JSON]) -> str:
     """Return the turns of a chat, each with its speaker."""
     for name in _CHAT_NAMES:
-        turns = _objects(record.get(name))
+        turns = find_objects(record.get(name))
         if turns:
             return join_blocks(map(_write_turn, turns))
     return ""
 
 
-def _objects(value: object) -> list[dict[str, JSON]]:
+def find_objects(value: object) -> list[dict[str, JSON]]:
     """Return the items of a list if all are objects; none for other values."""
     if not isinstance(value, list):
         return []
@@ -136,7 +136,7 @@ def _write_nested(record: Mapping[str, JSON], level: int = 1) -> str:
 
 def _write_list(items: Sequence[JSON], level: int) -> str:
     """Return the objects of a list as the rows of a table if they have only values, else one after another."""
-    rows = _objects(items)
+    rows = find_objects(items)
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     if len(names) > 1 and not any(map(_is_nested, rows)):
         return _write_table(names, rows)

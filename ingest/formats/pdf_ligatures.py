@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from arag.ingest.formats.pdf_glyphs import UNKNOWN, PageText
 
-_LIGATURES = {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
+# The glyphs of joined letters; the likelier ones first, for fonts in which several are equally wide.
+_LIGATURES = {"\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb00": "ff"}
+_WITH_L = {"fi": "fl", "ffi": "ffl"}  # which may be as wide
 # Where fonts of TeX have these letters: PDFium gives the place if the font does not name the character.
 TEX_LIGATURES = {
     "\x0b": "ff", "\x0c": "fi", "\x0e": "ffi", "\x0f": "ffl",
@@ -35,16 +36,11 @@ def find_ligature(page: PageText, place: int) -> str:
         fitting = _fit_by_letters(page, place)
     if not fitting:
         return UNKNOWN
-    is_before_vowel = _AFTER_FL.match(page.text, place + 1) is not None
-    return _choose(fitting, is_before_vowel)
-
-
-def _choose(fitting: Sequence[str], is_before_vowel: bool) -> str:
-    """Return the likelier letters: with i and with l, they may be equally wide."""
-    for with_i, with_l in (("fi", "fl"), ("ffi", "ffl")):
-        if with_i in fitting and with_l in fitting:
-            return with_l if is_before_vowel else with_i
-    return fitting[0]
+    likeliest = fitting[0]
+    with_l = _WITH_L.get(likeliest)
+    if with_l in fitting and _AFTER_FL.match(page.text, place + 1):
+        return with_l
+    return likeliest
 
 
 def _fit_by_glyphs(page: PageText, place: int) -> list[str]:
@@ -77,6 +73,6 @@ def _fit_by_letters(page: PageText, place: int) -> list[str]:
     nearest = min(differences, key=differences.__getitem__)
     if differences[nearest] > _SIMILAR_WIDTH * width:
         return []
-    if nearest == "ff":
-        return ["ff"]
-    return [nearest, nearest.replace("i", "l")]  # l is as wide as i
+    if nearest in _WITH_L:
+        return [nearest, _WITH_L[nearest]]
+    return [nearest]

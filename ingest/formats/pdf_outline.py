@@ -82,16 +82,15 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
 
 def _find(page: Sequence[Line], title: _Title) -> range:
     """Return the places of the lines of a page that are a title, in the largest type; no places if none are."""
-    best = range(0)
+    found: list[range] = []
     for start, line in enumerate(page):
         if line.level or not _begins(title, line.text):
             continue
         for end in range(start + 1, min(start + _MAX_TITLE_LINES, len(page)) + 1):
             text = " ".join(other.text for other in page[start:end])
-            is_title = _is_same(title, _comparable(text))
-            if is_title and (not best or line.size > page[best.start].size):
-                best = range(start, end)
-    return best
+            if _is_same(title, _comparable(text)):
+                found.append(range(start, end))
+    return max(found, key=lambda lines: page[lines.start].size, default=range(0))
 
 
 def _begins(title: _Title, text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from arag.ingest.formats.pdf_glyphs import Box, PageText
 
@@ -28,32 +29,30 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
     printed = [place for place in places if page.text[place] not in "\r\n"]
     word = "".join([page.text[place] for place in printed])
     changes: dict[int, str] = {}
-    for run in _raised_runs([page.box(place) for place in printed]):
-        raised = word[run.start : run.stop]
+    boxes = [page.box(place) for place in printed]
+    for run in _raised_runs(boxes):
+        start = run[0]
+        end = run[-1] + 1
+        raised = word[start:end]
         marked = _mark_raised(
-            before=word[: run.start],
+            before=word[:start],
             raised=raised,
-            after=word[run.stop : run.stop + 1],
+            after=word[end : end + 1],
         )
         if marked != raised:
             for number in run:
                 changes[printed[number]] = ""
-            changes[printed[run.start]] = marked
+            changes[printed[start]] = marked
     return changes
 
 
-def _raised_runs(boxes: Sequence[Box]) -> list[range]:
+def _raised_runs(boxes: Sequence[Box]) -> list[list[int]]:
     """Return the numbers of the characters of each raised run."""
     base = max(boxes, key=lambda box: box.height)
-    runs: list[range] = []
-    start = 0
-    for number, box in enumerate(boxes):
-        if not _is_raised(box, base):
-            start = number + 1
-            continue
-        if number > start:
-            runs.pop()
-        runs.append(range(start, number + 1))
+    runs: list[list[int]] = []
+    for is_raised, run in groupby(range(len(boxes)), key=lambda number: _is_raised(boxes[number], base)):
+        if is_raised:
+            runs.append(list(run))
     return runs
 
 

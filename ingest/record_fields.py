@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.ingest.formats.content import JSON, FormatError
-from arag.ingest.record_texts import find_objects, has_objects, write_chat, write_record, write_values
+from arag.ingest.record_texts import find_chat, find_objects, has_objects, write_chat, write_record, write_values
 
 TEXT_NAMES = (
     "text content contents body page_content pageContent full_text fulltext document article passage markdown "
@@ -59,7 +59,7 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         rest = _without(record, path)
     else:
         text = write_record(record)
-        rest = _plain_fields(record)
+        rest = _fields_beside_text(record)
     if not text.strip():
         raise FormatError(_without_text(record, names.text or "text"))
     inside = path[:-1]
@@ -181,13 +181,12 @@ def _without(record: dict[str, JSON], path: Sequence[str]) -> dict[str, JSON]:
     return rest
 
 
-def _plain_fields(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the fields of a record that are neither lists nor objects."""
-    plain: dict[str, JSON] = {}
-    for name, value in record.items():
-        if not isinstance(value, dict | list):
-            plain[name] = value
-    return plain
+def _fields_beside_text(record: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the fields of a record that are not in its text, which has no field of its own."""
+    chat = find_chat(record)
+    if chat:
+        return _without(record, (chat,))
+    return {name: value for name, value in record.items() if not isinstance(value, dict | list)}
 
 
 def _plain_id(value: JSON) -> JSON:

@@ -11,6 +11,7 @@ from arag.ingest.outline import escape_structure
 
 _CHAT_NAMES = ("messages", "conversations", "conversation", "turns")
 _SPEAKERS = ("role", "from", "speaker", "author", "user", "name")
+_TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message")
 _TURN = {"role", "content"}
 _EMPTY: tuple[JSON, ...] = (None, "", [], {})
@@ -50,11 +51,16 @@ def is_chat(items: Sequence[JSON]) -> bool:
 
 
 def write_chat(record: Mapping[str, JSON]) -> str:
-    """Return the turns of a chat, each with its speaker."""
+    """Return the turns of a chat, each with its speaker, and with its time if that is given as text."""
+    turns = find_objects(record.get(find_chat(record)))
+    return join_blocks(map(_write_turn, turns))
+
+
+def find_chat(record: Mapping[str, JSON]) -> str:
+    """Return the name of the field that has the turns of a chat, or an empty string."""
     for name in _CHAT_NAMES:
-        turns = find_objects(record.get(name))
-        if turns:
-            return join_blocks(map(_write_turn, turns))
+        if find_objects(record.get(name)):
+            return name
     return ""
 
 
@@ -71,32 +77,38 @@ def find_objects(value: object) -> list[dict[str, JSON]]:
 
 
 def _write_turn(turn: Mapping[str, JSON]) -> str:
-    speaker = _find_speaker(turn)
     words = "\n".join(_find_words(turn))
-    if not speaker or not words.strip():
+    if not words.strip():
         return words
-    return f"{speaker}: {words}"
+    speaker = _first_text(turn, _SPEAKERS)
+    time = _first_text(turn, _TIMES)
+    if speaker and time:
+        return f"{speaker} ({time}): {words}"
+    if speaker or time:
+        return f"{speaker or time}: {words}"
+    return words
 
 
-def _find_speaker(turn: Mapping[str, JSON]) -> str:
-    for name in _SPEAKERS:
-        speaker = turn.get(name)
-        if isinstance(speaker, str):
-            return speaker
+def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
+    for name in names:
+        value = turn.get(name)
+        if isinstance(value, str):
+            return value
     return ""
 
 
 def _find_words(turn: Mapping[str, JSON]) -> list[str]:
-    """Return the texts of a turn: it has one, or several parts, of which some may be pictures."""
+    """Return the texts of a turn: it has one, or several parts, which may be objects with a text."""
     said: JSON = None
     for name in _WORDS:
         said = said or turn.get(name)
     parts = said if isinstance(said, list) else [said]
     words: list[str] = []
     for part in parts:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            words.append(text)
+        if isinstance(part, str):
+            words.append(part)
+        if isinstance(part, dict):
+            words += _find_words(part)
     return words
 
 

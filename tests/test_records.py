@@ -170,18 +170,32 @@ CHAT = [
 ]
 SHARED = [{"from": "human", "value": "What does oil cost?"}, {"from": "gpt", "value": "Six marks."}]
 
+EXPORTED = [
+    {"from": "Kerra", "ts": "2024-05-02T06:10:00Z", "content": {"type": "text", "value": "It is stuck."}},
+    {"from": "Jago", "ts": 7, "content": {"type": "text", "value": "I come."}},
+]
+
 
 @pytest.mark.parametrize(
     ("record", "text"),
     [
         ({"id": "c", "messages": CHAT}, "user: What does oil cost?\n\nassistant: Six marks."),
         ({"conversations": SHARED}, "human: What does oil cost?\n\ngpt: Six marks."),
+        (
+            {"export": {"of": "quay"}, "messages": EXPORTED},
+            "Kerra (2024-05-02T06:10:00Z): It is stuck.\n\nJago: I come.",
+        ),
         (CHAT, "user: What does oil cost?\n\nassistant: Six marks."),
     ],
 )
 def test_a_chat_is_one_document_with_its_speakers(tmp_path, record, text):
     (document,), problems = read(tmp_path / "a.json", record)
     assert (document.text, problems) == (text, [])
+
+
+def test_the_other_fields_of_a_chat_are_its_metadata(tmp_path):
+    (document,), _ = read(tmp_path / "a.json", {"export": {"of": "quay"}, "messages": EXPORTED})
+    assert document.metadata == {"export": {"of": "quay"}}
 
 
 def test_all_that_a_nested_record_says_is_its_text(tmp_path):

@@ -59,7 +59,9 @@ class ListedObject:
     @property
     def size(self) -> int:
         """The characters of the object's text."""
-        text = self.item.get("text") if isinstance(self.item, Mapping) else self.item.page_content
+        if not isinstance(self.item, Mapping):
+            return len(self.item.page_content)
+        text = self.item.get("text")
         return len(text) if isinstance(text, str) else 0
 
 
@@ -155,8 +157,9 @@ class Listing:
         return listed
 
     def _nothing_to_read(self, path: Path, fault: str) -> InputError:
-        if any(_is_picture(each) and not self._knows(each) for each in (path, *self.skipped)):
-            return InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
+        for each in (path, *self.skipped):
+            if _is_picture(each) and not self._knows(each):
+                return InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
         extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
         return InputError(
             f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
@@ -188,19 +191,23 @@ class Listing:
             file_id = below + entry.name
             if entry.name.startswith(".") or path.absolute() == self._target:
                 continue
-            if entry.is_symlink():
-                self.skipped[path] = "a link, which is not followed"
+            fault = self._why_skipped(entry, path)
+            if fault:
+                self.skipped[path] = fault
             elif entry.is_dir():
-                if is_index(path):
-                    self.skipped[path] = "an index"
-                else:
-                    yield from self._walk(top, f"{file_id}/")
-            elif not entry.is_file():
-                self.skipped[path] = "neither a file nor a folder"
-            elif self._knows(path):
-                yield ListedFile(path, file_id, _real_path(path))
+                yield from self._walk(top, f"{file_id}/")
             else:
-                self.skipped[path] = _describe_unknown(path)
+                yield ListedFile(path, file_id, _real_path(path))
+
+    def _why_skipped(self, entry: os.DirEntry[str], path: Path) -> str:
+        """Return why an entry of a folder is not read, or an empty string if it is."""
+        if entry.is_symlink():
+            return "a link, which is not followed"
+        if entry.is_dir():
+            return "an index" if is_index(path) else ""
+        if not entry.is_file():
+            return "neither a file nor a folder"
+        return "" if self._knows(path) else _describe_unknown(path)
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in RECORD_READERS or self._readers.knows(path)

@@ -13,7 +13,8 @@ from pydantic_core import to_jsonable_python
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
 from arag.ingest.formats.kinds import MAILBOX
-from arag.ingest.record_fields import FieldNames, find_fields, find_records, is_chat
+from arag.ingest.record_fields import FieldNames, find_fields, find_records
+from arag.ingest.record_texts import is_chat
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
@@ -21,7 +22,8 @@ _MAX_JSON_VALUES = 5_000_000  # in one file or line: they take about a gigabyte 
 _MAX_VALUE = 40  # characters of a value in a message
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # the last two separate lines and paragraphs
 NO_NAMES = FieldNames()
-_BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # the keys in GraphRAG-Bench's corpora, and ours
+_OUR_NAMES = {"id", "title", "text"}
+_BENCHMARK_NAMES = {"corpus_name": "id", "context": "text"}  # the names in GraphRAG-Bench's corpora, and ours
 
 
 class ReadItem(NamedTuple):
@@ -64,31 +66,42 @@ def read_json(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterato
         yield from read_jsonl(path, file_id, names)
         return
     value = _load(data)
-    if isinstance(value, dict) and not names.text:
-        value = find_records(value) or value
-    if isinstance(value, list) and is_chat(value) and not names.text:
-        value = {"messages": value}
+    if not names.text:
+        value = _find_records(value)
     if not isinstance(value, list):
-        yield ReadItem(read_record(value, f"{file_id}#1", str(path), names), size)
+        document = read_record(value, f"{file_id}#1", str(path), names)
+        yield ReadItem(document, size)
         return
     if not value:
         raise FormatError("empty list")
     if _is_chunk(value[0], path.name):
-        for item in _read_chunks(value, path, file_id):
-            yield ReadItem(item, size)
+        for chunk in _read_chunks(value, path, file_id):
+            yield ReadItem(chunk, size)
         return
     for number, entry in enumerate(value, 1):
         item = _read_item(entry, f"{file_id}#{number}", f"{path}, item {number}", names)
         yield ReadItem(item, size * number // len(value))
 
 
+def _find_records(value: JSON) -> JSON:
+    """Return the records in an object that holds a list of them, or a chat as one record; other values as they are."""
+    if isinstance(value, dict):
+        value = find_records(value) or value
+    if isinstance(value, list) and is_chat(value):
+        return {"messages": value}
+    return value
+
+
 def _has_records_on_lines(data: bytes) -> bool:
     """Return whether a file has a whole record in each of its first two lines."""
     lines = data.lstrip().split(b"\n", 2)[:2]
+    if len(lines) < 2:
+        return False
     try:
-        return len(lines) == 2 and all(isinstance(json.loads(line), dict) for line in lines)
+        first, second = map(json.loads, lines)
     except (RecursionError, ValueError):
         return False
+    return isinstance(first, dict) and isinstance(second, dict)
 
 
 RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl, ".ndjson": read_jsonl}  # by extension
@@ -112,24 +125,40 @@ def read_record(value: JSON, default_id: str, source: str, names: FieldNames = N
     """
     if not isinstance(value, dict):
         raise FormatError(f"the record is {_show(value)}; it must be an object")
-    if value.get("text") is None and value.keys() >= _BENCHMARK_KEYS.keys():
-        value = {_BENCHMARK_KEYS.get(key, key): field for key, field in value.items()}
-    if value.get("text") is None or names != NO_NAMES:
-        found = find_fields(value, names)
-        value = {**found.rest, "id": found.id, "title": found.title, "text": found.text}
-    text = clean_text(_string(value, "text"))
+    record = _with_our_names(value, names)
+    text = clean_text(_string(record, "text"))
     title = ""
-    if value.get("title") is not None:
-        title = collapse_whitespace(_string(value, "title", str, int, float))
-    has_own_id = value.get("id") is not None
+    if record.get("title") is not None:
+        title = collapse_whitespace(_string(record, "title", str, int, float))
+    document_id = default_id
+    has_own_id = record.get("id") is not None
+    if has_own_id:
+        document_id = _string(record, "id", str, int)
     return Document(
-        id=_string(value, "id", str, int) if has_own_id else default_id,
+        id=document_id,
         title=title,
         text=_with_title(text, title),
         source=source,
-        metadata={key: field for key, field in value.items() if key not in {"id", "title", "text"}},
+        metadata={name: field for name, field in record.items() if name not in _OUR_NAMES},
         has_own_id=has_own_id,
     )
+
+
+def _with_our_names(record: dict[str, JSON], names: FieldNames) -> dict[str, JSON]:
+    """Return a record whose text, title and id are in the fields of these names."""
+    has_text = record.get("text") is not None
+    if not has_text and record.keys() >= _BENCHMARK_NAMES.keys():
+        record = {_BENCHMARK_NAMES.get(name, name): field for name, field in record.items()}
+        has_text = record["text"] is not None
+    if has_text and names == NO_NAMES:
+        return record
+    found = find_fields(record, names)
+    return {
+        **found.rest,
+        "id": found.id,
+        "title": found.title,
+        "text": found.text,
+    }
 
 
 def _with_title(text: str, title: str) -> str:

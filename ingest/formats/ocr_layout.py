@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import median
 
 from arag.text.normalise import CELL_BOUNDARY
@@ -45,13 +45,17 @@ class _Span:
     left: float
     right: float
 
+    def select(self, row: Sequence[Box]) -> list[Box]:
+        """Return the boxes of a row that are in this part."""
+        return [box for box in row if box.left < self.right and box.right > self.left]
+
 
 @dataclass(frozen=True, slots=True)
 class _Band:
     """Rows below each other with the same columns."""
 
     rows: list[list[Box]]
-    covered: list[_Span]  # the columns
+    columns: list[_Span]
 
 
 def arrange(boxes: Iterable[Box]) -> str:
@@ -59,43 +63,58 @@ def arrange(boxes: Iterable[Box]) -> str:
     rows = _find_rows(boxes)
     if not rows:
         return ""
-    height = median(box.height for row in rows for box in row)
-    bands = _find_bands(rows, _COLUMN_GAP * height)
-    return "\n\n".join(_write_band(band) for band in bands)
+    heights: list[float] = []
+    for row in rows:
+        heights += [box.height for box in row]
+    gap = _COLUMN_GAP * median(heights)
+    blocks: list[str] = []
+    for band in _find_bands(rows, gap):
+        blocks += _write_band(band)
+    return "\n\n".join(blocks)
 
 
 def _find_rows(boxes: Iterable[Box]) -> list[list[Box]]:
     """Return the boxes that stand beside each other, from the top, each row from the left."""
     rows: list[list[Box]] = []
     for box in sorted(boxes, key=lambda each: each.top + each.bottom):
-        if rows and _shared_height(rows[-1][0], box) >= _SAME_ROW * min(rows[-1][0].height, box.height):
+        if rows and _are_beside(rows[-1][0], box):
             rows[-1].append(box)
         else:
             rows.append([box])
-    return [sorted(row, key=lambda each: each.left) for row in rows]
+    for row in rows:
+        row.sort(key=lambda each: each.left)
+    return rows
 
 
-def _shared_height(one: Box, other: Box) -> float:
-    return min(one.bottom, other.bottom) - max(one.top, other.top)
+def _are_beside(one: Box, other: Box) -> bool:
+    shared_height = min(one.bottom, other.bottom) - max(one.top, other.top)
+    return shared_height >= _SAME_ROW * min(one.height, other.height)
 
 
 def _find_bands(rows: Sequence[list[Box]], gap: float) -> list[_Band]:
     """Group rows: as long as the same white gaps run through them, they have the same columns."""
     bands: list[_Band] = []
     for row in rows:
-        own = _cover([_Span(box.left, box.right) for box in row], gap)
-        if bands:
-            last = bands[-1]
-            together = _cover([*last.covered, *own], gap)
-            if len(together) >= max(len(last.covered), len(own)):
-                bands[-1] = _Band([*last.rows, row], together)
-                continue
-            is_part = len(last.covered) == len(together) and len(row) == 1  # a short line of one column
-            if is_part:
-                last.rows.append(row)
-                continue
-        bands.append(_Band([row], own))
+        columns = _find_columns(bands[-1], row, gap) if bands else []
+        if columns:
+            bands[-1] = _Band([*bands[-1].rows, row], columns)
+        else:
+            bands.append(_Band([row], _own_columns(row, gap)))
     return bands
+
+
+def _find_columns(band: _Band, row: Sequence[Box], gap: float) -> list[_Span]:
+    """Return the columns of a band together with the row below it; none if they have not the same columns."""
+    own = _own_columns(row, gap)
+    together = _cover([*band.columns, *own], gap)
+    if len(together) >= max(len(band.columns), len(own)):
+        return together
+    return []
+
+
+def _own_columns(row: Sequence[Box], gap: float) -> list[_Span]:
+    spans = [_Span(box.left, box.right) for box in row]
+    return _cover(spans, gap)
 
 
 def _cover(spans: Iterable[_Span], gap: float) -> list[_Span]:
@@ -109,73 +128,100 @@ def _cover(spans: Iterable[_Span], gap: float) -> list[_Span]:
     return joined
 
 
-def _write_band(band: _Band) -> str:
-    columns = [_column(band, span) for span in band.covered]
-    if len(columns) == 1:
-        return _write_column(columns[0])
-    characters = min(median(len(box.text) for box in column) for column in columns)
-    if characters < _CELL_CHARACTERS or min(map(len, columns)) < _MIN_ROWS:
-        return _write_rows(band)
-    return "\n\n".join(_write_column(column) for column in columns)
+def _write_band(band: _Band) -> list[str]:
+    """Return the blocks of text of a band: its columns one after another, or the rows of a table."""
+    columns = [_read_column(band, column) for column in band.columns]
+    if len(columns) > 1 and _is_table(columns):
+        return [_write_rows(band)]
+    return [_write_column(column) for column in columns]
 
 
-def _column(band: _Band, span: _Span) -> list[Box]:
+def _is_table(columns: Sequence[list[Box]]) -> bool:
+    """Return whether columns are those of a table: one has short lines, or few."""
+    for lines in columns:
+        characters = median(len(box.text) for box in lines)
+        if characters < _CELL_CHARACTERS or len(lines) < _MIN_ROWS:
+            return True
+    return False
+
+
+def _read_column(band: _Band, column: _Span) -> list[Box]:
     """Return a column's lines; boxes of a row that no gap divides are one line."""
     lines: list[Box] = []
     for row in band.rows:
-        parts = [box for box in row if box.left < span.right and box.right > span.left]
-        if parts:
-            lines.append(_join_boxes(parts))
+        boxes = column.select(row)
+        if boxes:
+            lines.append(_join_boxes(boxes))
     return lines
 
 
 def _join_boxes(boxes: Sequence[Box]) -> Box:
-    return Box(
-        left=min(box.left for box in boxes),
-        top=min(box.top for box in boxes),
-        right=max(box.right for box in boxes),
-        bottom=max(box.bottom for box in boxes),
-        text=" ".join(box.text for box in boxes),
-    )
+    joined = boxes[0]
+    for box in boxes[1:]:
+        joined = Box(
+            left=min(joined.left, box.left),
+            top=min(joined.top, box.top),
+            right=max(joined.right, box.right),
+            bottom=max(joined.bottom, box.bottom),
+            text=f"{joined.text} {box.text}",
+        )
+    return joined
 
 
 def _write_rows(band: _Band) -> str:
     """Return the rows of a table; rows with one cell below each other are lines of a text, as in a letter's body."""
     blocks: list[str] = []
-    for is_text, rows in groupby(band.rows, key=lambda row: len(list(filter(None, _cells(row, band)))) == 1):
-        if is_text:
-            blocks.append(_write_column([_join_boxes(row) for row in rows]))
-        else:
-            blocks += [CELL_BOUNDARY.join(_cells(row, band)).rstrip(CELL_BOUNDARY) for row in rows]
+    text_lines: list[Box] = []  # the last rows, as long as each has one cell
+    for row in band.rows:
+        cells = _read_cells(row, band.columns)
+        if cells.count("") == len(cells) - 1:
+            text_lines.append(_join_boxes(row))
+            continue
+        if text_lines:
+            blocks.append(_write_column(text_lines))
+            text_lines = []
+        blocks.append(CELL_BOUNDARY.join(cells).rstrip(CELL_BOUNDARY))
+    if text_lines:
+        blocks.append(_write_column(text_lines))
     return "\n".join(blocks)
 
 
-def _cells(row: Sequence[Box], band: _Band) -> list[str]:
+def _read_cells(row: Sequence[Box], columns: Sequence[_Span]) -> list[str]:
     """Return the text of a row in each column."""
     cells: list[str] = []
-    for span in band.covered:
-        texts = [box.text for box in row if box.left < span.right and box.right > span.left]
-        cells.append(" ".join(texts))
+    for column in columns:
+        boxes = column.select(row)
+        cells.append(" ".join(box.text for box in boxes))
     return cells
 
 
 def _write_column(lines: Sequence[Box]) -> str:
     """Return lines below each other as paragraphs; a line that does not fill the column ends with a line end."""
     left = min(line.left for line in lines)
-    width = max(line.right for line in lines) - left
+    right = max(line.right for line in lines)
+    full_line = left + _FULL_LINE * (right - left)
     text = lines[0].text
     for above, line in pairwise(lines):
-        height = min(above.height, line.height)
-        is_other_size = max(above.height, line.height) > _SAME_SIZE * height
-        is_apart = line.top - above.bottom > _PARAGRAPH_GAP * height
-        is_indented = line.left - above.left > _INDENT * height
-        if is_apart or is_other_size:
+        if _is_new_paragraph(above, line):
             text += f"\n\n{line.text}"
-        elif is_indented or above.right - left < _FULL_LINE * width:
+        elif above.right < full_line or _is_indented(above, line):
             text += f"\n{line.text}"
         else:
             text = _continue(text, line.text)
     return text
+
+
+def _is_new_paragraph(above: Box, line: Box) -> bool:
+    """Return whether a line is far below the one above it, or of another size."""
+    smaller = min(above.height, line.height)
+    larger = max(above.height, line.height)
+    if larger > _SAME_SIZE * smaller:
+        return True
+    return line.top - above.bottom > _PARAGRAPH_GAP * smaller
+
+
+def _is_indented(above: Box, line: Box) -> bool:
+    return line.left - above.left > _INDENT * min(above.height, line.height)
 
 
 def _continue(text: str, line: str) -> str:

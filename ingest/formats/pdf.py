@@ -14,9 +14,9 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.joining import join_lines
-from arag.ingest.formats.pdf_characters import UNKNOWN
 from arag.ingest.formats.pdf_fields import read_additions
 from arag.ingest.formats.pdf_files import read_files
+from arag.ingest.formats.pdf_glyphs import UNKNOWN
 from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.pdf_running import without_running_lines
@@ -29,7 +29,6 @@ logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for p
 _ENCRYPTED = (
     "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"
 )
-_SCANNED = "its pages are pictures (scanned?): {}"
 _XFA = {raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND}
 _WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
@@ -44,6 +43,11 @@ class _Page:
 
     lines: list[Line]
     comments: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of its lines."""
+        return "".join(line.text for line in self.lines)
 
 
 def read_pdf(path: Path, ocr_texts: str = "") -> Content:
@@ -67,13 +71,19 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     by_ocr = parse_ocr_texts(ocr_texts)
     texts: list[str] = []
     for number, text in enumerate(_page_texts(document, pages), 1):
-        texts.append(add_ocr_text(text, by_ocr.get(number, "")))
-    left_out = [*attached.left_out, *_unread_parts(document), *_unknown_characters(pages)]
-    if not any(texts) and not attached.texts:
-        faults = [*damage, *left_out, "OCR found none" if ocr_texts else _SCANNED.format(how_to_use_ocr())]
-        raise FormatError(f"the PDF has no text; {faults[0]}")
+        ocr_text = by_ocr.get(number, "")
+        texts.append(add_ocr_text(text, ocr_text))
+    left_out = [
+        *attached.left_out,
+        *_unread_parts(document),
+        *_unknown_characters(pages),
+    ]
+    if not any([*texts, *attached.texts]):
+        missing = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
+        first_fault = [*damage, *left_out, missing][0]
+        raise FormatError(f"the PDF has no text; {first_fault}")
     if not ocr_texts:
-        own_texts = ["".join(line.text for line in page.lines) for page in pages]
+        own_texts = [page.text for page in pages]
         left_out += name_scans(list_scans(document, own_texts), len(pages))
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
     text, page_starts = join_pages(texts)
@@ -126,13 +136,20 @@ def _read_pages(
 
 def _page_texts(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[str]:
     """Return the text of each page: its lines, with headings marked, and the comments on it."""
-    if not any(page.lines for page in pages):
-        return [join_blocks(page.comments) for page in pages]
-    lines = mark_outline(document, [page.lines for page in pages])
-    titles = [line.text for page in lines for line in page if line.level]
-    body = [join_lines(page) for page in without_running_lines(lines, titles)]
-    texts = mark_headings(body)
-    return [join_blocks([text, *page.comments]) for text, page in zip(texts, pages, strict=True)]
+    texts = mark_headings(_body(document, pages))
+    completed: list[str] = []
+    for text, page in zip(texts, pages, strict=True):
+        completed.append(join_blocks([text, *page.comments]))
+    return completed
+
+
+def _body(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
+    """Return the lines of each page without running heads and feet; those that divide a word are joined."""
+    marked = mark_outline(document, [page.lines for page in pages])
+    titles: list[str] = []
+    for lines in marked:
+        titles += [line.text for line in lines if line.level]
+    return [join_lines(lines) for lines in without_running_lines(marked, titles)]
 
 
 def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
@@ -148,7 +165,7 @@ def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
 
 def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
     """Return how many pages have glyphs that the file does not name."""
-    unknown = [page for page in pages if any(UNKNOWN in line.text for line in page.lines)]
+    unknown = [page for page in pages if UNKNOWN in page.text]
     if not unknown:
         return []
     return [f"characters without a name in the file, on {len(unknown)} of {count(len(pages), 'page')}"]

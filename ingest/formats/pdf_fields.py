@@ -79,11 +79,11 @@ def read_additions(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> 
     additions = Additions([], [], [])
     for annotation in _annotations(page):
         kind = raw.FPDFAnnot_GetSubtype(annotation)
-        if kind == raw.FPDF_ANNOT_WIDGET:
-            field = _read_field(document.formenv, annotation) if document.formenv else None
+        if kind == raw.FPDF_ANNOT_WIDGET and document.formenv:
+            field = _read_field(document.formenv, annotation)
             if field:
                 additions.fields.append(field)
-        elif kind in _COMMENTS:
+        if kind in _COMMENTS:
             comment = _read_comment(annotation, kind)
             if comment:
                 additions.comments.append(comment)
@@ -126,8 +126,9 @@ def _read_comment(annotation: raw.FPDF_ANNOTATION, kind: int) -> str:
         text = collapse_whitespace(unescape(_TAG.sub(" ", formatted)))
     if text:
         author = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"T")
-        by_author = f" by {author}" if author else ""
-        return f"Comment{by_author}: {text}"
+        if not author:
+            return f"Comment: {text}"
+        return f"Comment by {author}: {text}"
     name = _read_text(raw.FPDFAnnot_GetStringValue, annotation, b"Name")
     if kind == raw.FPDF_ANNOT_STAMP and name in _STAMPS:
         return f"Stamp: {_CAPITAL.sub(' ', name)}"
@@ -159,17 +160,25 @@ def _read_value(form: Any, annotation: raw.FPDF_ANNOTATION) -> str:
     if kind in _CHECKED:
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
     if kind in _CHOICES:
-        chosen = [
-            _read_text(raw.FPDFAnnot_GetOptionLabel, form, annotation, number)
-            for number in range(raw.FPDFAnnot_GetOptionCount(form, annotation))
-            if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)
-        ]
-        return ", ".join(chosen) or _read_text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+        chosen = _read_choices(form, annotation)
+        if chosen:
+            return ", ".join(chosen)
+        return _read_text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     if kind != raw.FPDF_FORMFIELD_TEXTFIELD:
         return ""
     if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD:
         return ""
     return _read_text(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
+
+
+def _read_choices(form: Any, annotation: raw.FPDF_ANNOTATION) -> list[str]:
+    """Return the options of a list that are chosen."""
+    chosen: list[str] = []
+    for number in range(raw.FPDFAnnot_GetOptionCount(form, annotation)):
+        if raw.FPDFAnnot_IsOptionSelected(form, annotation, number):
+            label = _read_text(raw.FPDFAnnot_GetOptionLabel, form, annotation, number)
+            chosen.append(label)
+    return chosen
 
 
 def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[list[Word]]:
@@ -185,11 +194,20 @@ def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[
     for field in sorted(fields, key=lambda field: (-field.top, field.left)):
         line = _line_beside(completed, field)
         if line is None:
-            words = [_word(part, field) for part in (f"{field.name}:", field.value) if part != ":"]
-            completed.insert(_place_below(completed, field), words)
+            place = _place_below(completed, field)
+            completed.insert(place, _own_line(field))
         else:
             _insert(line, field)
     return completed
+
+
+def _own_line(field: Field) -> list[Word]:
+    """Return the name and the value of a field as a line."""
+    value = Word(field.value, field.left, field.right, field.bottom, field.top)
+    if not field.name:
+        return [value]
+    name = value._replace(text=f"{field.name}:")
+    return [name, value]
 
 
 def _line_beside(lines: Sequence[list[Word]], field: Field) -> list[Word] | None:
@@ -213,14 +231,12 @@ def _place_below(lines: Sequence[list[Word]], field: Field) -> int:
     return len(lines)
 
 
-def _word(text: str, field: Field) -> Word:
-    return Word(text, field.left, field.right, field.bottom, field.top)
-
-
 def _insert(line: list[Word], field: Field) -> None:
+    """Put the value of a field into the line that it is beside."""
     beside = line[0]
     word = Word(field.value, field.left, field.right, beside.bottom, beside.top)
-    place = 0
-    while place < len(line) and line[place].left <= field.left:
-        place += 1
-    line.insert(place, word)
+    for place, other in enumerate(line):
+        if other.left > field.left:
+            line.insert(place, word)
+            return
+    line.append(word)

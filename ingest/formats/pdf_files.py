@@ -10,11 +10,10 @@ from typing import NamedTuple
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import MAX_CHARACTERS, FormatError, decode_text
-from arag.text.normalise import collapse_whitespace, count
+from arag.ingest.formats.content import MAX_CHARACTERS, FormatError, decode_text, name_parts
+from arag.text.normalise import collapse_whitespace
 
 _TEXTS = {".txt", ".md", ".markdown", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".log"}
-_MAX_NAMES = 5
 
 
 class Files(NamedTuple):
@@ -26,7 +25,7 @@ class Files(NamedTuple):
     """
 
     texts: list[str]
-    left_out: list[str]
+    left_out: tuple[str, ...]
 
 
 def read_files(document: pypdfium2.PdfDocument, on_pages: Iterable[raw.FPDF_ATTACHMENT]) -> Files:
@@ -36,18 +35,23 @@ def read_files(document: pypdfium2.PdfDocument, on_pages: Iterable[raw.FPDF_ATTA
         document: The PDF.
         on_pages: Files that are attached to its pages.
     """
-    of_document = [raw.FPDFDoc_GetAttachment(document, number) for number in range(document.count_attachments())]
-    attached = [pypdfium2.PdfAttachment(file, document) for file in (*of_document, *on_pages) if file]
+    files: list[raw.FPDF_ATTACHMENT] = []
+    for number in range(document.count_attachments()):
+        file = raw.FPDFDoc_GetAttachment(document, number)
+        if file:  # a damaged PDF counts files that it lacks
+            files.append(file)
+    files += on_pages
     texts: list[str] = []
     others: list[str] = []
-    for file in attached:
-        name = _name(file)
-        text = _read_text(file, name)
+    for file in files:
+        attachment = pypdfium2.PdfAttachment(file, document)
+        name = _name(attachment)
+        text = _read_text(attachment, name)
         if text:
             texts.append(f"Attachment {name}:\n{text}")
         else:
             others.append(name)
-    return Files(texts, _describe(others))
+    return Files(texts, name_parts("attachment", others))
 
 
 def _name(file: pypdfium2.PdfAttachment) -> str:
@@ -69,11 +73,3 @@ def _read_text(file: pypdfium2.PdfAttachment, name: str) -> str:
         return decode_text(bytes(file.get_data())).strip()
     except (FormatError, pypdfium2.PdfiumError):
         return ""
-
-
-def _describe(names: list[str]) -> list[str]:
-    if not names:
-        return []
-    shown = ", ".join(names[:_MAX_NAMES])
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return [f"{count(len(names), 'attachment')} ({shown}{more})"]

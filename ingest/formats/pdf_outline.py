@@ -23,16 +23,17 @@ _NUMBER = re.compile(
 _OTHER = re.compile(r"[\W_]+")
 
 
+class _Title(NamedTuple):
+    """A title in a form that can be compared."""
+
+    whole: str
+    bare: str  # without its number
+
+
 class _Bookmark(NamedTuple):
-    title: str
+    title: _Title
     level: int
     page: int
-
-
-class _Match(NamedTuple):
-    start: int  # of the lines of a title
-    end: int
-    size: float
 
 
 def mark_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
@@ -46,14 +47,9 @@ def mark_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
     for bookmark in bookmarks:
         # Some programs let an entry point to the place just before its title.
         for page in marked[bookmark.page : bookmark.page + 2]:
-            match = _find(page, bookmark)
-            if match is not None:
+            if _mark(page, bookmark):
+                matches += 1
                 break
-        else:
-            continue
-        title = "\n".join(line.text for line in page[match.start : match.end])
-        page[match.start : match.end] = [page[match.start]._replace(text=title, level=bookmark.level)]
-        matches += 1
     if matches < _MIN_MATCHES or 2 * matches < len(bookmarks):
         return [list(page) for page in pages]
     return marked
@@ -64,34 +60,57 @@ def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
     bookmarks: list[_Bookmark] = []
     for entry in islice(document.get_toc(max_depth=_MAX_LEVEL), _MAX_BOOKMARKS):
         destination = entry.get_dest()
-        page = destination.get_index() if destination else None
-        title = entry.get_title()
-        if page is not None and 0 <= page < len(document) and _comparable(title):
+        if not destination:
+            continue
+        page = destination.get_index()
+        title = _comparable(entry.get_title())
+        if page in range(len(document)) and title.whole:
             bookmarks.append(_Bookmark(title, entry.level + 1, page))
     return bookmarks
 
 
-def _find(page: Sequence[Line], bookmark: _Bookmark) -> _Match | None:
-    """Return the lines of a page that are a bookmark's title, in the largest type."""
-    title = _comparable(bookmark.title)
-    bare_title = _comparable(_NUMBER.sub("", bookmark.title))
-    best: _Match | None = None
+def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
+    """Mark the lines of a page that are a bookmark's title as one heading; return whether it has any."""
+    found = _find(page, bookmark.title)
+    if not found:
+        return False
+    text = "\n".join(line.text for line in page[found.start : found.stop])
+    heading = page[found.start]._replace(text=text, level=bookmark.level)
+    page[found.start : found.stop] = [heading]
+    return True
+
+
+def _find(page: Sequence[Line], title: _Title) -> range:
+    """Return the places of the lines of a page that are a title, in the largest type; no places if none are."""
+    found: list[range] = []
     for start, line in enumerate(page):
-        first = _comparable(line.text)
-        if line.level or not first or not (title.startswith(first) or bare_title.startswith(_bare(line.text))):
+        if line.level or not _begins(title, line.text):
             continue
         for end in range(start + 1, min(start + _MAX_TITLE_LINES, len(page)) + 1):
             text = " ".join(other.text for other in page[start:end])
-            is_title = _comparable(text) == title or _bare(text) == bare_title
-            if is_title and (best is None or line.size > best.size):
-                best = _Match(start, end, line.size)
-    return best
+            if _is_same(title, _comparable(text)):
+                found.append(range(start, end))
+    return max(found, key=lambda lines: page[lines.start].size, default=range(0))
 
 
-def _bare(text: str) -> str:
-    """Return a title without its number, to compare it."""
-    return _comparable(_NUMBER.sub("", text))
+def _begins(title: _Title, text: str) -> bool:
+    """Return whether a title begins with the text of a line."""
+    line = _comparable(text)
+    if not line.whole:
+        return False
+    return title.whole.startswith(line.whole) or title.bare.startswith(line.bare)
 
 
-def _comparable(text: str) -> str:
+def _is_same(title: _Title, other: _Title) -> bool:
+    return title.whole == other.whole or title.bare == other.bare
+
+
+def _comparable(text: str) -> _Title:
+    return _Title(
+        whole=_letters(text),
+        bare=_letters(_NUMBER.sub("", text)),
+    )
+
+
+def _letters(text: str) -> str:
     return _OTHER.sub("", text).casefold()

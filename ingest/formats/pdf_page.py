@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
@@ -22,6 +24,20 @@ from arag.text.normalise import CELL_BOUNDARY
 _MAX_FONT_NAME = 100  # bytes
 
 
+class _TextLine(NamedTuple):
+    """A line of a page, or a row of a table."""
+
+    words: list[Word]
+    text: str
+
+
+class _Type(NamedTuple):
+    """The type of characters."""
+
+    size: float  # points, to half a point
+    font: str
+
+
 def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> list[Line]:
     """Return the lines of a page as PDFium orders them, column by column, with the cells of tables set apart.
 
@@ -31,50 +47,67 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
     """
     lines = insert_fields(read_lines(page), fields)
     rows = find_rows(separate_columns(lines))
-    return [_make_line(page.raw, words, text) for words, text in _texts(find_tables(rows))]
+    return [_make_line(page.raw, line) for line in _lines(find_tables(rows))]
 
 
-def _texts(rows: Iterable[TableRow]) -> Iterator[tuple[list[Word], str]]:
-    """Yield the words of each line, and its text."""
+def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
     for row in rows:
         yield from _plain_lines(row.row.above)
-        pieces = [line for cell in row.row.cells for line in cell]
+        pieces: list[Piece] = []
+        for cell in row.row.cells:
+            pieces += cell
         if row.cells:
-            words = [word for piece in pieces for word in piece.words]
-            yield words, CELL_BOUNDARY.join(row.cells).strip()
+            yield _TextLine(
+                words=_words(pieces),
+                text=CELL_BOUNDARY.join(row.cells).strip(),
+            )
         else:
             yield from _plain_lines(pieces)
 
 
-def _plain_lines(pieces: Iterable[Piece]) -> Iterator[tuple[list[Word], str]]:
+def _plain_lines(pieces: Iterable[Piece]) -> Iterator[_TextLine]:
+    """Yield the lines of pieces outside tables: those that PDFium has in one line."""
+    for _, beside in groupby(pieces, key=lambda piece: piece.line):
+        words = _words(beside)
+        yield _TextLine(
+            words=words,
+            text=" ".join(word.text for word in words),
+        )
+
+
+def _words(pieces: Iterable[Piece]) -> list[Word]:
     words: list[Word] = []
-    line: int | None = None
     for piece in pieces:
-        if words and piece.line != line:
-            yield words, " ".join(word.text for word in words)
-            words = []
         words += piece.words
-        line = piece.line
-    if words:
-        yield words, " ".join(word.text for word in words)
+    return words
 
 
-def _make_line(page: raw.FPDF_TEXTPAGE, words: Sequence[Word], text: str) -> Line:
-    printed = [word for word in words if not word.is_field]
-    size, font = _type(page, printed[0].first) if printed else (0.0, "")
-    last_size, last_font = _type(page, printed[-1].last) if printed else (0.0, "")
+def _make_line(page: raw.FPDF_TEXTPAGE, line: _TextLine) -> Line:
+    first, last = line.words[0], line.words[-1]
+    type_ = _line_type(page, line.words)
     return Line(
-        text=clean_text(text),
-        size=min(size, last_size),
-        font=font if font == last_font else "",
-        left=words[0].left,
-        right=words[-1].right,
-        bottom=words[0].bottom,
-        top=words[0].top,
+        text=clean_text(line.text),
+        size=type_.size,
+        font=type_.font,
+        left=first.left,
+        right=last.right,
+        bottom=first.bottom,
+        top=first.top,
     )
 
 
-def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:
+def _line_type(page: raw.FPDF_TEXTPAGE, words: Iterable[Word]) -> _Type:
+    """Return the smaller type of a line's first and last word, with its font if both have the same."""
+    printed = [word for word in words if not word.is_field]
+    if not printed:
+        return _Type(0.0, "")
+    first = _type(page, printed[0].first)
+    last = _type(page, printed[-1].last)
+    font = first.font if first.font == last.font else ""
+    return _Type(min(first.size, last.size), font)
+
+
+def _type(page: raw.FPDF_TEXTPAGE, character: int) -> _Type:
     """Return the size and the font of a character."""
     matrix = raw.FS_MATRIX()
     name = ctypes.create_string_buffer(_MAX_FONT_NAME)
@@ -85,4 +118,4 @@ def _type(page: raw.FPDF_TEXTPAGE, character: int) -> tuple[float, str]:
     size = raw.FPDFText_GetFontSize(page, character) * scale
     to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
     _, _, font = name.value.decode("latin-1").rpartition("+")  # a random prefix marks a font of which only a part is in
-    return to_half_points, font
+    return _Type(to_half_points, font)

@@ -54,16 +54,12 @@ def list_scans(document: pypdfium2.PdfDocument, texts: Sequence[str]) -> list[in
 
 
 def _is_picture(page: pypdfium2.PdfPage, characters: int) -> bool:
-    left, bottom, right, top = page.get_bbox()
-    area: float = max((right - left) * (top - bottom), 1)
+    """Return whether pictures cover much of a page, given how many characters it has."""
     share = 0.0
     shapes = 0
     for item in page.get_objects(max_depth=1):
         if _holds_picture(item):
-            item_left, item_bottom, item_right, item_top = item.get_bounds()
-            width: float = min(right, item_right) - max(left, item_left)
-            height: float = min(top, item_top) - max(bottom, item_bottom)
-            share += max(width, 0) * max(height, 0) / area
+            share += _share(item, page)
         elif item.type == raw.FPDF_PAGEOBJ_PATH:
             shapes += 1
     if characters:
@@ -71,13 +67,25 @@ def _is_picture(page: pypdfium2.PdfPage, characters: int) -> bool:
     return share >= _MIN_SHARE_WITHOUT_TEXT or shapes >= _MIN_SHAPES
 
 
+def _share(item: pypdfium2.PdfObject, page: pypdfium2.PdfPage) -> float:
+    """Return how much of a page an object covers."""
+    left, bottom, right, top = page.get_bbox()
+    item_left, item_bottom, item_right, item_top = item.get_bounds()
+    width: float = min(right, item_right) - max(left, item_left)
+    height: float = min(top, item_top) - max(bottom, item_bottom)
+    area: float = (right - left) * (top - bottom)
+    return max(width, 0) * max(height, 0) / max(area, 1)
+
+
 def _holds_picture(item: pypdfium2.PdfObject) -> bool:
     """Return whether an object of a page is a picture, or a form that has one."""
-    types: set[int] = {item.type}  # of it and of its parts
-    if item.type == raw.FPDF_PAGEOBJ_FORM:
-        for index in range(raw.FPDFFormObj_CountObjects(item)):
-            types.add(raw.FPDFPageObj_GetType(raw.FPDFFormObj_GetObject(item, index)))
-    return int(raw.FPDF_PAGEOBJ_IMAGE) in types
+    if item.type != raw.FPDF_PAGEOBJ_FORM:
+        return bool(item.type == raw.FPDF_PAGEOBJ_IMAGE)
+    for index in range(raw.FPDFFormObj_CountObjects(item)):
+        part = raw.FPDFFormObj_GetObject(item, index)
+        if raw.FPDFPageObj_GetType(part) == raw.FPDF_PAGEOBJ_IMAGE:
+            return True
+    return False
 
 
 def parse_ocr_texts(ocr_texts: str) -> dict[int, str]:
@@ -92,7 +100,9 @@ def name_scans(scans: Sequence[int], pages: int) -> tuple[str, ...]:
     """Return a phrase for the pages that are pictures without text; nothing if there are none."""
     if not scans:
         return ()
-    verb = "is a picture" if len(scans) == 1 else "are pictures"
+    verb = "are pictures"
+    if len(scans) == 1:
+        verb = "is a picture"
     return (f"{len(scans):,} of {count(pages, 'page')}, which {verb} (scanned? try --ocr)",)
 
 
@@ -101,7 +111,10 @@ def add_ocr_text(page: str, ocr_text: str) -> str:
     if not ocr_text:
         return page
     read = _letters(ocr_text)
-    own = [line for line in page.split("\n") if line.strip() and _letters(line) not in read]
+    own: list[str] = []
+    for line in page.split("\n"):
+        if line.strip() and _letters(line) not in read:
+            own.append(line)
     return join_blocks([ocr_text, "\n".join(own)])
 
 

@@ -11,6 +11,8 @@ import pytest
 _script = runpy.run_path(str(Path(__file__).resolve().parent.parent / "notebooks" / "execute.py"))
 execute, text_of, without_seconds = _script["execute"], _script["text_of"], _script["without_seconds"]
 NOTEBOOKS = _script["NOTEBOOKS"]
+_QUICK = 2  # notebooks that are run each time; the others take half a minute together
+MARKED = [*NOTEBOOKS[:_QUICK], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[_QUICK:])]
 
 _PATH = re.compile(r"(?:^|[\s'\"(=:])(?:/[\w.-]+){2,}|[A-Z]:\\|\bfile://")
 _VOLATILE = re.compile(r"\b0x[0-9a-f]{6,}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -27,7 +29,7 @@ def said(output):
     return output.output_type, output.get("name"), sorted(output.get("data", ())), sorted(words)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MARKED, ids=lambda path: path.stem)
 def test_it_runs_from_top_to_bottom_offline_and_is_stored_with_what_it_prints(path):
     stored = code_cells(nbformat.read(path, as_version=4))
     assert [cell.execution_count for cell in stored] == list(range(1, len(stored) + 1))

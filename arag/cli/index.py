@@ -34,6 +34,22 @@ LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usag
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
 
+_OcrOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--ocr",
+        help="Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR: about 15 seconds of "
+        "processor time a page. It needs the extra `ocr`.",
+    ),
+]
+_TextFieldOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", help="Field of records (json, jsonl) that has their text: body, page.body.")
+]
+_TitleFieldOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", help="Field of records that has their title.")
+]
+_IdFieldOption: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their id.")]
+
 
 # --- writing ---
 
@@ -68,19 +84,10 @@ def ingest(
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",
-    ocr: Annotated[
-        bool,
-        typer.Option(
-            "--ocr",
-            help="Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR: about 15 seconds of "
-            "processor time a page. It needs the extra `ocr`.",
-        ),
-    ] = False,
-    text_field: Annotated[
-        str, typer.Option(metavar="NAME", help="Field of records (json, jsonl) that has their text: body, page.body.")
-    ] = "",
-    title_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their title.")] = "",
-    id_field: Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their id.")] = "",
+    ocr: _OcrOption = False,
+    text_field: _TextFieldOption = "",
+    title_field: _TitleFieldOption = "",
+    id_field: _IdFieldOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.

@@ -34,6 +34,10 @@ LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usag
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
 
+_ReadAsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
+]
 _OcrOption: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -77,10 +81,7 @@ def ingest(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
     ] = False,
-    read_as: Annotated[
-        list[str] | None,
-        typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
-    ] = None,
+    read_as: _ReadAsOption = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",

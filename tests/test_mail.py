@@ -71,6 +71,44 @@ def test_an_older_mail_below_the_answer_stands_under_its_writer(tmp_path):
     assert among.endswith("You asked:\n> Is it 40?\n\nIt is 55.")
 
 
+ASKED = "13 mai 2025 12:40, Odvar Felisk <o@x.org> a scris:"  # in a language without a rule of its own
+
+
+def page_of(older):
+    page = mail("")
+    page.set_content(f"<div>It is 55.</div>{older}", subtype="html")
+    return page
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        '<div class="gmail_quote"><div class="gmail_attr">{line}<br></div><blockquote class="gmail_quote">{text}',
+        '<div><br><blockquote type="cite"><div>{line}<br></div></blockquote><blockquote type="cite">{text}',
+        '<div class="moz-cite-prefix">{line}<br></div><blockquote cite="mid:1@x">{text}',
+        '<div class="yahoo_quoted"><div><div>{line}</div><div>{text}</div></div></div>',
+        '<div class="protonmail_quote">{line}<br><blockquote class="protonmail_quote" type="cite">{text}',
+        "<p>{line}</p><blockquote>{text}",
+    ],
+)
+def test_a_quotation_in_a_page_is_an_older_mail_in_any_language(tmp_path, older):
+    text = "<div>It is 40.</div><ul><li>oil</ul>"
+    marked = read(tmp_path, page_of(older.format(line=html.escape(ASKED), text=text))).text
+    heading = f"It is 55.\n\n## Earlier mail: {ASKED.rstrip(':')}\n\n"
+    assert heading in marked
+    assert f"{ASKED}\n\n> It is 40.\n\n> - oil" in marked
+
+
+def test_a_quotation_in_a_page_needs_no_writer_and_may_be_answered_below(tmp_path):
+    quote = '<blockquote type="cite"><p>It is 40.</p><blockquote type="cite">Is it 40?</blockquote></blockquote>'
+    alone = read(tmp_path, page_of(quote)).text
+    assert alone.endswith("It is 55.\n\n## Earlier mail\n\n> It is 40.\n\n> > Is it 40?")
+    answered = read(tmp_path, page_of(f"{quote}<p>No, 60.</p>")).text
+    assert answered.endswith("It is 55.\n\n> It is 40.\n\n> > Is it 40?\n\nNo, 60.")
+    indented = read(tmp_path, page_of("<blockquote>A line of a song</blockquote>")).text
+    assert indented.endswith("It is 55.\n\nA line of a song")
+
+
 @pytest.mark.parametrize(("text", "shown"), [("Plain words.", "Plain words."), ("", "Words of a page.")])
 def test_of_two_versions_the_plain_one_is_read_unless_it_is_empty(tmp_path, text, shown):
     message = mail(text)

@@ -251,6 +251,10 @@ class TestHtml:
                 "<table><tr><th>Isle<th>At<th>T<tr><td rowspan=2>Orra<td>a<td>1<tr><td>b<td>2<tr><td colspan=2>c<td>3",
                 "Isle | At | T\nIsle: Orra | At: a | T: 1\nIsle: Orra | At: b | T: 2\nIsle: c | T: 3",
             ),
+            (  # a cell below several columns stands in each, and one below all of them is a note
+                "<table><tr><th>Isle<th>Boy<th>Man<tr><td>Orra<td colspan=2>1<tfoot><tr><td colspan=3>Dogs go free.",
+                "Isle | Boy | Man\nIsle: Orra | Boy: 1 | Man: 1\n\nDogs go free.",
+            ),
             (  # a row without cells counts for what spans it, and ends a table
                 "<table><th>At<th>T<tr><td rowspan=2>a<td rowspan=2>1<tr></tr><tr><td>b<td>2<tr></tr><tr><th>X<th>Y",
                 "At | T\nAt: a | T: 1\nAt: a | T: 1\nAt: b | T: 2\n\nX | Y",

@@ -13,6 +13,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
@@ -60,7 +61,7 @@ _TERM_AND_DEFINITION = re.compile(
     re.MULTILINE,
 )
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
-_ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END
+_ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
 _EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|{_HEADING}{{1,6}} )")  # or one that holds a heading
 _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
@@ -102,12 +103,13 @@ def _declared_encoding(data: bytes) -> str:
     return name
 
 
-def html_content(html: str, *, mark_frame: bool = False) -> Content:
+def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) -> Content:
     """Return the content of a page as a browser shows it; see `read_html`.
 
     Args:
         html: The page.
         mark_frame: Whether to mark the lines of the frame around the text.
+        is_mail: Whether to begin the lines of a quoted older mail with ">".
 
     Raises:
         FormatError: The parser gave up in the middle of the page.
@@ -118,7 +120,8 @@ def html_content(html: str, *, mark_frame: bool = False) -> Content:
     hidden = _find_hidden(page)
     embedded = _embedded_pages(page, hidden)
     frame = find_frame(page) if mark_frame else ()
-    text = _page_text(page, {*hidden, *page.iter("nav"), *find_empty_frame(page)}, frame)
+    quotes = find_quotes(page) if is_mail else ()
+    text = _page_text(page, {*hidden, *page.iter("nav"), *find_empty_frame(page)}, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden
@@ -216,6 +219,7 @@ def _page_text(
     page: etree._Element,
     left_out: Collection[etree._Element] = (),
     frame: Collection[etree._Element] = (),
+    quotes: Collection[etree._Element] = (),
 ) -> str:
     """Return headings, lists and rows of tables; links and emphasis become plain text, pictures the texts for them."""
     layout = _find_layout(page, left_out)
@@ -226,8 +230,12 @@ def _page_text(
         text = _mark_up(element, text, layout)
         if element in frame and text.strip():
             text = f"{FRAME_START}{text.strip()}{FRAME_END}"
+        if element in quotes:
+            text = f"{QUOTE_START}\n\n{text}\n\n{QUOTE_END}"
         texts[element] = _set_apart(element, text)
     text = _tidy(texts[page])
+    if quotes:
+        text = quote_lines(text)
     return mark_lines(text) if frame else text
 
 
@@ -361,6 +369,6 @@ def _tidy(text: str) -> str:
 
 def _on_one_line(text: str) -> str:
     text = show_line_ends(text)
-    for mark in (_ITEM, _TERM_END, _DEFINITION):
+    for mark in (_ITEM, _TERM_END, _DEFINITION, QUOTE_START, QUOTE_END):
         text = text.replace(mark, " ")
     return collapse_whitespace(text)

@@ -41,9 +41,14 @@ def _lay_out(
 ) -> list[dict[int, str]]:
     """Return the texts of each row by their columns.
 
-    A cell that spans several rows has its text in each of them; one that spans several columns, only in the first.
+    A cell that spans several rows has its text in each of them. One that spans several columns has it only in the
+    first, or in each if it is below a marked header and not the name of its row. A cell that spans the whole table is
+    a note: it stands beside the columns, so that it gets the name of none.
     """
     grid: list[dict[int, str]] = [{} for _ in rows]
+    has_header = _has_header(rows)
+    is_below_header = False
+    width = 0
     for row_number, row in enumerate(rows):
         column = 0
         for cell in row:
@@ -51,10 +56,18 @@ def _lay_out(
                 column += 1
             last_row = row_number + _span(cell, "rowspan")
             last_column = column + _span(cell, "colspan")
-            empty = dict.fromkeys(range(column + 1, last_column), "")
+            is_alone = len(row) == 1 and not grid[row_number]
+            if is_below_header and is_alone and last_column >= width > 1:
+                grid[row_number][width] = cell_texts[cell]
+                continue
+            is_repeated = is_below_header and cell.tag == "td" and column > 0
+            others = dict.fromkeys(range(column + 1, last_column), cell_texts[cell] if is_repeated else "")
             for line in grid[row_number:last_row]:
                 line[column] = cell_texts[cell]
-                line.update(empty)
+                line.update(others)
+        if len(row) > 1:
+            is_below_header = has_header
+            width = max(width, *(number + 1 for number in grid[row_number]))
     return grid
 
 

@@ -268,7 +268,7 @@ def _text(part: Message) -> str:
         case ".ics":
             return invitation_text(text) or text
         case ".html" | ".htm":
-            return mark_older(html_content(text).text)
+            return mark_older(html_content(text, is_mail=True).text)
         case ".md":
             return text.strip()
         case ".eml":

@@ -24,6 +24,8 @@ _OLDER = re.compile(
     rf"|^(?P<writer>{WROTE})[ \t]*\n(?=\s*[^\s>])",
     re.MULTILINE,
 )
+_QUOTE_SIGN = re.compile("^> ?", re.MULTILINE)
+_ATTRIBUTION = re.compile(r"(?=.*(?:\S@\S|\d:\d\d|\b\d{4}\b)).*[:：]$", re.MULTILINE)
 _SENDER_FIELD = re.compile(rf"^\*?(?:{SENDER})\*? ?[:：]\*?(.*)", re.MULTILINE)
 _DATE_FIELD = re.compile(rf"^\*?(?:{SENT})\*? ?[:：]\*?(.*)", re.MULTILINE)
 
@@ -66,7 +68,17 @@ def _mark_quotation(text: str) -> str:
     if first == 0 or not quotation or not is_apart:
         return text
     answer = "\n".join(lines[:first])
-    return join_blocks([answer, under_heading(older_heading("", ""), quotation)])
+    return join_blocks([answer, under_heading(_heading_of_quotation(quotation), quotation)])
+
+
+def _heading_of_quotation(quotation: str) -> str:
+    """Return the heading for a quotation, whose first line may name its writer."""
+    plain = _QUOTE_SIGN.sub("", quotation)
+    start = _OLDER.match(plain)
+    if start is not None:
+        return _heading(start)
+    line = _ATTRIBUTION.match(plain)
+    return _heading_of_line(line[0]) if line else older_heading("", "")
 
 
 def has_older(text: str) -> bool:

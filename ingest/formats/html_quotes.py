@@ -1,0 +1,74 @@
+"""The quotations of older mails in the page of a mail, as lines that begin with ">" as in plain mails."""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+
+# Mail programs name the quotation, an element around it, or the line above it.
+_NAMES = re.compile(
+    r"\b(?:gmail|protonmail|tutanota)_quote|yahoo_quoted|moz-cite-prefix|zmail|reply-intro|QuotedText",
+    re.IGNORECASE,
+)
+_NAMED_BY = ("class", "id", "itemtype")
+_QUOTE_WITHOUT_BLOCKQUOTE = "yahoo_quoted"
+# Others are known by the line above: it ends with a colon, after an address, a time or a year.
+_ATTRIBUTION = re.compile(r"(?:\S@\S|\d:\d\d|\b\d{4}\b).{0,80}[:：]\s*\Z", re.DOTALL)
+_MAX_ATTRIBUTION = 300  # characters that are looked at
+
+QUOTE_START = "\x04"  # stands alone on its line; no text of a page has it
+QUOTE_END = "\x05"
+
+
+def find_quotes(page: etree._Element) -> set[etree._Element]:
+    """Return the elements of a mail's page that hold an older mail."""
+    quotes = set(filter(_is_quote, page.iter("blockquote")))
+    for element in page.iter("div"):
+        if _QUOTE_WITHOUT_BLOCKQUOTE in element.get("class", ""):
+            quotes.difference_update(element.iter())  # those in it are older, or the same one
+            quotes.add(element)
+    return quotes
+
+
+def _is_quote(block: etree._Element) -> bool:
+    if block.get("type", "").lower() == "cite" or block.get("cite", "").startswith("mid:"):
+        return True
+    before = block.getprevious()
+    around = [block, *block.iterancestors()]
+    if before is not None:
+        around.append(before)
+    if any(map(_has_name, around)):
+        return True
+    return _ATTRIBUTION.search(_text_before(block)[-_MAX_ATTRIBUTION:]) is not None
+
+
+def _has_name(element: etree._Element) -> bool:
+    names = " ".join(element.get(attribute, "") for attribute in _NAMED_BY)
+    return _NAMES.search(names) is not None
+
+
+def _text_before(block: etree._Element) -> str:
+    """Return the text of the element before a block, with the text between the two."""
+    before = block.getprevious()
+    while before is not None and before.tag == "br" and not (before.tail or "").strip():
+        before = before.getprevious()
+    if before is None:
+        return block.getparent().text or ""
+    return "".join(before.itertext()) + (before.tail or "")
+
+
+def quote_lines(text: str) -> str:
+    """Return a page's text with ">" before each line of a quotation, instead of the marks around the whole of it."""
+    lines: list[str] = []
+    depth = 0
+    for line in text.split("\n"):
+        if line == QUOTE_START:
+            depth += 1
+        elif line == QUOTE_END:
+            depth -= 1
+        elif line:
+            lines.append("> " * depth + line)
+        else:
+            lines.append("")
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")

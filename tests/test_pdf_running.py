@@ -200,3 +200,28 @@ def test_the_names_of_columns_above_the_rows_of_each_page(read):
         pages.show()
     content = read("a.pdf", pages.finish())
     assert content.text.count("Ship | Tons | Year") == 4
+
+
+@pytest.mark.parametrize("is_at_top", [True, False])
+def test_text_of_each_page_next_to_a_head_or_a_foot(read, is_at_top):
+    pages = Pages()
+    for number in range(1, 6):
+        pages.text(72, 805, "Orra Laboratory" if is_at_top else str(number), 9)
+        if is_at_top:
+            pages.text(72, 765, "Nothing found")
+        pages.lines(72, 700, [f"{line} {number}" for line in BODY])
+        if not is_at_top:
+            pages.text(72, 80, "Nothing found")
+        pages.text(72, 45, f"Seite {number} von 5", 9)
+        pages.show()
+    assert count_pages(read, pages, "Nothing") == 5
+
+
+def test_a_foot_of_two_lines_in_two_sizes(read):
+    pages = Pages()
+    for number in range(1, 6):
+        pages.lines(72, 740, [f"{line} {number}" for line in BODY])
+        pages.text(72, 57, "Orra Laboratory", 10)
+        pages.text(72, 45, f"Seite {number} von 5", 9)
+        pages.show()
+    assert count_pages(read, pages, "Laboratory") == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from pdf_pages import Pages
 
 TEXT = [
@@ -61,6 +63,25 @@ def test_what_is_no_title(read):
         "1880",
     ]
     assert headings(read, sections(titles)) == []
+
+
+@pytest.mark.parametrize("section", ["§ 1", "§ 12a", "Art. 3", "Article 4", "ARTIKEL 5"])
+@pytest.mark.parametrize("size", [11, 15])
+@pytest.mark.parametrize("is_one_line", [True, False])
+def test_a_section_with_its_name(read, section, size, is_one_line):
+    pages = Pages()
+    pages.lines(72, 760, TEXT)
+    lines = [f"{section} Name und Sitz"] if is_one_line else [section, "Name und Sitz"]
+    y = pages.lines(72, 700, lines, size, "Helvetica-Bold", pitch=17)
+    pages.lines(72, y - 10, TEXT)
+    assert headings(read, pages) == [f"# {section} Name und Sitz"]
+
+
+def test_sections_that_a_text_mentions(read):
+    pages = Pages()
+    pages.lines(72, 760, ["§ 7", "Carts of the yard", *TEXT])
+    pages.lines(72, 650, ["§ 8 gilt auch hier", "§ 9", "(1) The yard is open."], font="Helvetica-Bold")
+    assert headings(read, pages) == []
 
 
 def test_numbers_nest_as_they_count(read):

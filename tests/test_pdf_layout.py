@@ -360,6 +360,45 @@ def test_a_table_of_words_with_empty_cells(read):
     ]
 
 
+@pytest.mark.parametrize("corner", ["Duty", ""])
+def test_a_roster_with_more_empty_cells_than_names(read, corner):
+    rows = [
+        (corner, "Monday", "Tuesday", "Friday"),
+        ("Bread oven", "Ines", "", ""),
+        ("Soup", "", "Bram", "Ines"),
+        ("Cellar", "", "", "Kofi"),
+    ]
+    assert table(read, rows, (72, 200, 290, 380)) == [
+        f"{corner} | Monday | Tuesday | Friday".strip(),
+        "Bread oven | Ines |  |",
+        "Soup |  | Bram | Ines",
+        "Cellar |  |  | Kofi",
+    ]
+
+
+def test_names_in_the_middle_of_their_columns(read):
+    rows = [
+        ("Monday", "Tuesday", "Wednesday", "Friday"),
+        ("Bread oven", "Ines", "", "Kofi", ""),
+        ("Cellar", "", "", "", "Bram"),
+        ("Soup", "", "Bram", "", "Ines"),
+    ]
+    middles = (220, 310, 400, 490)
+    pages = Pages()
+    for number, row in enumerate(rows):
+        *label, monday, tuesday, wednesday, friday = row
+        y = 700 - 20 * number
+        pages.text(72, y, *(label or ["Duty"]))
+        for middle, name in zip(middles, (monday, tuesday, wednesday, friday), strict=True):
+            pages.canvas.drawCentredString(middle, y, name)
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Duty | Monday | Tuesday | Wednesday | Friday",
+        "Bread oven | Ines |  | Kofi |",
+        "Cellar |  |  |  | Bram",
+        "Soup |  | Bram |  | Ines",
+    ]
+
+
 @pytest.mark.parametrize("edge", ["TOP", "MIDDLE", "BOTTOM"])
 def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read, edge):
     def cell(text):

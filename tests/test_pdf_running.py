@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pdf_pages import Pages
+from pdf_pages import CHINESE, Pages
 
 BODY = ["The miller ground rye", "and kept a ledger of", "every sack that came."]
 ROMAN = ["i", "ii", "iii", "iv", "v", "vi"]
@@ -52,6 +52,41 @@ def test_numbers_of_pages(read, feet):
     pages = read_pages(read, book([""] * 6, feet))
     for number, page in enumerate(pages):
         assert page == [word for line in BODY for word in [*line.split(), chr(97 + number)]]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "Seite {} von 6",
+        "Page {} sur 6",
+        "Página {} de 6",
+        "Pagina {} di 6",
+        "Pag. {} van 6",
+        "Strona {} z 6",
+        "Sida {} av 6",
+        "Page {}/6",
+        "Page {} / 6",
+    ],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_foot_with_the_number_of_its_page_and_of_all_pages(read, number, is_first):
+    feet = []
+    for page in range(1, 7):
+        page_number = number.format(page)
+        feet.append(f"{page_number} Orra Laboratory" if is_first else f"Orra Laboratory at Mill 2 {page_number}")
+    words = read_pages(read, book([""] * 6, feet))
+    assert "Laboratory" in words[0]
+    assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"]
+
+
+@pytest.mark.parametrize("foot", ["水质报告 第{}页 共6页", "水质报告第 {} 页，共 6 页", "水质报告 第{}页"])
+def test_a_foot_in_chinese_with_the_number_of_its_page(read, foot):
+    pages = Pages()
+    for number in range(1, 7):
+        pages.lines(72, 740, [f"{line} {chr(96 + number)}" for line in BODY])
+        pages.text(290, 40, foot.format(number), 9, CHINESE)
+        pages.show()
+    assert [page[-1] for page in read_pages(read, pages)[1:]] == ["b", "c", "d", "e", "f"]
 
 
 def test_the_number_of_an_equation_is_no_page_number(read):
@@ -165,3 +200,28 @@ def test_the_names_of_columns_above_the_rows_of_each_page(read):
         pages.show()
     content = read("a.pdf", pages.finish())
     assert content.text.count("Ship | Tons | Year") == 4
+
+
+@pytest.mark.parametrize("is_at_top", [True, False])
+def test_text_of_each_page_next_to_a_head_or_a_foot(read, is_at_top):
+    pages = Pages()
+    for number in range(1, 6):
+        pages.text(72, 805, "Orra Laboratory" if is_at_top else str(number), 9)
+        if is_at_top:
+            pages.text(72, 765, "Nothing found")
+        pages.lines(72, 700, [f"{line} {number}" for line in BODY])
+        if not is_at_top:
+            pages.text(72, 80, "Nothing found")
+        pages.text(72, 45, f"Seite {number} von 5", 9)
+        pages.show()
+    assert count_pages(read, pages, "Nothing") == 5
+
+
+def test_a_foot_of_two_lines_in_two_sizes(read):
+    pages = Pages()
+    for number in range(1, 6):
+        pages.lines(72, 740, [f"{line} {number}" for line in BODY])
+        pages.text(72, 57, "Orra Laboratory", 10)
+        pages.text(72, 45, f"Seite {number} von 5", 9)
+        pages.show()
+    assert count_pages(read, pages, "Laboratory") == 1

@@ -20,6 +20,9 @@ _UNNAMED = 0.2  # of the titles in one type may be missing in the document's out
 _MAX_LEVEL = 6  # of a heading in Markdown
 
 _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
+_SECTION = r"(?i:§|art(?:\.|ikel|icle|ículo|icolo))\s*(\d{1,3}[a-z]?)\.?"  # of a law, statutes or a contract
+_BARE_SECTION = re.compile(_SECTION)
+_NAMED_SECTION = re.compile(rf"{_SECTION}\s+(?=[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")  # § 7 goes on in small letters in a text
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,}")  # between a title and its page in a table of contents
 _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
@@ -148,11 +151,12 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         return
     body_size = _most_common(characters_by_size)
     larger = _LARGER * body_size
-    pages_of_blocks = [_join_titles(page, larger) for page in pages]
+    body_font = _most_common(characters_by_font)
+    pages_of_blocks = [_join_titles(page, larger, body_font) for page in pages]
     named = [line for line in lines if line.level]
     typography = _Typography(
         body_size=body_size,
-        body_font=_most_common(characters_by_font),
+        body_font=body_font,
         heading_sizes=_find_heading_sizes(pages_of_blocks, larger, characters_by_size, named),
         outline_levels=max((line.level for line in named), default=0),
         outline_depth=max((len(_number_of(line.text)) for line in named), default=0),
@@ -171,19 +175,24 @@ def _most_common(counts: Counter[_Key]) -> _Key:
 
 def _number_of(title: str) -> list[str]:
     """Return the parts of a title's number."""
-    match = _NUMBER.match(title)
+    match = _match_number(title)
     return match[1].split(".") if match else []
 
 
-def _join_titles(page: Sequence[Line], larger: float) -> list[Line]:
-    """Join lines in the same larger type, unless they have numbers of their own."""
+def _match_number(title: str) -> re.Match[str] | None:
+    return _NUMBER.match(title) or _NAMED_SECTION.match(title)
+
+
+def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Line]:
+    """Join lines in the same larger type, unless they have numbers of their own, and names to `§ 1` above them."""
     blocks = list(page[:1])
     for line in page[1:]:
         last = blocks[-1]
         is_same_type = line.size == last.size and line.font == last.font
         is_named = bool(line.level or last.level)  # by the document's outline: it is whole
-        may_be_joined = is_same_type and line.size >= larger and not is_named
-        if may_be_joined and not _NUMBER.match(line.text):
+        is_name = line.font != body_font and _BARE_SECTION.fullmatch(last.text) is not None
+        may_be_joined = is_same_type and (line.size >= larger or is_name) and not is_named
+        if may_be_joined and not _match_number(line.text):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}")
         else:
             blocks.append(line)
@@ -272,7 +281,7 @@ def _is_title(text: str) -> bool:
     is_short = len(text) <= _MAX_TITLE and text.count("\n") < _MAX_TITLE_LINES
     if not is_short or CELL_BOUNDARY in text:
         return False
-    number = _NUMBER.match(text)
+    number = _match_number(text)
     if number:
         name = text[number.end() :]
         has_begin = not _BULLET_APART.match(name)

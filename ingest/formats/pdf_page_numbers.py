@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_WORD = r"(?:(?:page|pag|pg|p|seite|s|страница|стр|página|pagina|sida|side|strona|第)\.?)"
+_NAMES = r"(?:page|pag|pg|pág|seite|страница|стр|página|pagina|sida|side|strona|strana|sivu|第)"
+_WORD = rf"(?:(?:{_NAMES}|p|s)\.?)"
+_OF = r"(?:of|von|de|di|sur|van|av|af|ze?|из|/|共)"
 _ROMAN = r"(?=[mdclxvi])m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
 _ALONE = re.compile(
-    rf"(?=.{{1,40}}$)\W*{_WORD}?\W*(?:(\d{{1,5}})|({_ROMAN}))\W*[页頁ページ]*(?:\W*(?:of|von|de|/|из|共)?\W*\d+)?\W*[页頁]?\W*",
+    rf"(?=.{{1,40}}$)\W*{_WORD}?\W*(?:(\d{{1,5}})|({_ROMAN}))\W*[页頁ページ]*(?:\W*{_OF}?\W*\d+)?\W*[页頁]?\W*",
     re.IGNORECASE,
 )
-_AT_END = re.compile(
-    rf"(.*\S)(?:\s*[|·•–—/-]\s*(?:{_WORD}\s*)?|[\s,]+(?:page|seite|стр\.?)\s*)(\d{{1,5}})(?: of \d+)?$",
-    re.IGNORECASE,
+_MARK = r"[|·•–—/-]"
+_TOTAL = rf"(?:\s*[页頁]?\W*{_OF}\s*\d+)?\s*[页頁]?"
+_AT_END = (
+    re.compile(rf"(.*?)(?:(?:\s|,|{_MARK})+{_NAMES}|\s*第)\.?\s*(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
+    re.compile(rf"(.*\S)\s*{_MARK}\s*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
 )
-_AT_START = re.compile(
-    r"(page|seite)?\s*(\d{1,5})(?: (?:of|von) \d+)?(\s*[|·•–—/-]\s*|\s+)(\S.*)",
-    re.IGNORECASE,
-)
+_AT_START = re.compile(rf"({_NAMES})?\.?\s*(\d{{1,5}}){_TOTAL}(\s*{_MARK}\s*|\s+)(\S.*)", re.IGNORECASE)
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 
 
@@ -44,10 +45,11 @@ def find_page_numbers(text: str) -> list[PageNumber]:
         value = int(digits) if digits else _roman_value(numeral.lower())
         return [PageNumber(value, text="", is_certain=True)]
     numbers: list[PageNumber] = []
-    at_end = _AT_END.fullmatch(text)
-    if at_end:
-        before, digits = at_end.groups()
-        numbers.append(PageNumber(int(digits), before, is_certain=True))
+    for pattern in _AT_END:
+        at_end = pattern.fullmatch(text)
+        if at_end:
+            before, digits = at_end.groups()
+            numbers.append(PageNumber(int(digits), before, is_certain=True))
     at_start = _AT_START.fullmatch(text)
     if at_start:
         word, digits, between, after = at_start.groups()

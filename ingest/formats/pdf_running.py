@@ -20,6 +20,7 @@ _MIN_PAGES = 3
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
 _LARGER = 1.15
+_MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line to its next one
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
 _MIN_RUN = 2  # pages of a chapter, on average
 
@@ -99,12 +100,12 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
 
 def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
     """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines."""
-    running = {edge.beside(0) for edge in found}
+    running = {edge.beside(0): edge for edge in found}
     left_out: dict[int, set[int]] = defaultdict(set)
     seen: set[tuple[str, bool, bool]] = set()
     found.sort(key=lambda edge: (edge.page, edge.position))
     for edge in found:
-        if edge.rank in _INNER_RANKS and edge.outward not in running:
+        if edge.rank in _INNER_RANKS and not _is_next_to(edge, running.get(edge.outward)):
             continue
         if not edge.has_number and _belongs_to_text(edge, pages[edge.page], running):
             continue
@@ -113,6 +114,15 @@ def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, se
             left_out[edge.page].add(edge.position)
         seen.add(key)
     return left_out
+
+
+def _is_next_to(edge: _Edge, outer: _Edge | None) -> bool:
+    """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
+    if outer is None:
+        return False
+    distance = abs(edge.line.bottom - outer.line.bottom)
+    height = outer.line.top - outer.line.bottom
+    return edge.line.size <= outer.line.size or distance < _MAX_PITCH * height
 
 
 def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:

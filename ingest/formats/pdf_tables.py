@@ -13,6 +13,7 @@ _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
 _MIN_ROWS = 3  # of a table of words alone
 _MIN_FULL_ROWS = 2  # of these, with a cell in each column
+_MIN_NAMES = 3  # of columns, above rows that may lack most cells
 _MIN_WORDS_GAP = 1.5  # times the height, between the columns of such a table
 _MAX_CELL = 60  # characters of such a table's cells, on average: longer ones are prose
 _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
@@ -203,7 +204,7 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
         return False
     counts = [len(row.cells) for row in rows]
     columns = max(counts)
-    if min(counts) < 2 or counts.count(columns) < _MIN_FULL_ROWS:
+    if min(counts) < 2:
         return False
     texts: list[str] = []
     for row in rows:
@@ -213,7 +214,8 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     if not all(map(_has_wide_gaps, rows)):
         return False
     full = rows[counts.index(columns)]
-    return _are_in_columns(rows, full)
+    is_regular = counts.count(columns) >= _MIN_FULL_ROWS and _are_in_columns(rows, full)
+    return is_regular or _are_below_names(rows)
 
 
 def _mean_length(texts: Sequence[str]) -> float:
@@ -237,6 +239,26 @@ def _are_in_columns(rows: Iterable[Row], full: Row) -> bool:
     for row in rows:
         for extent in row.extents:
             offsets = map(extent.offset, full.extents)
+            if min(offsets) >= STRAIGHT:
+                return False
+    return True
+
+
+def _are_below_names(rows: Sequence[Row]) -> bool:
+    """Return whether the first row names several columns, and the others have a label and cells in these columns.
+
+    So is a roster of names under weekdays, where a row seldom fills all columns.
+    """
+    names, *others = rows
+    if len(names.cells) < _MIN_NAMES:
+        return False
+    first_label = others[0].extents[0]
+    for row in others:
+        label, *cells = row.extents
+        if abs(label.left - first_label.left) >= STRAIGHT:
+            return False
+        for extent in cells:
+            offsets = map(extent.offset, names.extents)
             if min(offsets) >= STRAIGHT:
                 return False
     return True

@@ -105,6 +105,12 @@ class TestNames:
         assert read(name, WORD).text == "The lease ends in May."
 
 
+class TestTextsThatLookLikeMarkdown:
+    def test_in_rtf(self, read):
+        data = b"{\\rtf1\\ansi {\\pard # crontab -e\\par}{\\pard ``` is a fence\\par}{\\pard ls | wc {\\b |} tee\\par}}"
+        assert read("a.rtf", data).text == "    # crontab -e\n\n\\``` is a fence\n\nls | wc | tee"
+
+
 class TestTemplates:
     @pytest.mark.parametrize("extension", [".dotx", ".dotm"])
     def test_of_word(self, read, extension):

@@ -82,6 +82,12 @@ def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(count(number, noun) for noun, number in lost.items())
 
 
+def name_pictures(pictures: int, total: int, noun: str) -> str:
+    """Return a phrase for parts that are pictures without text, such as `1 of 3 chapters, which is a picture`."""
+    verb = "is a picture" if pictures == 1 else "are pictures"
+    return f"{pictures:,} of {count(total, noun)}, which {verb}"
+
+
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     """Return the text of pages with a blank line between them, and the offset at which each page starts."""
     starts: list[int] = []

@@ -215,6 +215,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         has_own_id=False,
         left_out=content.left_out,
         ocr_pages=content.ocr_pages,
+        marks_headings=content.marks_headings,
     )
 
 

@@ -50,6 +50,7 @@ class Content:
             `1 attachment (plan.dwg)`. They are named in a note.
         damage: Parts that cannot be read, and why: `page 3: damaged`. Each is a problem.
         ocr_pages: The numbers of the pages whose text was read by OCR.
+        marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Content:
     left_out: tuple[str, ...] = ()
     damage: tuple[str, ...] = ()
     ocr_pages: tuple[int, ...] = ()
+    marks_headings: bool = False
 
 
 def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:

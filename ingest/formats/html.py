@@ -25,7 +25,7 @@ from arag.ingest.formats.inline import (
 )
 from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.text import first_heading
-from arag.ingest.outline import escape_structure
+from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten
 
 _HIDDEN = frozenset(
@@ -139,6 +139,7 @@ def html_content(html: str, *, mark_frame: bool = False) -> Content:
         title=title,
         text=text,
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
+        marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
     )
 
 

@@ -28,7 +28,7 @@ from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word import read_word
-from arag.ingest.outline import escape_structure
+from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def read_office(path: Path, extension: str = "") -> Content:
         content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
+    content = replace(content, marks_headings=has_marked_headings(content.text))
     return _with_properties(_with_plain_letters(content), data, kind)
 
 

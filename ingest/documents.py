@@ -28,6 +28,7 @@ class Document:
         end: Bytes of all sources up to the end of this document, for the progress.
         left_out: Parts that a person sees in the file and the text lacks: `2 charts`.
         ocr_pages: The numbers of the pages whose text was read by OCR.
+        marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Document:
     end: int = 0
     left_out: tuple[str, ...] = ()
     ocr_pages: tuple[int, ...] = ()
+    marks_headings: bool = False
 
 
 @dataclass(frozen=True, slots=True)

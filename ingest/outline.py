@@ -121,6 +121,11 @@ class Outline:
         return not self._follows_years
 
 
+def has_marked_headings(text: str) -> bool:
+    """Return whether a text has headings as in Markdown."""
+    return any(map(HEADING_LINE.match, text.splitlines()))
+
+
 def _says_something(name: str) -> bool:
     """Return whether a line is a short sentence and no title: it jokes, has a verb, or has many words in lower case."""
     if _JOKE.search(name) or name.count("(") != name.count(")"):

@@ -187,7 +187,8 @@ class SourceReader:
         if not is_id(document_id):
             return self._fail(file, source, clean_characters(f"id {_show(document_id)} {_WRONG_ID}"))
         if not item.text.strip():
-            return self._fail(file, source, "empty document")
+            lost = f"; not read: {', '.join(item.left_out)}" if item.left_out else ""
+            return self._fail(file, source, f"empty document{lost}")
         return replace(
             item,
             id=document_id,
@@ -214,6 +215,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         has_own_id=False,
         left_out=content.left_out,
         ocr_pages=content.ocr_pages,
+        marks_headings=content.marks_headings,
     )
 
 

@@ -105,7 +105,7 @@ class _Line(NamedTuple):
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
-def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
+def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
@@ -114,6 +114,7 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     Args:
         text: The text.
         title: The document's title. It is a heading if the text begins with it.
+        guess_headings: Whether a plain line may be a heading, too.
 
     Returns:
         The sentences, in order.
@@ -124,8 +125,9 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
-        has_comment = _COMMENT.match(text, following.start) is not None
-        if not has_comment and _is_above_paragraph(text, block, following):
+        has_comment = _COMMENT.match(text, following.start) is not None  # which is about the block
+        may_be_heading = guess_headings and not has_comment
+        if may_be_heading and _is_above_paragraph(text, block, following):
             if not outline.is_plain_heading(line) and not outline.repeats(line):  # such as a date or a name
                 sentences.append(Sentence(start=block.start, end=block.end, embedded=True, heading=outline.path))
                 continue
@@ -145,7 +147,7 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
         else:
             if len(line) > MAX_HEADING:
                 outline.leave_table()
-            sentences += _split_block(text, block, outline, has_comment=has_comment)
+            sentences += _split_block(text, block, outline, guess_headings=may_be_heading)
     return sentences
 
 
@@ -155,11 +157,11 @@ def _split_block(
     outline: Outline,
     *,
     header: str = "",
-    has_comment: bool = False,
+    guess_headings: bool = False,
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a paragraph. Lines inside it may be headings, too, unless it has a comment below it."""
+    """Yield the sentences of a paragraph. Lines inside it may be headings, too."""
     headings: deque[tuple[int, str]] = deque()
-    if not has_comment:  # else they are what the comment is about
+    if guess_headings:
         headings.extend(_heading_lines(text, block))
     for start, end in _split_paragraph(text, block.start, block.end):
         path = outline.path

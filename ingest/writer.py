@@ -154,6 +154,8 @@ class IndexWriter:
         reading = (document.left_out, document.ocr_pages)
         if any(reading):  # others have the fingerprints of indexes from before
             content = (*content, reading)
+        if document.marks_headings:
+            content = (*content, "marks headings")
         return _hash(content) + _hash((document.id, document.title))
 
     def put(self, documents: Sequence[Document]) -> None:

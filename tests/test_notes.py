@@ -8,6 +8,8 @@ import sqlite3
 from email.message import EmailMessage
 
 import pytest
+from docx import Document as WordDocument
+from PIL import Image
 
 from arag import copy_index, ingest, make_tools, open_index, run_ingest
 from arag.errors import IndexFormatError
@@ -207,3 +209,16 @@ def test_a_model_that_reads_a_document_is_told_once_what_its_text_lacks(docs, ru
         rows = tools["list_documents"].invoke({}).splitlines()
         assert "mole.plan | 2 charts, 1 comment" in {row.replace(" |  | ", " | ") for row in rows}
         assert "Missing" not in tools["chunk_read"].invoke({"chunk_ids": ["whole.txt:0"]})
+
+
+def test_a_file_without_text_says_which_parts_were_not_read(run, docs):
+    (docs / "page.html").write_text("<title>Plan</title><div><img src='plan.png' alt=''></div>")
+    word = WordDocument()
+    Image.new("RGB", (90, 90)).save(docs / "plan.png")
+    word.add_picture(str(docs / "plan.png"))
+    word.save(docs / "plan.docx")
+    (docs / "plan.png").unlink()
+    assert [problem.reason for problem in run().problems] == [
+        "empty document; not read: pictures",
+        "empty document; not read: 1 picture",
+    ]

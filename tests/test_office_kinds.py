@@ -10,7 +10,9 @@ from docx import Document as WordDocument
 from openpyxl import Workbook
 from pptx import Presentation
 
+from arag import open_index, run_ingest
 from arag.ingest.formats.old_office import count_lost
+from fakes import HashEmbeddings
 
 PASSWORD = "needs a password: save a copy without it"
 OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(22) + b"\x09" + bytes(481)
@@ -105,6 +107,12 @@ class TestNames:
         assert read(name, WORD).text == "The lease ends in May."
 
 
+class TestTextsThatLookLikeMarkdown:
+    def test_in_rtf(self, read):
+        data = b"{\\rtf1\\ansi {\\pard # crontab -e\\par}{\\pard ``` is a fence\\par}{\\pard ls | wc {\\b |} tee\\par}}"
+        assert read("a.rtf", data).text == "    # crontab -e\n\n\\``` is a fence\n\nls | wc | tee"
+
+
 class TestTemplates:
     @pytest.mark.parametrize("extension", [".dotx", ".dotm"])
     def test_of_word(self, read, extension):
@@ -165,3 +173,20 @@ class TestReasons:
     @pytest.mark.parametrize("data", [WORD[:900], BOOK[:2000], SLIDES[:5000]])
     def test_a_damaged_file(self, reason, data):
         assert reason("a.docx", data).startswith("damaged")
+
+
+class TestPlainLines:
+    @pytest.mark.parametrize(("heading", "is_name"), [("Rules", False), ("", True)])
+    def test_a_plain_line_names_what_follows_only_in_a_document_without_headings(self, tmp_path, heading, is_name):
+        word = WordDocument()
+        if heading:
+            word.add_heading("The fair")
+            word.add_heading(heading, 2)
+        word.add_paragraph("Free cloakroom")
+        word.add_paragraph("The band plays on Saturday from eight until the last guest has left the hall.")
+        word.save(tmp_path / "a.docx")
+        run_ingest(tmp_path / "a.docx", tmp_path / "index", embedder=HashEmbeddings())
+        with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+            (chunk,) = index.mget(["a.docx:0"])
+        name = "Free cloakroom" if is_name else heading
+        assert chunk.sentences[-1].heading == name

@@ -175,3 +175,8 @@ def test_a_page_in_a_page_is_read(read):
 )
 def test_what_stands_around_a_page_is_read_if_it_says_something(read, html, text):
     assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(("html", "marked"), [("<h2>Fair</h2><p>Free cloakroom", True), ("<p># ls<p>Free", False)])
+def test_a_page_with_headings_says_that_it_marks_them(read, html, marked):
+    assert read("a.html", html).marks_headings == marked

@@ -159,6 +159,20 @@ def test_an_ebook_is_read_chapter_by_chapter_like_web_pages(readers, tmp_path):
     assert (content.title, dict(content.metadata)) == ("Lamps", {"author": "Ann Lee", "date": "1880-05-03"})
 
 
+@pytest.mark.parametrize("picture", ["<img src='p.jpg' alt=''/>", "<svg><image href='p.jpg'/></svg>"])
+def test_a_chapter_that_is_a_picture_is_named(readers, tmp_path, picture):
+    path = book(tmp_path / "a.epub", "<p>The mill stands.</p>", f"<div>{picture}</div>")
+    assert readers.read(path).left_out == ("1 of 2 chapters, which is a picture (scanned?)",)
+    scanned = book(tmp_path / "b.epub", picture, picture)
+    assert readers.read(scanned).left_out == ("2 of 2 chapters, which are pictures (scanned?)",)
+
+
+def test_a_cover_and_a_picture_beside_text_are_not_named(readers, tmp_path):
+    picture = "<img src='p.jpg' alt=''/>"
+    path = book(tmp_path / "a.epub", picture, f"<p>The mill stands.</p>{picture}")
+    assert readers.read(path).left_out == ()
+
+
 def test_an_ebook_that_is_protected_says_so(readers, tmp_path):
     encryption = "<encryption><CipherData><CipherReference URI='O/text/a.xhtml'/></CipherData></encryption>"
     path = book(tmp_path / "a.epub", "<p>x", "<p>y", **{"META-INF/encryption.xml": encryption})

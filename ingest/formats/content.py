@@ -50,6 +50,7 @@ class Content:
             `1 attachment (plan.dwg)`. They are named in a note.
         damage: Parts that cannot be read, and why: `page 3: damaged`. Each is a problem.
         ocr_pages: The numbers of the pages whose text was read by OCR.
+        marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Content:
     left_out: tuple[str, ...] = ()
     damage: tuple[str, ...] = ()
     ocr_pages: tuple[int, ...] = ()
+    marks_headings: bool = False
 
 
 def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -80,6 +82,12 @@ def join_blocks(blocks: Iterable[str]) -> str:
 def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
     """Return what a text lacks, such as `2 charts`, by the number of each kind."""
     return tuple(count(number, noun) for noun, number in lost.items())
+
+
+def name_pictures(pictures: int, total: int, noun: str) -> str:
+    """Return a phrase for parts that are pictures without text, such as `1 of 3 chapters, which is a picture`."""
+    verb = "is a picture" if pictures == 1 else "are pictures"
+    return f"{pictures:,} of {count(total, noun)}, which {verb}"
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:

@@ -11,8 +11,8 @@ from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
-from arag.ingest.formats.html import decode_html, html_content
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_pictures
+from arag.ingest.formats.html import decode_html, has_picture, html_content
 from arag.ingest.formats.package import DamagedError
 from arag.text.normalise import collapse_whitespace
 
@@ -48,6 +48,7 @@ def _read(archive: ZipFile) -> Content:
     texts: list[str] = []
     missing: list[str] = []
     left_out: list[str] = []
+    pictures: set[str] = set()  # chapters without text
     for name in chapters:
         try:
             info = archive.getinfo(name)
@@ -57,9 +58,17 @@ def _read(archive: ZipFile) -> Content:
         if info.file_size > _MAX_CHAPTER_BYTES:
             missing.append(f"{name}: more than {_MAX_CHAPTER_BYTES // 1_000_000} MB")
             continue
-        content = html_content(decode_html(archive.read(info)))
+        html = decode_html(archive.read(info))
+        content = html_content(html)
+        if not content.text and has_picture(html):
+            pictures.add(name)
         texts.append(content.text)
         left_out += content.left_out
+    if any(texts):
+        pictures.discard(chapters[0])  # the cover
+    if pictures:
+        phrase = name_pictures(len(pictures), len(chapters), "chapter")
+        left_out.append(f"{phrase} (scanned?)")
     return Content(
         title=collapse_whitespace(package.findtext(".//{*}metadata/{*}title", "")),
         text=join_blocks(texts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from arag.ingest.formats.inline import (
 )
 from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.text import first_heading
-from arag.ingest.outline import escape_structure
+from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten
 
 _HIDDEN = frozenset(
@@ -68,6 +68,8 @@ _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
+_PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
+
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
 # In XHTML, any element may be written as an empty one: `<title/>`. In HTML, that begins one.
 _XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
@@ -81,7 +83,16 @@ def read_html(path: Path, encoding: str = "") -> Content:
 
     Lines that may be part of the frame around the text begin with a mark: see `without_repeats`.
     """
-    return html_content(decode_html(path.read_bytes(), encoding), mark_frame=True)
+    html = decode_html(path.read_bytes(), encoding)
+    content = html_content(html, mark_frame=True)
+    if content.text or not has_picture(html):
+        return content
+    return replace(content, left_out=("pictures", *content.left_out))
+
+
+def has_picture(html: str) -> bool:
+    """Return whether a page shows a picture."""
+    return _PICTURE.search(html) is not None
 
 
 def decode_html(data: bytes, encoding: str = "") -> str:
@@ -131,6 +142,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
         title=title,
         text=text,
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
+        marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
     )
 
 

@@ -28,6 +28,7 @@ from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word import read_word
+from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
+# xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
+_BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
+_BAR = "\x7f"
 # xberg returns the cells of a Word table in Markdown.
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?:https?:|mailto:|#)[^\s()]*\)")
 _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
@@ -79,6 +83,7 @@ def read_office(path: Path, extension: str = "") -> Content:
         content = _read_in_own_way(path, kind) or _read_tree(data, kind)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
+    content = replace(content, marks_headings=has_marked_headings(content.text))
     return _with_properties(_with_plain_letters(content), data, kind)
 
 
@@ -167,6 +172,8 @@ def _read_in_own_way(path: Path, kind: str) -> Content | None:
 
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
+    if extension == ".rtf":
+        data = _BAR_IN_RTF.sub(_BAR.encode(), data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
@@ -226,7 +233,7 @@ def _nodes_with_notes_last(tree: Any) -> list[_Node]:
     nodes: list[_Node] = []
     notes: list[_Node] = []
     for node in tree.nodes:
-        content = json.loads(str(node.content))
+        content = json.loads(str(node.content).replace(_BAR, "|"))
         if str(node.content_layer) == "footnote":
             notes.append(content)
         else:
@@ -267,16 +274,17 @@ def _block(node: _Node, extension: str) -> str:
         case "list_item":
             block = f"- {collapse_whitespace(text)}"
         case "definition_item":
-            block = f"{node['term']}: {node['definition']}"
+            block = escape_structure(f"{node['term']}: {node['definition']}")
         case "table":
             rows = _table_rows(node["grid"]["cells"])
             block = "\n".join(table_lines(rows, sheet=extension in _SHEETS))
         case "metadata_block":
-            block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
+            lines = [f"{entry['key']}: {entry['value']}" for entry in node["entries"]]
+            block = escape_structure("\n".join(lines))
         case "comment":
             block = ""
         case _:
-            block = _lines_with_text(text)
+            block = escape_structure(_lines_with_text(text))
     return block
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import join_blocks
-from arag.text.normalise import count, plain
+from arag.ingest.formats.content import join_blocks, name_pictures
+from arag.text.normalise import plain
 
 # A scanned page may have a page number, a stamp or a line of its archive as text.
 _MAX_CHARACTERS = 200
@@ -100,10 +100,7 @@ def name_scans(scans: Sequence[int], pages: int) -> tuple[str, ...]:
     """Return a phrase for the pages that are pictures without text; nothing if there are none."""
     if not scans:
         return ()
-    verb = "are pictures"
-    if len(scans) == 1:
-        verb = "is a picture"
-    return (f"{len(scans):,} of {count(pages, 'page')}, which {verb} (scanned? try --ocr)",)
+    return (f"{name_pictures(len(scans), pages, 'page')} (scanned? try --ocr)",)
 
 
 def add_ocr_text(page: str, ocr_text: str) -> str:

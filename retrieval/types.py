@@ -183,7 +183,8 @@ class IndexInfo:
     """Tokens of all chunks."""
     embedder: str
     weights: str
-    """The package of the embedder's weights; empty if they are its own, as the model hub has them."""
+    """The package of the embedder's weights, if they are not those of the model hub; `language-neutral` if the axes of
+    languages are taken out of the vectors."""
     dimension: int
     spread: float
     """How far apart the embedder's similarities lie, in proportion to those of all-MiniLM-L6-v2: scores are rescaled by

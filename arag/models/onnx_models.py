@@ -24,6 +24,7 @@ Floats = NDArray[np.float32]
 
 AXES_FILE = Path(__file__).with_name("language_axes.npy")
 _NEUTRAL = "language-neutral"
+_AND = ", "  # between the package and whether vectors are neutral
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 _HASH_DIGITS = 64  # of SHA-256
@@ -125,7 +126,7 @@ def choose_weights(embedder: str) -> str:
         parts.append(model.package.requirement)
     if model.has_axes:
         parts.append(_NEUTRAL)
-    return ", ".join(parts)
+    return _AND.join(parts)
 
 
 def load_axes(weights: str) -> Floats | None:
@@ -134,7 +135,7 @@ def load_axes(weights: str) -> Floats | None:
     Args:
         weights: What `choose_weights` returned when the index was made.
     """
-    if not weights.endswith(_NEUTRAL):
+    if _NEUTRAL not in weights.split(_AND):
         return None
     axes: Floats = np.load(AXES_FILE, allow_pickle=False)
     return axes
@@ -150,8 +151,8 @@ def find_files(model: OnnxModel, weights: str) -> ModelFiles:
     Raises:
         ModelError: They are not on this machine and cannot be downloaded, or are damaged.
     """
-    weights = weights.removesuffix(_NEUTRAL).rstrip(", ")
     package = model.package
+    weights = _AND.join(part for part in weights.split(_AND) if part != _NEUTRAL)
     wanted = "" if package.is_original else package.requirement
     if weights not in ("", wanted):
         raise ModelError(

@@ -147,20 +147,20 @@ def _placeholder_texts(slide: Any, placeholders: tuple[str, ...]) -> Iterator[st
 
 def _placeholder(shape: Any) -> str:
     """Return which part of the slide's layout a shape fills, such as `title`; an empty string for a free shape."""
-    placeholder = shape.find(_PLACEHOLDER)
-    if placeholder is None:
-        return ""
-    kind: str = placeholder.get("type", "body")
-    return kind
+    return _placeholder_attribute(shape, "type", "body")
 
 
 def _placeholder_number(shape: Any) -> str:
     """Return the number that connects a placeholder with the one of the layout; an empty string if it has none."""
+    return _placeholder_attribute(shape, "idx", "")
+
+
+def _placeholder_attribute(shape: Any, name: str, default: str) -> str:
     placeholder = shape.find(_PLACEHOLDER)
     if placeholder is None:
         return ""
-    number: str = placeholder.get("idx", "")
-    return number
+    value: str = placeholder.get(name, default)
+    return value
 
 
 # --- shapes ---

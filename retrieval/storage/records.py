@@ -41,7 +41,7 @@ class Settings:
     chunks: _Count = 0
     sentences: _Count = 0  # with a vector
     tokens: _Count = 0  # tokens of all chunks
-    weights: _Name = ""  # the package of the embedder's weights, if they are not those of the model hub
+    weights: _Name = ""  # which weights the embedder had, and what was taken out: see `choose_weights`
     version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)] = FORMAT_VERSION
 
     def to_json(self) -> str:

@@ -45,16 +45,17 @@ def list_scans(document: pypdfium2.PdfDocument, texts: Sequence[str]) -> list[in
         characters = len("".join(text.split()))
         if characters > _MAX_CHARACTERS:
             continue
+        has_words = any(map(str.isalpha, text))  # and not only a page number
         try:
-            if _is_picture(document[index], characters):
+            if _is_picture(document[index], has_words=has_words):
                 numbers.append(index + 1)
         except pypdfium2.PdfiumError:
             continue
     return numbers
 
 
-def _is_picture(page: pypdfium2.PdfPage, characters: int) -> bool:
-    """Return whether pictures cover much of a page, given how many characters it has."""
+def _is_picture(page: pypdfium2.PdfPage, *, has_words: bool) -> bool:
+    """Return whether pictures cover much of a page; where it has no words, they may be small."""
     share = 0.0
     shapes = 0
     for item in page.get_objects(max_depth=1):
@@ -62,7 +63,7 @@ def _is_picture(page: pypdfium2.PdfPage, characters: int) -> bool:
             share += _share(item, page)
         elif item.type == raw.FPDF_PAGEOBJ_PATH:
             shapes += 1
-    if characters:
+    if has_words:
         return share >= _MIN_SHARE
     return share >= _MIN_SHARE_WITHOUT_TEXT or shapes >= _MIN_SHAPES
 

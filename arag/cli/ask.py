@@ -25,6 +25,7 @@ from arag.options import (
     ToolsOption,
     TopKOption,
     WhereOption,
+    WithinOption,
     open_scoped,
     read_model_options,
 )
@@ -45,6 +46,7 @@ def ask(
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
     html: Annotated[
@@ -64,7 +66,7 @@ def ask(
         _check_folder(html)
     question = replace_surrogates(question)
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
         try:
             conversation.ask(question, shown=not as_json)
@@ -94,6 +96,7 @@ def chat(
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
@@ -106,7 +109,7 @@ def chat(
     code = 0
     is_interrupted = False
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
         for question in _read_questions():
             try:

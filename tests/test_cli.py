@@ -262,3 +262,10 @@ def test_files_without_a_reader_come_with_what_to_do(arag, tmp_path, name, advic
     (docs / name).write_bytes(data)
     assert advice in arag("ingest", docs, "--index", tmp_path / "index")[2]
     assert advice in arag("ingest", docs / name, "--index", tmp_path / "other")[2]
+
+
+def test_a_question_without_a_model_is_introduced(arag, index):
+    out, err = arag("ask", QUESTION, "--index", index)[1:]
+    assert err.startswith("No language model is named, so fixed rules search and quote. To name one: --model ")
+    assert "No language model is named" not in out
+    assert "No language model" not in "".join(arag("ask", QUESTION, "--index", index, "--json")[1:])

@@ -79,5 +79,5 @@ def test_a_call_may_ask_for_another_number_as_with_other_retrievers(index, searc
 
 
 def test_search_options_that_are_not_known_are_named(index):
-    with pytest.raises(InputError, match="unknown keys: fetch_k. Valid key: k"):
+    with pytest.raises(InputError, match=r"unknown keys: fetch_k\. Valid key: k"):
         index.as_retriever(search_kwargs={"k": 1, "fetch_k": 20})

@@ -36,7 +36,10 @@ from arag.text.surrogates import replace_surrogates
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
-_BUILT_IN = "No language model is named, so fixed rules search and quote. To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
+_BUILT_IN = (
+    "No language model is named, so fixed rules search and quote. "
+    "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
+)
 
 
 def ask(

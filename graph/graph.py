@@ -28,6 +28,7 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
+from arag.graph.annotations import annotate
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.forced import as_answer, ask_from_evidence
@@ -237,11 +238,12 @@ class _Loop:
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
+        described = describe_answer(reply.text, index, seen, read)
         return {
-            "messages": [*empty, reply],
+            "messages": [*empty, annotate(reply, described["citations"])],
             "stop_reason": reason,
             "read_chunks": read,
-            **describe_answer(reply.text, index, seen, read),
+            **described,
             **records(run, reply, is_forced=reason != "answered"),
         }
 

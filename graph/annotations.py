@@ -16,7 +16,7 @@ _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for con
 def annotate(reply: AIMessage, citations: Iterable[Citation]) -> AIMessage:
     """Return an answer whose text block carries its citations as annotations, each place of a citation once.
 
-    Chunks that the model was not shown get none: a made-up id is no source. An answer without annotations is returned
+    Chunks that the model was not shown get none. An answer without annotations is returned
     as it is. All other text, and `text`, stay the same.
 
     Args:

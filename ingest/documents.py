@@ -91,7 +91,8 @@ class IngestSummary:
         other_languages: Documents read in this run that are not in English; 0 unless the embedder is known to be for
             English only.
         absent: Documents in the index that were not read in this run.
-        skipped: Entries of folders that were skipped, and why: files without a reader, links and indexes.
+        skipped: Entries of folders that were skipped, and why: files without a reader, ignored ones, links and
+            indexes.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.

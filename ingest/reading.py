@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,9 +56,10 @@ class SourceReader:
         readers: Readers,
         target: Path | None = None,
         names: FieldNames = NO_NAMES,
+        ignore: Iterable[str] = (),
     ) -> None:
         self._names = names
-        self._listing = Listing(sources, readers, target)
+        self._listing = Listing(sources, readers, target, ignore)
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
         self.bytes = 0

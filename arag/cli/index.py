@@ -39,6 +39,15 @@ _ReadAsOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
 ]
+_IgnoreOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="PATTERN",
+        help="Leave out files and folders, as a line of .gitignore does: drafts/, '*.log'; '!*.css' reads what is left "
+        "out by default. A folder's .aragignore has such lines, too. Repeatable.",
+    ),
+]
 _OcrOption: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -83,6 +92,7 @@ def ingest(
         bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
     ] = False,
     read_as: _ReadAsOption = None,
+    ignore: _IgnoreOption = None,
     encoding: Annotated[
         str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
     ] = "",
@@ -109,6 +119,7 @@ def ingest(
             embedder=embedder,
             chunk_tokens=chunk_tokens,
             readers=readers,
+            ignore=ignore,
             encoding=encoding,
             ocr=ocr,
             text_field=text_field,

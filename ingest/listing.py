@@ -94,6 +94,7 @@ class Listing:
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the folders that could not be listed.
+        ignored: The absolute paths of the entries that a rule leaves out, without links.
         skipped: The entries of folders that were skipped, and why.
 
     Raises:
@@ -112,6 +113,7 @@ class Listing:
         self.folders: list[str] = []
         self.files: set[str] = set()
         self.failures: set[str] = set()
+        self.ignored: set[str] = set()
         self.skipped: dict[Path, str] = {}
         self._readers = readers
         self._ignore = make_ignore_rules(ignore)
@@ -214,7 +216,10 @@ class Listing:
             if entry.name.startswith(".") or path.absolute() == self._target:
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            fault = ignore.why_ignored(f"{file_id}/" if is_folder else file_id) or self._why_skipped(entry, path)
+            ignored = ignore.why_ignored(f"{file_id}/" if is_folder else file_id)
+            if ignored:
+                self.ignored.add(_real_path(path))
+            fault = ignored or self._why_skipped(entry, path)
             if fault:
                 self.skipped[path] = fault
             elif entry.is_dir():

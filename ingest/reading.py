@@ -82,10 +82,14 @@ class SourceReader:
                 yield self._finish(listed)
 
     def is_gone(self, file: str) -> bool:
-        """Return whether a file was below one of the folders and is no longer there."""
-        if file in self.files or os.path.lexists(file):  # a disk may take long to tell
+        """Return whether a file was below one of the folders and is no longer there, or left out by a rule."""
+        if file in self.files:
             return False
         paths = {file, *map(str, Path(file).parents)}
+        if not paths.isdisjoint(self._listing.ignored):
+            return True
+        if os.path.lexists(file):  # a disk may take long to tell
+            return False
         is_below = not paths.isdisjoint(self.folders)
         was_read = paths.isdisjoint(self.failures)
         return is_below and was_read

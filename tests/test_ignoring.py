@@ -79,3 +79,11 @@ def test_a_bad_pattern_and_an_unreadable_file_of_patterns_are_named(tmp_path):
     (docs / "b" / ".aragignore").write_bytes(b"\xff\xfe\xff")
     summary = run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings())
     assert [problem.source for problem in summary.problems] == [str(docs / "b")]
+
+
+def test_pruning_removes_what_a_new_rule_leaves_out(ingested, tmp_path):
+    files = {"index.html": PAGE, "drafts/a.md": "A.", "drafts/b.md": "B."}
+    assert ingested(files)[0] == ["drafts/a.md", "drafts/b.md", "index.html"]
+    assert ingested(files, ignore=["drafts/"])[0] == ["drafts/a.md", "drafts/b.md", "index.html"]
+    run_ingest(tmp_path / "docs" / "drafts" / "b.md", tmp_path / "index", embedder=HashEmbeddings())
+    assert ingested(files, ignore=["drafts/"], prune=True)[0] == ["index.html"]

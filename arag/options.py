@@ -18,16 +18,14 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 1 << 40  # documents that --within may name
 
-IndexOption = Annotated[
-    str,  # a `Path` would damage an address
-    typer.Option(
-        "--index",
-        "-i",
-        metavar="LOCATION",
-        envvar="ARAG_INDEX",
-        help="The index: a folder, or the address of a PostgreSQL database.",
-    ),
-]
+INDEX = typer.Option(
+    "--index",
+    "-i",
+    metavar="LOCATION",
+    envvar="ARAG_INDEX",
+    help="The index: a folder, or the address of a PostgreSQL database.",
+)
+IndexOption = Annotated[str, INDEX]  # a `Path` would damage an address
 ModelOption = Annotated[
     str,
     typer.Option(

@@ -98,6 +98,7 @@ class IngestSummary:
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
         notes: Parts of the files read that are not in the index, one note for each such file.
+        read_as: Files that were read as something else than their names say, by their content.
         problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
     """
@@ -115,3 +116,4 @@ class IngestSummary:
     notes: tuple[Note, ...]
     problems: tuple[Problem, ...]
     seconds: float
+    read_as: tuple[Problem, ...] = ()

@@ -144,21 +144,11 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         (25, 0, ())
     """
     began = time.perf_counter()
-    _check_options(options)
+    check_options(options)
     embedder = options.get("embedder")
     chunk_tokens = options.get("chunk_tokens")
-    own_readers = options.get("readers")
-    with (
-        using_store(index) as store,
-        Readers(own_readers, options.get("encoding", ""), ocr=options.get("ocr", False)) as readers,
-    ):
-        folder = store.location if isinstance(store.location, Path) else None
-        names = FieldNames(
-            text=options.get("text_field", ""),
-            title=options.get("title_field", ""),
-            id=options.get("id_field", ""),
-        )
-        reader = SourceReader(sources, readers, folder, names, options.get("ignore") or ())
+    with using_store(index) as store, open_readers(options) as readers:
+        reader = make_source_reader(sources, readers, store.location, options)
         meter = Meter(options.get("progress", False), reader.total)
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
@@ -189,7 +179,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 removed=removed,
                 other_languages=languages.others,
                 absent=settings.documents - read,
-                skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
+                skipped=reader.list_skipped(),
+                read_as=reader.list_read_as(),
                 embedded=meter.sentences,
                 documents=settings.documents,
                 chunks=settings.chunks,
@@ -226,7 +217,29 @@ class _LanguageCheck:
         )
 
 
-def _check_options(options: IngestOptions) -> None:
+def open_readers(options: IngestOptions) -> Readers:
+    """Return the readers of an ingestion, to be closed."""
+    return Readers(options.get("readers"), options.get("encoding", ""), ocr=options.get("ocr", False))
+
+
+def make_source_reader(
+    sources: Sources,
+    readers: Readers,
+    location: object,
+    options: IngestOptions,
+) -> SourceReader:
+    """Return what reads the sources of an ingestion. An index that is a folder is passed over below another one."""
+    names = FieldNames(
+        text=options.get("text_field", ""),
+        title=options.get("title_field", ""),
+        id=options.get("id_field", ""),
+    )
+    folder = location if isinstance(location, Path) else None
+    return SourceReader(sources, readers, folder, names, options.get("ignore") or ())
+
+
+def check_options(options: IngestOptions) -> None:
+    """Check the names of options, and the size of chunks."""
     unknown = options.keys() - IngestOptions.__optional_keys__
     if unknown:
         valid = ", ".join(IngestOptions.__annotations__)

@@ -81,6 +81,15 @@ class SourceReader:
             else:
                 yield self._finish(listed)
 
+    def list_skipped(self) -> tuple[Problem, ...]:
+        """Return the entries of folders that were skipped, and why."""
+        return tuple(Problem(str(path), why) for path, why in sorted(self.skipped.items()))
+
+    def list_read_as(self) -> tuple[Problem, ...]:
+        """Return the files that were read as something else than their names say."""
+        found = sorted(self._readers.read_as.items())
+        return tuple(Problem(str(path), f"{kind}, by its content") for path, kind in found)
+
     def is_gone(self, file: str) -> bool:
         """Return whether a file was below one of the folders and is no longer there, or left out by a rule."""
         if file in self.files:

@@ -86,6 +86,7 @@ class Readers:
 
     Attributes:
         scans: Reads pages by OCR; None if that is not wanted.
+        read_as: The kinds of the files whose names say something else, so far.
 
     Raises:
         InputError: An extension does not begin with a dot, there is no reader for one, or no such encoding; or the
@@ -110,6 +111,7 @@ class Readers:
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
+        self.read_as: dict[Path, str] = {}
         self._shared: dict[Path, _SharedByPages] = {}  # by folder
 
     def _add(self, extension: str, reader: Reader | str) -> None:
@@ -205,7 +207,11 @@ class Readers:
             return ""
         is_program = extension != "" and READERS[extension] is read_code
         kind = find_kind(path, extension, is_program=is_program)
-        return kind if kind in READERS else extension
+        if kind not in READERS:
+            return extension
+        if kind != extension:
+            self.read_as[path] = kind
+        return kind
 
     def _is_web_page(self, path: Path) -> bool:
         return self._readers.get(path.suffix.lower()) == _HTML

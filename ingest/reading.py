@@ -218,10 +218,15 @@ class SourceReader:
         return Problem(source, fault)
 
 
+def title_of_file(path: str) -> str:
+    """Return the title of a file that has none of its own: its name."""
+    return Path(path).stem.replace("_", " ")
+
+
 def _to_document(content: Content, document_id: str, path: Path) -> Document:
     return Document(
         id=document_id,
-        title=content.title or path.stem.replace("_", " "),
+        title=content.title or title_of_file(str(path)),
         text=content.text,
         source=str(path),
         metadata=to_json(dict(content.metadata)),

@@ -293,3 +293,18 @@ def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):
     assert not (tmp_path / "index").exists()
     assert arag("ingest", docs)[0] == 2
     assert "Read as: .rtf, by its content (1): " in arag("ingest", docs, "--index", tmp_path / "index")[2]
+
+
+def test_a_moved_file_keeps_its_id_and_the_title_that_fits(arag, tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"mill_book.txt": "The mill stands.", "own.md": "# Wheels\n\nThey turn."})
+    ingest = ["ingest", docs, "--prune", "--index", tmp_path / "index"]
+    arag(*ingest)
+    (docs / "mill_book.txt").rename(docs / "final.txt")
+    (docs / "own.md").rename(docs / "other.md")
+    assert json.loads(arag(*ingest, "--json")[1])["written"] == 0
+    listed = json.loads(arag("list", "--index", tmp_path / "index", "--json")[1])["documents"]
+    assert [(document["id"], document["title"]) for document in listed] == [
+        ("mill_book.txt", "mill book"),
+        ("own.md", "Wheels"),
+    ]
+    assert listed[0]["source"].endswith("final.txt")

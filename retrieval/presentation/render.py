@@ -313,14 +313,16 @@ def _list_pieces(excerpt: Excerpt) -> list[_Piece]:
         above = sentence.under
         if _is_heading(excerpt, place):
             continue
-        text = _tidy_row(sentence.text)
+        text = sentence.lines or _tidy_row(sentence.text)
         if _follows_gap(excerpt, place) and not heading and not text.startswith(CUT):
-            text = f"{CUT} {text}"
+            text = f"{CUT}\n{text}" if sentence.lines else f"{CUT} {text}"
+        elif sentence.lines and heading:
+            text = f"\n{text}"
         piece = _Piece(
             text=text,
             heading=heading,
             under=sentence.under,
-            is_line=_LINE.search(sentence.text) is not None,
+            is_line=sentence.lines != "" or _LINE.search(sentence.text) is not None,
         )
         pieces.append(piece)
         heading = ""
@@ -361,7 +363,8 @@ def _name_title(piece: _Piece, title: str) -> _Piece:
     if any(is_title(title, heading) for heading in piece.under):
         return piece
     if not piece.heading:
-        return replace(piece, heading=title)
+        text = f"\n{piece.text}" if "\n" in piece.text else piece.text
+        return replace(piece, heading=title, text=text)
     return replace(piece, heading=f"{title}{HEADING_BOUNDARY}{piece.heading}")
 
 
@@ -371,7 +374,8 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
     needs_line = True
     for piece in pieces:
         if piece.heading:
-            lines.append(f"{piece.heading}: {piece.text}")
+            space = "" if piece.text.startswith("\n") else " "
+            lines.append(f"{piece.heading}:{space}{piece.text}")
         elif needs_line or piece.is_line:
             lines.append(piece.text)
         else:

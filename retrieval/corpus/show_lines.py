@@ -228,7 +228,7 @@ class _Page:
         return True
 
     def _new_head(self, line: GrepLine) -> str:
-        """Return the mark of a line's chunk, with its pages, and the title where no id or mark has said it; empty within a chunk."""
+        """Return the mark of a line's chunk, its pages, and the title if nothing has said it; empty within a chunk."""
         last_chunk_id, _ = self._last
         if line.chunk_id == last_chunk_id:
             return ""

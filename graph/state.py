@@ -145,6 +145,8 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    structured_response: Any
+    """The answer in the form of the agent's `response_format`, if it has one."""
     grounding: Grounding
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""

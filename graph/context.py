@@ -85,6 +85,8 @@ class Context(BaseModel):
     """Maximum model calls before an answer is forced."""
     max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
     """Maximum tokens in the model's context before an answer is forced."""
+    max_cost: float | SkipJsonSchema[None] = Field(default=None, gt=0, json_schema_extra=_AGENT)
+    """Maximum cost of a run in US dollars, at list prices: an answer is forced before it is reached."""
 
     def __init__(self, **settings: Any) -> None:
         given = {}

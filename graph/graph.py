@@ -97,7 +97,8 @@ def create_arag_agent(
         name: The graph's name, for use inside other graphs.
         response_format: A pydantic model, a `TypedDict` or a JSON schema with a title: one more model call puts each
             answer into its form, as `structured_response` of the state.
-        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`.
+        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
+            `max_cost`.
 
     Returns:
         A compiled graph. Its input is `messages`; `OutputState` describes its output.

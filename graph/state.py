@@ -33,7 +33,7 @@ _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool 
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply"]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     RemoveMessage,
@@ -28,9 +27,11 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
+from arag.graph.annotations import annotate
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.forced import as_answer, ask_from_evidence
+from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
 from arag.graph.prompts import forced_prompt
@@ -59,7 +60,7 @@ ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputStat
 
 
 def create_arag_agent(
-    model: str | BaseChatModel,
+    model: Model | Sequence[Model],
     index: Index | str | Path,
     *,
     tools: ToolSet | Sequence[AnyTool] | None = None,
@@ -77,7 +78,8 @@ def create_arag_agent(
     before it is reached. A run can change the agent's settings with its context: see `Context`.
 
     Args:
-        model: A chat model that calls tools, or a string for `load_model`.
+        model: A chat model that calls tools, or a string for `load_model`; also one with fallbacks, bound options or
+            fields that a run's config sets. Of a list of models, each takes over if the one before it fails.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
         tools: A set of retrieval tools (`paper`, `all` or `shell`), or a list of sets, of tools by name, of subclasses
@@ -237,11 +239,12 @@ class _Loop:
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
+        described = describe_answer(reply.text, index, seen, read)
         return {
-            "messages": [*empty, reply],
+            "messages": [*empty, annotate(reply, described["citations"])],
             "stop_reason": reason,
             "read_chunks": read,
-            **describe_answer(reply.text, index, seen, read),
+            **described,
             **records(run, reply, is_forced=reason != "answered"),
         }
 

@@ -40,7 +40,7 @@ class Trace(BaseCallbackHandler):
 
 SEARCHES = calls(
     ("keyword_search", {"keywords": ["Teutberga", "Arles"]}),
-    ("chunk_read", {"chunk_ids": ["annals:3"]}),
+    ("chunk_read", {"chunk_ids": ["annals:0"]}),
     ("keyword_search", {"keywords": ["Boso"], "within": "nowhere"}),
 )
 
@@ -56,7 +56,7 @@ def test_each_call_of_a_retrieval_tool_is_a_run_of_a_retriever_in_traces(small_i
     search, read, failed = trace.retrievers
     name = "keyword_search"
     assert search == [name, name, "Teutberga; Arles", name, ["boso:0", "teutberga:0", "lothair:0"]]
-    assert read == ["chunk_read", "chunk_read", "annals:3", "chunk_read", ["annals:3"]]
+    assert read == ["chunk_read", "chunk_read", "annals:0", "chunk_read", ["annals:0"]]
     assert "No document has 'nowhere'" in failed[-1]
 
 

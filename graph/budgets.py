@@ -36,18 +36,23 @@ def find_spent_budget(
     resources: Resources,
     replies: Sequence[AIMessage],
     sent: Sequence[AnyMessage],
+    *,
+    steps: int,
+    room: int,
 ) -> StopReason | None:
     """Return the budget that a run has used up, if any.
 
     Args:
-        resources: The run's settings, and the room for the conversation.
+        resources: The run's settings and tools.
         replies: The model's replies in this run.
         sent: The conversation that the model would be sent next.
+        steps: Model calls of this run.
+        room: Tokens that the conversation may have.
     """
     if replies and kind_of_reply(replies[-1]) == "empty":
         return "empty_reply"
-    if len(replies) >= resources.settings.max_steps:
+    if steps >= resources.settings.max_steps:
         return "max_steps"
-    if count_context_tokens(sent) > resources.room:
+    if count_context_tokens(sent) > room:
         return "token_budget"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -217,14 +217,13 @@ def make_loader(
             names = default_tools(chat_model)
         node = _make_tools([*names, *others], merged, open_once(), index)
         bound = list(node.tools_by_name.values())
-        schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
         resources = Resources(
             settings=merged,
             index=index,
             model=chat_model,
             searcher=_bind_tools(chat_model, bound),
             tools=node,
-            room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
+            room=merged.max_context_tokens - MESSAGE_TOKENS - count_schemas(bound),
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
@@ -232,6 +231,11 @@ def make_loader(
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run
+
+
+def count_schemas(tools: Iterable[BaseTool | dict[str, Any]]) -> int:
+    """Count the tokens of the schemas of tools."""
+    return count_tokens(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
 
 
 def default_tools(model: BaseChatModel) -> tuple[ToolName, ...]:

@@ -132,7 +132,7 @@ def test_a_thread_has_fresh_budgets_and_forgets_the_records_of_the_question_befo
 
 def test_earlier_texts_stay_in_a_thread_while_they_fit_and_are_not_shown_again(small_index):
     model = ScriptedModel(read("annals:0", "annals:1"), ANSWER, read("annals:0", number=1), ANSWER)
-    for budget, shown_again in ((100_000, False), (2_800, True)):
+    for budget, shown_again in ((100_000, False), (2_300, True)):
         model.calls.clear()
         middleware = ARAGMiddleware(small_index, tools="paper", max_context_tokens=budget)
         agent = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())

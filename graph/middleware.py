@@ -23,6 +23,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from arag.errors import InputError
+from arag.graph.annotations import annotate
 from arag.graph.context import AnyTool, Context, Resources, default_tools, make_loader
 from arag.graph.forced import as_answer
 from arag.graph.model_step import ModelStep, Reply, describe_results, list_results, read_answer
@@ -167,7 +168,8 @@ class ARAGMiddleware(SourcesMiddleware):
         turn = split_turn(messages).turn
         update: dict[str, Any] = {}
         replies = [message for message in turn if isinstance(message, AIMessage)]
-        if replies and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None:
+        is_answer = bool(replies) and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None
+        if is_answer:
             text = read_answer(replies[-1])
             update["stop_reason"] = run["stop_reason"]
         else:
@@ -176,7 +178,10 @@ class ARAGMiddleware(SourcesMiddleware):
             update["stop_reason"] = "ended"
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))
-        return update | {"read_chunks": read, "seen_chunks": seen} | describe_answer(text, index, seen, read)
+        described = describe_answer(text, index, seen, read)
+        if is_answer and not replies[-1].tool_calls:
+            update["messages"] = [annotate(replies[-1], described["citations"])]
+        return update | {"read_chunks": read, "seen_chunks": seen} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""

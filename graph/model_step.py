@@ -14,12 +14,13 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMe
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
+from arag.graph.annotations import without_annotations
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import Resources, count_schemas
 from arag.graph.forced import ask_from_evidence
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, record_results
-from arag.graph.sources import RunRecord
+from arag.graph.sources import ARAGState, RunRecord
 from arag.graph.state import (
     StopReason,
     as_sent,
@@ -92,6 +93,7 @@ class ModelStep:
             [message for message in self._turn if isinstance(message, AIMessage)],
             self._conversation,
             steps=self.run["steps"],
+            calls=self._state["model_calls"],
             room=self._room,
         )
         if spent is not None:
@@ -105,7 +107,7 @@ class ModelStep:
     @property
     def remaining_steps(self) -> int:
         """Steps that the recursion limit leaves."""
-        return cast("int", cast("Any", self.request.state)["remaining_steps"])
+        return self._state["remaining_steps"]
 
     def search_request(self) -> ModelRequest[Any]:
         """Return the request for a step of the search."""
@@ -161,15 +163,19 @@ class ModelStep:
         response = replace(reply.response, result=[message, *reply.response.result[1:]])
         return ExtendedModelResponse(response, Command(update=update))
 
+    @property
+    def _state(self) -> ARAGState:
+        return cast("ARAGState", self.request.state)
+
     @cached_property
     def _turn(self) -> list[AnyMessage]:
         """The last question and everything behind it, as the state has it."""
-        return split_turn(self.request.state["messages"]).turn
+        return split_turn(self._state["messages"]).turn
 
     @cached_property
     def _conversation(self) -> list[AnyMessage]:
         """What the model is sent: all that the request has; if that is too long, as much as the graph would send."""
-        sent = as_sent(self.request.messages)
+        sent = as_sent([without_annotations(message) for message in self.request.messages])
         if count_context_tokens(sent) <= self._room:
             return sent
         earlier, turn = fit(self.request.messages, self._room)

@@ -34,7 +34,7 @@ MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughl
 
 # `ended`: something else than the model ended the run, such as other middleware, or a tool that answers directly.
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply", "ended"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply", "ended"]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
@@ -146,6 +146,8 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    structured_response: Any
+    """The answer in the form of the agent's `response_format`, if it has one."""
     grounding: Grounding
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""

@@ -166,7 +166,7 @@ class ARAGMiddleware(SourcesMiddleware):
         index = self._find_resources(runtime.context, run["tools"]).index
         messages = state["messages"]
         turn = split_turn(messages).turn
-        update: dict[str, Any] = {}
+        update = super().after_agent(state, runtime)
         replies = [message for message in turn if isinstance(message, AIMessage)]
         is_answer = bool(replies) and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None
         if is_answer:
@@ -174,7 +174,7 @@ class ARAGMiddleware(SourcesMiddleware):
             update["stop_reason"] = run["stop_reason"]
         else:
             text = messages[-1].text
-            update = describe_results(list_results(turn, run["reply_id"]), index, run)
+            update |= describe_results(list_results(turn, run["reply_id"]), index, run)
             update["stop_reason"] = "ended"
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))

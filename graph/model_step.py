@@ -31,7 +31,7 @@ from arag.graph.state import (
     split_turn,
     with_valid_arguments,
 )
-from arag.models.usage import ModelCall, total
+from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 from arag.retrieval.tools.seen import find_artifacts
 
@@ -156,8 +156,6 @@ class ModelStep:
         update = {
             **describe_results(results, self.resources.index, self.run),
             "model_calls": list(calls),
-            "usage": total(calls),
-            "steps": run["steps"] - self.run["steps"],
             "arag_run": run | {"reply_id": message.id, "stop_reason": reason},
         }
         response = replace(reply.response, result=[message, *reply.response.result[1:]])

@@ -17,19 +17,13 @@ _Record = TypeVar("_Record")
 
 
 def _join(left: Sequence[_Record], right: Sequence[_Record]) -> list[_Record]:
-    return [*left, *right]
+    """Return records in order. A supervisor that passes its state on gets its own ones back with the new ones."""
+    new = [record for record in right if record not in left]
+    return [*left, *new]
 
 
 def _last(_: Any, right: Any) -> Any:
     return right
-
-
-def _add(left: int, right: int) -> int:
-    return left + right
-
-
-def _add_usage(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    return {key: left.get(key, 0) + right[key] for key in right}
 
 
 def merge_citations(left: Sequence[Citation], right: Sequence[Citation]) -> list[Citation]:
@@ -68,12 +62,12 @@ class ARAGState(AgentState[Any], total=False):
     citations: Annotated[list[Citation], OmitFromInput, merge_citations]
     grounding: Annotated[Grounding, OmitFromInput, _last]
     stop_reason: Annotated[StopReason, OmitFromInput, _last]
-    steps: Annotated[int, OmitFromInput, _add]
+    steps: Annotated[int, OmitFromInput, _last]
     read_chunks: Annotated[list[str], OmitFromInput, union]
     seen_chunks: Annotated[list[str], OmitFromInput, union]
     trace: Annotated[list[ToolRecord], OmitFromInput, _join]
     model_calls: Annotated[list[ModelCall], OmitFromInput, _join]
-    usage: Annotated[Usage, OmitFromInput, _add_usage]
+    usage: Annotated[Usage, OmitFromInput, _last]
     arag_run: Annotated[RunRecord, PrivateStateAttr]
     remaining_steps: Annotated[int, PrivateStateAttr, RemainingStepsManager]
 
@@ -99,9 +93,15 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
         return {
             "answer": "",
             "citations": Overwrite([]),
-            "steps": Overwrite(0),
             "seen_chunks": Overwrite([]),
             "trace": Overwrite([]),
             "model_calls": Overwrite([]),
-            "usage": Overwrite(total([])),
+        }
+
+    def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Sum up the model calls, those of subagents included."""
+        calls = state["model_calls"]
+        return {
+            "steps": sum(not call["forced"] for call in calls),
+            "usage": total(calls),
         }

@@ -277,7 +277,7 @@ def test_streams_report_tool_calls_updates_and_the_answer(small_index):
         if mode == "custom":
             found.append((part["tool"], part["chunk_ids"]))
         elif mode == "updates":
-            steps += sum(update.get("steps", 0) for name, update in part.items() if name == "model")
+            steps += sum(len(update["model_calls"]) for name, update in part.items() if name == "model")
         elif part[0].type in {"ai", "AIMessageChunk"} and part[1]["langgraph_node"] == "model":
             text += part[0].text
     assert found == [("keyword_search", ["lothair:0"]), ("chunk_read", ["teutberga:0"])]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from arag.graph.context import Context as Context
     from arag.graph.graph import ARAGAgent as ARAGAgent
     from arag.graph.graph import create_arag_agent as create_arag_agent
+    from arag.graph.middleware import ARAGMiddleware as ARAGMiddleware
+    from arag.graph.sources import SourcesMiddleware as SourcesMiddleware
     from arag.ingest.copying import copy_index as copy_index
     from arag.ingest.pipeline import IngestOptions as IngestOptions
     from arag.ingest.pipeline import ingest as ingest
@@ -39,6 +41,8 @@ _MODULES = {
     "Context": "arag.graph.context",
     "ARAGAgent": "arag.graph.graph",
     "create_arag_agent": "arag.graph.graph",
+    "ARAGMiddleware": "arag.graph.middleware",
+    "SourcesMiddleware": "arag.graph.sources",
     "copy_index": "arag.ingest.copying",
     "IngestOptions": "arag.ingest.pipeline",
     "ingest": "arag.ingest.pipeline",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -232,7 +232,6 @@ def make_loader(
         structurer = None
         if response_format is not None:
             structurer = make_structurer(chat_model, response_format)
-        schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
         resources = Resources(
             settings=merged,
             index=index,
@@ -241,7 +240,7 @@ def make_loader(
             tools=node,
             reviewer=reviewer,
             structurer=structurer,
-            room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
+            room=merged.max_context_tokens - MESSAGE_TOKENS - count_schemas(bound),
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
@@ -249,6 +248,11 @@ def make_loader(
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run
+
+
+def count_schemas(tools: Iterable[BaseTool | dict[str, Any]]) -> int:
+    """Count the tokens of the schemas of tools."""
+    return count_tokens(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
 
 
 def default_tools(model: Runnable[Any, AIMessage]) -> tuple[ToolName, ...]:

@@ -298,7 +298,16 @@ class _Loop:
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         earlier, turn = self._fit(state)
-        spent = find_spent_budget(self._resources(), _list_replies(state), [*earlier, *turn])
+        resources = self._resources()
+        replies = _list_replies(state)
+        spent = find_spent_budget(
+            resources,
+            replies,
+            [*earlier, *turn],
+            steps=len(replies),
+            calls=[model_call(reply, step=step) for step, reply in enumerate(replies, 1)],
+            room=resources.room,
+        )
         if spent is not None:
             return spent
         if state["remaining_steps"] < self._last_steps:

@@ -33,8 +33,9 @@ _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats;
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
+# `ended`: something else than the model ended the run, such as other middleware, or a tool that answers directly.
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply", "ended"]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 

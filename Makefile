@@ -121,6 +121,7 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/overhead.py --at-most 1.5
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index notebooks/languages-index .coverage*

@@ -8,7 +8,9 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import trim_messages
 
+from arag.graph.annotations import without_annotations
 from arag.graph.context import Resources
+from arag.graph.costs import would_exceed
 from arag.graph.state import (
     SplitConversation,
     StopReason,
@@ -21,7 +23,7 @@ from arag.graph.state import (
 
 def fit(messages: Sequence[AnyMessage], room: int) -> SplitConversation:
     """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-    earlier, turn = split_turn(messages)
+    earlier, turn = split_turn([without_annotations(message) for message in messages])
     fitting = trim_messages(
         earlier,
         max_tokens=room // 2,
@@ -43,11 +45,18 @@ def find_spent_budget(
         resources: The run's settings, and the room for the conversation.
         replies: The model's replies in this run.
         sent: The conversation that the model would be sent next.
+
+    Raises:
+        InputError: There is a `max_cost`, and the cost is unknown.
     """
     if replies and kind_of_reply(replies[-1]) == "empty":
         return "empty_reply"
     if len(replies) >= resources.settings.max_steps:
         return "max_steps"
+    max_cost = resources.settings.max_cost
+    last_calls = 1 if resources.structurer is None else 2
+    if max_cost is not None and would_exceed(max_cost, replies, last_calls):
+        return "max_cost"
     if count_context_tokens(sent) > resources.room:
         return "token_budget"
     return None

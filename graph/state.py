@@ -33,7 +33,7 @@ _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool 
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply"]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
@@ -145,6 +145,8 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    structured_response: Any
+    """The answer in the form of the agent's `response_format`, if it has one."""
     grounding: Grounding
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""

@@ -8,7 +8,6 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import trim_messages
 
-from arag.graph.annotations import without_annotations
 from arag.graph.context import Resources
 from arag.graph.costs import would_exceed
 from arag.graph.state import (
@@ -24,7 +23,7 @@ from arag.models.usage import ModelCall
 
 def fit(messages: Sequence[AnyMessage], room: int) -> SplitConversation:
     """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-    earlier, turn = split_turn([without_annotations(message) for message in messages])
+    earlier, turn = split_turn(messages)
     fitting = trim_messages(
         earlier,
         max_tokens=room // 2,

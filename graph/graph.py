@@ -94,7 +94,7 @@ def create_arag_agent(
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
-        name: The graph's name, for use inside other graphs.
+        name: The graph's name, for use inside other graphs; its messages have it, too.
         response_format: A pydantic model, a `TypedDict` or a JSON schema with a title: one more model call puts each
             answer into its form, as `structured_response` of the state.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
@@ -128,15 +128,16 @@ def create_arag_agent(
     )
 
 
-def build_graph(load: Loader, *, is_structured: bool = False, **options: Any) -> ARAGAgent:
+def build_graph(load: Loader, *, name: str, is_structured: bool = False, **options: Any) -> ARAGAgent:
     """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it.
 
     Args:
         load: Loads what a run needs.
+        name: The graph's name.
         is_structured: Whether each answer is also put into the form of a schema.
         options: The options.
     """
-    loop = _Loop(load, is_structured=is_structured)
+    loop = _Loop(load, name, is_structured=is_structured)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     builder.add_node("agent", Node(loop.agent))
     builder.add_node("tools", Node(loop.tools))
@@ -153,16 +154,18 @@ def build_graph(load: Loader, *, is_structured: bool = False, **options: Any) ->
     builder.add_edge("force_answer", end)
     # With these, event streams also report tool calls, custom data and updates: here, and in LangGraph's server.
     transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
-    graph = builder.compile(transformers=transformers, **options)
+    graph = builder.compile(name=name, transformers=transformers, **options)
     # Two nodes a step, a forced answer and a structured one.
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 4)
+    limit = 2 * MAX_STEPS + 4
+    return graph.with_config(recursion_limit=limit, metadata={"lc_agent_name": name})
 
 
 class _Loop:
     """The nodes, and the routes between them."""
 
-    def __init__(self, load: Loader, *, is_structured: bool) -> None:
+    def __init__(self, load: Loader, name: str, *, is_structured: bool) -> None:
         self._load = load
+        self._name = name
         self._last_steps = LAST_STEPS
         if is_structured:
             self._last_steps += 1
@@ -174,7 +177,7 @@ class _Loop:
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
         prompt = [SystemMessage(instructions), *earlier, *turn]
         [reply] = yield Call(resources.searcher, prompt)
-        reply = repair_reply(reply, state["messages"])
+        reply = self._sign(repair_reply(reply, state["messages"]))
         if kind_of_reply(reply) == "answer":
             return self._end(state, reply, "answered")
         return {"messages": [reply]}
@@ -216,7 +219,7 @@ class _Loop:
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         request = ask_from_evidence(turn[0].text, turn, head, resources.settings.max_context_tokens)
         [reply] = yield Call(resources.model, [*head, request])
-        answer = as_answer(repair_reply(reply, state["messages"]))
+        answer = as_answer(self._sign(repair_reply(reply, state["messages"])))
         reason = self._find_spent_budget(state) or "max_steps"
         return self._end(state, answer, reason)
 
@@ -255,6 +258,10 @@ class _Loop:
 
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
+
+    def _sign(self, reply: AIMessage) -> AIMessage:
+        """Return a reply with the agent's name, by which a supervisor tells who spoke."""
+        return reply.model_copy(update={"name": self._name})
 
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""

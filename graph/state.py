@@ -23,6 +23,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
+from arag.graph.annotations import as_written
 from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -246,9 +247,10 @@ def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
+    Replies are as their models wrote them. Other agents of a larger graph may leave calls without a result, such as
+    those beside a handoff.
     """
-    turn = drop_orphans(turn)
+    turn = drop_orphans([as_written(message) for message in turn])
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:

@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMe
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
-from arag.graph.annotations import without_annotations
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import Resources, count_schemas
 from arag.graph.forced import ask_from_evidence
@@ -173,7 +172,7 @@ class ModelStep:
     @cached_property
     def _conversation(self) -> list[AnyMessage]:
         """What the model is sent: all that the request has; if that is too long, as much as the graph would send."""
-        sent = as_sent([without_annotations(message) for message in self.request.messages])
+        sent = as_sent(self.request.messages)
         if count_context_tokens(sent) <= self._room:
             return sent
         earlier, turn = fit(self.request.messages, self._room)

@@ -41,7 +41,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
         FormatError: The lines are longer than a file's text may be.
     """
     written = _Lines()
-    for has_text, table in groupby(map(_cells_with_text, rows), key=bool):
+    for has_text, table in groupby(map(cells_with_text, rows), key=bool):
         if not has_text:
             written.set_apart()
             continue
@@ -72,7 +72,8 @@ class _Lines:
             raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
 
 
-def _cells_with_text(row: Sequence[str]) -> Row:
+def cells_with_text(row: Sequence[str]) -> Row:
+    """Return the cells of a row that have text, by their columns."""
     cells: Row = {}
     for column, cell in enumerate(row):
         text = collapse_whitespace(cell)
@@ -105,14 +106,15 @@ def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str
     for number, row in enumerate(rows):
         is_below_header = number >= header.rows
         if header.names and is_below_header:
-            yield _line_with_names(row, header.names)
+            yield CELL_BOUNDARY.join(cells_with_names(row, header.names))
         elif len(row) == 1:
             yield from row.values()
         else:
             yield _line_without_names(row, left)
 
 
-def _line_with_names(row: Row, names: Row) -> str:
+def cells_with_names(row: Row, names: Row) -> list[str]:
+    """Return the cells of a row, each after the name of its column."""
     cells: list[str] = []
     for column, text in row.items():
         if column in names:
@@ -120,7 +122,7 @@ def _line_with_names(row: Row, names: Row) -> str:
             cells.append(f"{name}: {text}")
         else:
             cells.append(text)
-    return CELL_BOUNDARY.join(cells)
+    return cells
 
 
 def _line_without_names(row: Row, left: int) -> str:

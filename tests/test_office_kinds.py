@@ -115,6 +115,10 @@ class TestTextsThatLookLikeMarkdown:
         assert text.startswith("The gate is shut. It is red.")
         assert "Except in Lent." in text
 
+    def test_signs_of_rtf_that_keep_a_line_together(self, read):
+        data = rb"{\rtf1\ansi Ten\~marks for a self\_acting mule of cot\-ton in C:\\~mill.\par}"
+        assert read("a.rtf", data).text == "Ten marks for a self-acting mule of cotton in C:\\~mill."
+
     def test_in_rtf(self, read):
         data = b"{\\rtf1\\ansi {\\pard # crontab -e\\par}{\\pard ``` is a fence\\par}{\\pard ls | wc {\\b |} tee\\par}}"
         assert read("a.rtf", data).text == "    # crontab -e\n\n\\``` is a fence\n\nls | wc | tee"

@@ -167,7 +167,7 @@ def test_attached_texts_are_read_and_other_files_are_named(read):
     assert content.text.split("\n\n") == [
         "See what is attached.",
         "Attachment dues.txt:\nAll ships pay dues.",
-        "Attachment rates.csv:\nship;dues\nGull;4",
+        "Attachment rates.csv:\nship | dues\nship: Gull | dues: 4",
     ]
     assert content.left_out == ("1 attachment (plan.dwg)",)
 

@@ -55,8 +55,9 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
-_NOTE_IN_RTF = rb"{\footnote"
-_HIDDEN_NOTE_IN_RTF = rb"{\*\footnote"  # xberg skips it, but not one without the star
+# xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
+_SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
+_SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}
 # xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
 _BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
 _BAR = "\x7f"
@@ -152,8 +153,7 @@ def _read_in_own_way(path: Path, kind: str) -> Content | None:
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     if extension == ".rtf":
-        data = _BAR_IN_RTF.sub(_BAR.encode(), data)
-        data = data.replace(_HIDDEN_NOTE_IN_RTF, _NOTE_IN_RTF)
+        data = _prepare_rtf(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
@@ -171,6 +171,13 @@ def _read_tree(data: bytes, extension: str) -> Content:
         text=text,
         left_out=name_lost(count_lost(data, extension)),
     )
+
+
+def _prepare_rtf(data: bytes) -> bytes:
+    """Return an RTF in which xberg finds footnotes, bars and signs that keep a line together."""
+    data = _BAR_IN_RTF.sub(_BAR.encode(), data)
+    data = _SIGN_IN_RTF.sub(lambda match: match[1] + _SIGNS_IN_RTF[match[2]], data)
+    return data.replace(rb"{\*\footnote", rb"{\footnote")
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:

@@ -134,6 +134,19 @@ def _line_without_names(row: Row, left: int) -> str:
 def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
     text = decode_text(path.read_bytes(), encoding)
+    return Content(
+        title="",
+        text=csv_lines(text, path.suffix),
+    )
+
+
+def csv_lines(text: str, extension: str) -> str:
+    """Return the rows of a text as lines with the names of their columns.
+
+    Args:
+        text: The rows.
+        extension: Of the file; in a `.tsv`, tabs come first.
+    """
     csv.field_size_limit(MAX_CHARACTERS)  # of this process; by default, a cell of a few pages is too long
     lines = text.splitlines(keepends=True)
     separator_line = _SEPARATOR_LINE.match(text)
@@ -141,12 +154,9 @@ def read_csv(path: Path, encoding: str = "") -> Content:
         delimiter = separator_line["delimiter"]
         lines = lines[1:]
     else:
-        delimiter = _find_delimiter(path, lines)
+        delimiter = _find_delimiter(extension, lines)
     rows = _read_rows(lines, delimiter)
-    return Content(
-        title="",
-        text="\n".join(table_lines(rows, sheet=True)),
-    )
+    return "\n".join(table_lines(rows, sheet=True))
 
 
 def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -181,12 +191,12 @@ def _read_faulty_line(line: str, delimiter: str) -> list[str]:
     return next(rows, [])
 
 
-def _find_delimiter(path: Path, lines: Sequence[str]) -> str:
+def _find_delimiter(extension: str, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
     sample = list(islice(_lines_for_sample(lines), _SAMPLE_ROWS))
     whole = [line for line in sample if not _has_open_quote(line)]
     has_tab = "\t" in "".join(whole)
-    if path.suffix.lower() == ".tsv" and has_tab:
+    if extension.lower() == ".tsv" and has_tab:
         return "\t"
     return max(_DELIMITERS, key=lambda delimiter: _rows_of_one_size(whole, delimiter))
 

@@ -116,10 +116,10 @@ def test_a_conversation_goes_as_in_the_graph(small_index, conversation, asynchro
     assert any(0 < record["seconds"] < 60 for record in state["trace"])
 
 
-def test_a_thread_has_fresh_budgets_and_forgets_the_records_of_the_question_before(small_index):
+def test_a_thread_has_fresh_budgets_and_forgets_the_records_of_the_question_before(small_index, checkpointer):
     model = ScriptedModel(read("lothair:0"), AIMessage("A king [lothair:0]."), read("boso:0"), ANSWER)
     agent = create_agent(
-        model, middleware=[ARAGMiddleware(small_index, tools="paper", max_steps=2)], checkpointer=InMemorySaver()
+        model, middleware=[ARAGMiddleware(small_index, tools="paper", max_steps=2)], checkpointer=checkpointer
     )
     first = agent.invoke(asked("Who?"), in_thread())
     second = agent.invoke(asked("And Boso?"), in_thread())

@@ -8,14 +8,16 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from arag.graph.agent_tool import make_agent_tool
 from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
-from scripted import ANSWER, QUESTION, ScriptedModel, asked, call, results
+from scripted import ANSWER, QUESTION, ScriptedModel, asked, call, in_thread, results
 
 READ = call("chunk_read", chunk_ids=["teutberga:0", "boso:0"])
 ASK = call("ask_documents", question=QUESTION)
@@ -91,3 +93,17 @@ def test_as_a_node_it_returns_messages_only_if_asked_to(small_index):
     assert state["usage"] == ["mine"]
     last = state["messages"][-1]
     assert (last.name, last.content_blocks[0]["annotations"][0]["title"]) == ("research", "Teutberga")
+
+
+def test_a_person_approves_a_call_of_the_agent_in_the_supervisors_thread(small_index):
+    agent = create_arag_agent(
+        ScriptedModel(READ, ANSWER), small_index, tools="paper", interrupt_on={"chunk_read": True}
+    )
+    supervisor = create_agent(
+        ScriptedModel(ASK, AIMessage("It was Boso.")), [make_agent_tool(agent)], checkpointer=InMemorySaver()
+    )
+    waiting = supervisor.invoke(asked(), in_thread())
+    [paused] = waiting["__interrupt__"]
+    assert paused.value["action_requests"][0]["name"] == "chunk_read"
+    state = supervisor.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread())
+    assert (results(state)[0].text, state["messages"][-1].text) == (ANSWER.text, "It was Boso.")

@@ -10,8 +10,8 @@ and network. If a model is shown anything else than was recorded, questions fail
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
 
 A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
-how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be on
-this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
+how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
+on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
 """
 
 from __future__ import annotations

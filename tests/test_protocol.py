@@ -76,8 +76,7 @@ each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
-    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
+    monkeypatch.setattr("arag.models.pauses._FIRST_PAUSE_SECONDS", 0.0)
 
 
 def run(api, index, responses, *, streaming=False, **settings):
@@ -110,7 +109,7 @@ def test_a_question_in_chat_completions(small_index, streaming):
     assert requests[2]["messages"] == [
         {"role": "system", "content": system_prompt(make_tools(small_index, names="paper"), small_index)},
         {"role": "user", "content": QUESTION},
-        {"role": "assistant", "content": None, "tool_calls": [sent("call_1", "keyword_search", SEARCH)]},
+        {"role": "assistant", "content": "", "tool_calls": [sent("call_1", "keyword_search", SEARCH)]},
         {"role": "tool", "tool_call_id": "call_1", "content": hits},
         {"role": "assistant", "content": "Now her.", "tool_calls": [sent("call_2", "chunk_read", READ)]},
         {"role": "tool", "tool_call_id": "call_2", "content": read},
@@ -195,19 +194,20 @@ def test_a_server_that_fails_hangs_or_is_not_there_is_the_providers_error(small_
     with api.serve([api.calling(), Failure(500), Failure(hang=True), api.answering()]) as server:
         model = api.load(server, max_retries=0, timeout=0.5)
         agent = create_arag_agent(model, small_index, tools="paper", checkpointer=InMemorySaver())
-        for question, said in ((asked(), "scripted failure 500"), (None, "timed out")):
+        for question, said in ((asked(), "scripted failure 500"), (None, "within 0.5 seconds: .* option timeout")):
             with pytest.raises(ModelError, match=f"^it failed: .*{said}"), naming_failures("it"):
                 agent.invoke(question, in_thread())
         state = agent.invoke(None, in_thread())
     assert server.requests[1] == server.requests[3]
     assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
-    with pytest.raises(ModelError, match="Connection error"), naming_failures("it"):
+    with pytest.raises(ModelError, match="it failed: no server listens at http://127"), naming_failures("it"):
         create_arag_agent(api.load(server, max_retries=0), small_index, tools="paper").invoke(asked())
 
 
 def test_a_response_without_a_reply_is_the_providers_error(small_index):
-    bad = [Failure(200, page=True), chat() | {"choices": []}]
-    with CHAT.serve(bad) as server:
-        for _ in bad:
-            with pytest.raises(ModelError), naming_failures("it"):
+    bad = iter([Failure(200, page=True), chat() | {"choices": []}])
+    # An empty request asks whether the protocol is there at all.
+    with CHAT.serve(lambda _, request: next(bad) if request else Failure(400)) as server:
+        for said in ("replied with a web page", "replied with no chat completion"):
+            with pytest.raises(ModelError, match=said), naming_failures("it"):
                 create_arag_agent(CHAT.load(server, max_retries=0), small_index, tools="paper").invoke(asked())

@@ -27,10 +27,10 @@ from arag.errors import without_credentials
 from arag.evaluation.cache import Store
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
 from arag.evaluation.paper_tools import Presentation
-from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
+from arag.models.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit

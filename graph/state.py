@@ -28,6 +28,8 @@ from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
 MAX_CALLS = 32  # calls of one message; the rest is dropped, as each result costs tokens
+_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
+_NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
@@ -235,7 +237,7 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
         if isinstance(message, HumanMessage):
             sent.append(_without_surrogates(message))
         elif isinstance(message, AIMessage) and list_calls(message):
-            calls = _with_valid_arguments(message)
+            calls = with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
             unanswered = [call for call in calls if call["id"] not in answered]
             sent += map(_make_missing_result, unanswered)
@@ -260,7 +262,18 @@ def _make_missing_result(call: ToolCall) -> ToolMessage:
     )
 
 
-def _with_valid_arguments(message: AIMessage) -> list[ToolCall]:
+def refuse_call(call: InvalidToolCall) -> ToolMessage:
+    """Return the result of a call whose arguments are not JSON."""
+    arguments = (call["args"] or "")[:_SHOWN_ARGUMENTS]
+    return ToolMessage(
+        _NOT_JSON.format(arguments),
+        tool_call_id=call["id"],
+        name=call["name"] or "unknown",
+        status="error",
+    )
+
+
+def with_valid_arguments(message: AIMessage) -> list[ToolCall]:
     """Return the calls of a message, with empty arguments in place of those that are not JSON."""
     calls = list(message.tool_calls)
     for invalid in message.invalid_tool_calls:

@@ -30,9 +30,10 @@ from langgraph.types import All, Checkpointer, Command
 from arag.graph import MAX_STEPS
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
-from arag.graph.forced import as_answer, ask_from_evidence
+from arag.graph.forced import as_answer
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
+from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
@@ -49,6 +50,7 @@ from arag.graph.state import (
     split_turn,
     union,
 )
+from arag.models.failures import is_overflow
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import ToolSet
@@ -146,8 +148,13 @@ class _Loop:
         resources = self._resources()
         earlier, turn = self._fit(state)
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
-        prompt = [SystemMessage(instructions), *earlier, *turn]
-        [reply] = yield Call(resources.searcher, prompt)
+        head = [SystemMessage(instructions), *earlier]
+        try:
+            reply = yield from ask_with_less(resources.searcher, head, turn)
+        except Exception as error:
+            if not has_results(turn) or not is_overflow(error):
+                raise
+            return (yield from self._force(state, "token_budget"))
         reply = repair_reply(reply, state["messages"])
         if kind_of_reply(reply) == "answer":
             return self._end(state, reply, "answered")
@@ -185,13 +192,14 @@ class _Loop:
 
     def force_answer(self, state: State) -> Steps:
         """Ask the model without tools, with the turn's evidence in place of its calls."""
+        return (yield from self._force(state, self._find_spent_budget(state) or "max_steps"))
+
+    def _force(self, state: State, reason: StopReason) -> Steps:
         resources = self._resources()
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        request = ask_from_evidence(turn[0].text, turn, head, resources.settings.max_context_tokens)
-        [reply] = yield Call(resources.model, [*head, request])
+        reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
         answer = as_answer(repair_reply(reply, state["messages"]))
-        reason = self._find_spent_budget(state) or "max_steps"
         return self._end(state, answer, reason)
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:

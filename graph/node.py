@@ -46,8 +46,9 @@ class Node(Runnable[Any, Any]):
             began = time.perf_counter()
             try:
                 output = step.runnable.invoke(step.input, config)
-            except ValidationError as error:
-                output = as_empty_reply(error)
+            except Exception as error:  # noqa: BLE001 - the node may go on; else, it is raised again there
+                step = fail(steps, error)
+                continue
             results = _list_results(output, time.perf_counter() - began)
             step = advance(steps, results)
         return step
@@ -60,8 +61,9 @@ class Node(Runnable[Any, Any]):
             began = time.perf_counter()
             try:
                 output = await step.runnable.ainvoke(step.input, config)
-            except ValidationError as error:
-                output = as_empty_reply(error)
+            except Exception as error:  # noqa: BLE001
+                step = await run_in_executor(config, fail, steps, error)
+                continue
             results = _list_results(output, time.perf_counter() - began)
             step = await run_in_executor(config, advance, steps, results)
         return step
@@ -71,6 +73,16 @@ def advance(steps: Steps, results: list[Any] | None = None) -> Any:
     """Run a node up to its next call and return that; after the last one, return the state's update."""
     try:
         return steps.send(results)
+    except StopIteration as end:
+        return end.value
+
+
+def fail(steps: Steps, error: Exception) -> Any:
+    """Raise the error of a call in its node, which may go on to another call; return as `advance` does."""
+    if isinstance(error, ValidationError):
+        return advance(steps, [as_empty_reply(error)])
+    try:
+        return steps.throw(error)
     except StopIteration as end:
         return end.value
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
@@ -43,25 +44,29 @@ class Conversation:
 
     def ask(self, question: str, *, shown: bool = True) -> None:
         """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
+        self.go_on([HumanMessage(question)], shown=shown)
+
+    def go_on(self, messages: Sequence[BaseMessage], *, shown: bool = True) -> None:
+        """Run the agent on a conversation that ends with a question, or with what was found for it so far."""
         self.state = {}
-        view = _RunView()
+        view = _RunView(steps=sum(isinstance(message, AIMessage) for message in messages))
         modes = ["values", "updates", "messages"] if shown else ["values"]
         try:
             with naming_failures(f"the model {self._model}"):
-                _EVENT_LOOP.run(self._stream(question, modes, view))
+                _EVENT_LOOP.run(self._stream(messages, modes, view))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         finally:
             view.end_line()
 
-    async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
-        messages: Any = {"messages": [("user", question)]}
+    async def _stream(self, messages: Sequence[BaseMessage], modes: Any, view: _RunView) -> None:
+        conversation: Any = {"messages": list(messages)}
         loop = asyncio.get_running_loop()
         task = cast("asyncio.Task[None]", asyncio.current_task())
         # The runner's own handler may not wake the loop if another thread receives the signal.
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
-            async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
+            async for mode, event in self._agent.astream(conversation, _THREAD, stream_mode=modes):
                 if mode == "values":
                     self.state = event
                 else:
@@ -88,10 +93,10 @@ class Conversation:
 class _RunView:
     """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int = 0) -> None:
         self._message_id: str | None = None  # of the last message on the screen
         self._ends_line = True
-        self._step = 0
+        self._step = steps
 
     def show(self, mode: str, event: Any) -> None:
         """Show what a run streams in the modes `messages` and `updates`."""
@@ -105,11 +110,12 @@ class _RunView:
             if node == "agent":
                 self._step += 1
                 self._show_calls(update["messages"][-1])
+                _show_forced(update)
             elif node == "tools":
                 for result in update["messages"]:
                     _show_result(result)
             elif node == "force_answer":
-                out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
+                _show_forced(update)
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -138,6 +144,12 @@ class _RunView:
             pairs = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
             name = call["name"] or ""
             out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {', '.join(pairs)}")
+
+
+def _show_forced(update: dict[str, Any]) -> None:
+    """Say that an answer was forced; `agent` forces one, too, if the context is full."""
+    if update.get("stop_reason", "answered") != "answered":
+        out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
 
 
 def _show_result(result: ToolMessage) -> None:

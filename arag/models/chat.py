@@ -81,6 +81,11 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     except ValidationError as error:  # its message quotes the input, which may contain a key
         raise ModelError(f"the model {name} cannot be created: {list_faults(error)}") from error
     except (ImportError, OSError, TypeError, ValueError) as error:
+        if name.base_url and "Unsupported provider" in str(error):
+            raise ModelError(
+                f"there is no provider {name.provider}: for an OpenAI-compatible server, write "
+                f"openai:{text.removeprefix('openai:')} with the name that the server gives the model"
+            ) from error
         raise ModelError(f"the model {name} cannot be created: {error}") from error
     # Some classes drop options that they do not know; others send them on and fail at the first request.
     unknown = options.keys() - get_pydantic_field_names(type(model))

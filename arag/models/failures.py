@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from langchain_core.exceptions import ContextOverflowError
 
-from arag.models.pauses import asked_pause, find_statuses
+from arag.models.pauses import asked_pause, find_statuses, list_causes
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError
 from arag.text.normalise import shorten
@@ -104,7 +104,7 @@ _CAUSES = (
 
 def is_overflow(error: BaseException) -> bool:
     """Return whether a call failed because its prompt is longer than the model's context."""
-    for link in _chain(error):
+    for link in list_causes(error):
         if isinstance(link, ContextOverflowError):
             return True
         statuses = set(find_statuses(link))
@@ -115,7 +115,7 @@ def is_overflow(error: BaseException) -> bool:
 
 def describe_failure(error: BaseException, server: Server) -> str:
     """Return why a call failed and what helps, in one sentence."""
-    links = list(_chain(error))
+    links = list(list_causes(error))
     failure = _Failure(
         server=server,
         links=links,
@@ -219,7 +219,8 @@ def _describe_wrong_address(failure: _Failure) -> str | None:
     kind = "a web page" if failure.is_page else "no chat completion"
     if server.base_url is None:
         return f"the reply was {kind}: {failure.said}"
-    hint = "" if urlsplit(server.base_url).path.rstrip("/").endswith("/v1") else "; it usually ends with /v1"
+    is_usual = server.provider != "openai" or urlsplit(server.base_url).path.rstrip("/").endswith("/v1")
+    hint = "" if is_usual else "; it usually ends with /v1"
     return f"{failure.address} replied with {kind} ({failure.said}): correct the address{hint}"
 
 
@@ -248,15 +249,6 @@ _DESCRIBERS = (
 
 def _longer(seconds: float | None) -> int:
     return max(60, 2 * int(seconds or 0))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
 
 
 def _full_text(error: BaseException) -> str:

@@ -145,10 +145,6 @@ def read_key(name: ModelName) -> str | None:
     key = given.strip(_AROUND_KEYS).removeprefix("Bearer ").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelError(f"{name.key_variable} holds no key: keys have letters, digits and signs without blanks")
-    if key != given:
-        warnings.warn(
-            f"{name.key_variable} has more than a key, which is left out: blanks, quotes, line ends", stacklevel=2
-        )
     return key
 
 
@@ -165,6 +161,7 @@ def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str,
     has_key = any("api_key" in option for option in options)
     if key is not None and not has_key and key != os.environ[name.key_variable]:
         server["api_key"] = key
+        warnings.warn(f"{name.key_variable} has blanks, quotes or more around the key: they are left out", stacklevel=2)
     if name.provider in _NEEDS_KEY and key is None:
         has_headers = any("headers" in option for option in options)  # which may carry the key
         if name.base_url and not has_key:

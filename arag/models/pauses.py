@@ -13,7 +13,15 @@ _BROKEN = {408, 409, 500, 502, 504}
 _CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError"}  # of any client
 # Refusals that another sample of the model may avoid, and refusals that no pause mends.
 _BAD_SAMPLES = ("tool_use_failed", "error parsing tool call")
-_HOPELESS = ("insufficient_quota", "requires more system memory")
+_HOPELESS = (
+    "insufficient_quota",
+    "requires more system memory",
+    "CERTIFICATE_VERIFY_FAILED",
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "Name or service not known",
+    "nodename nor servname",
+)
 
 
 def find_pause(error: BaseException | None, tries: int) -> float | None:
@@ -26,11 +34,12 @@ def find_pause(error: BaseException | None, tries: int) -> float | None:
     Returns:
         The seconds to wait; None if another try is of no use.
     """
+    if any(phrase in str(link) for link in list_causes(error) for phrase in _HOPELESS):
+        return None
     while error is not None:
         headers = _find_headers(error)
         text = str(error)
-        is_hopeless = any(phrase in text for phrase in _HOPELESS)
-        if is_hopeless or headers.get("x-should-retry") == "false":  # for example, no credit is left
+        if headers.get("x-should-retry") == "false":  # for example, no credit is left
             return None
         statuses = set(find_statuses(error))
         is_bad_sample = any(phrase in text for phrase in _BAD_SAMPLES)
@@ -39,6 +48,15 @@ def find_pause(error: BaseException | None, tries: int) -> float | None:
             return _choose_pause(headers, tries)
         error = error.__cause__
     return None
+
+
+def list_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what caused it, also where a client hides that."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def asked_pause(error: BaseException) -> float | None:

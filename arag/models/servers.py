@@ -67,7 +67,7 @@ class Server:
         protocol = PROTOCOLS.get(self.provider)
         if protocol is None or self.base_url is None:
             return None
-        if _has_protocol(self.base_url.rstrip("/") + protocol.chat):
+        if _has_protocol(self.base_url.removesuffix("/") + protocol.chat):
             return None
         bases = self._list_bases(protocol)
         return next((base for base in bases if _has_protocol(base + protocol.chat)), None)

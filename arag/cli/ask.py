@@ -25,11 +25,12 @@ from arag.options import (
     ToolsOption,
     TopKOption,
     WhereOption,
+    WithinOption,
     open_scoped,
     read_model_options,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, end_at_once, out, print_json, show_error
+from arag.terminal import FAILED, end_at_once, err, out, print_json, show_error
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
+_BUILT_IN = (
+    "No language model is named, so fixed rules search and quote. "
+    "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
+)
 
 MaxContextOption = Annotated[
     int | None,
@@ -48,6 +53,7 @@ MaxContextOption = Annotated[
 
 
 def ask(
+    context: typer.Context,
     index: IndexOption,
     question: Annotated[str | None, typer.Argument(help="The question.")] = None,
     model: ModelOption = EXTRACTIVE,
@@ -56,6 +62,7 @@ def ask(
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_context_tokens: MaxContextOption = None,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
     resume: Annotated[
@@ -79,8 +86,10 @@ def ask(
     asked = messages[0].text
     options = read_model_options(model_option)
     settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
+        if not as_json:
+            _introduce_built_in(context)
         try:
             conversation.go_on(messages, shown=not as_json)
         except BaseException as error:
@@ -118,6 +127,13 @@ def _read_conversation(question: str | None, index: str, *, resume: bool) -> lis
     return [HumanMessage(replace_surrogates(question))]
 
 
+def _introduce_built_in(context: typer.Context) -> None:
+    """Say what the built-in model is, and how to name another one, if none was named."""
+    source = context.get_parameter_source("model")
+    if source is not None and source.name == "DEFAULT":
+        err.print(_BUILT_IN)
+
+
 def _check_folder(page: Path) -> None:
     folder = page.absolute().parent
     if not folder.is_dir():
@@ -125,6 +141,7 @@ def _check_folder(page: Path) -> None:
 
 
 def chat(
+    context: typer.Context,
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
@@ -132,6 +149,7 @@ def chat(
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_context_tokens: MaxContextOption = None,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
@@ -145,8 +163,9 @@ def chat(
     is_interrupted = False
     options = read_model_options(model_option)
     settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
+        _introduce_built_in(context)
         for question in _read_questions():
             try:
                 conversation.ask(question)

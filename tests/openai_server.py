@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from http_server import Cut, Events, Failure, pieces, serve_http
+from http_server import Comments, Cut, Events, Failure, pieces, serve_http
 
-__all__ = ["Cut", "Failure", "chat", "embeddings", "function_call", "reasoning", "response", "serve", "text"]
+__all__ = [
+    "Comments",
+    "Cut",
+    "Failure",
+    "chat",
+    "embeddings",
+    "function_call",
+    "reasoning",
+    "response",
+    "serve",
+    "text",
+]
 
 DETAILS = {"cached_tokens": 40}, {"reasoning_tokens": 3}
 
@@ -42,6 +53,8 @@ def _stream(response: dict[str, Any], request: dict[str, Any]) -> Events:
     for choice in response["choices"]:
         message = choice["message"]
         yield delta({"role": "assistant", "content": ""})
+        if "reasoning_content" in message:
+            yield delta({"reasoning_content": message["reasoning_content"]})
         for piece in pieces(message["content"] or ""):
             yield delta({"content": piece})
         for place, call in enumerate(message.get("tool_calls", ())):

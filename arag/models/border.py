@@ -73,7 +73,8 @@ class _Attempts:
             ModelError: There is none.
         """
         terms = self._terms
-        if isinstance(error, ModelError | ValidationError):  # a reply that LangChain cannot read is no failure
+        is_unread = isinstance(error, ValidationError) and error.title == AIMessage.__name__
+        if is_unread or isinstance(error, ModelError):  # a reply that LangChain cannot read is no failure
             raise error
         if _is_timeout(error):
             error = _as_time_limit(error, terms)

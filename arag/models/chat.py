@@ -107,7 +107,7 @@ def find_server(name: ModelName) -> Server:
 
 
 def _read_limits(server: Server, options: Mapping[str, Any]) -> Terms:
-    """Return the terms of a model's calls; a limit that is no number of seconds is left to its client."""
+    """Return the terms of a model's calls; a limit of another form is left to its client."""
     seconds: Any = _LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS
     for option in _TIMEOUTS:
         seconds = options.get(option, seconds)

@@ -85,7 +85,10 @@ _CAUSES = (
         r"Name or service not known|nodename nor servname|Temporary failure in name|getaddrinfo|No address associated",
         "the host of {address} is not known: correct the address, or check the network",
     ),
-    _Cause(r"Connection refused|actively refused", "no server listens at {address}: start it, or correct the address"),
+    _Cause(
+        r"Connection refused|actively refused|All connection attempts failed",
+        "no server listens at {address}: start it, or correct the address",
+    ),
     _Cause(
         r"(?=.*(no|network is) (route|unreachable))",
         "{address} cannot be reached: check the network and the address",
@@ -98,7 +101,12 @@ _CAUSES = (
         "the server has too little memory for {model}: choose a smaller model, or a smaller num_ctx ({said})",
     ),
     _Cause(r"loading model", "the server is still loading {model}: ask again in a moment"),
-    _Cause(r"", "the server has no room for the question: {said}; ask again later", _on(429, 529)),
+    _Cause(r"\boverloaded\b", "the server has no room for the question now: ask again later ({said})"),
+    _Cause(r"", "the server has no room for the question now: ask again later ({said})", _on(429, 529)),
+    _Cause(
+        r"validation error for \w*Response|tool_use_failed|error parsing tool call",
+        "{model} wrote a call that its server cannot read: ask again, or choose another model ({said})",
+    ),
 )
 
 

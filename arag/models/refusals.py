@@ -55,7 +55,10 @@ def _with_regular_name(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without(*names: str) -> Callable[[Request], Request]:
     def apply(request: Request) -> Request:
-        return {name: value for name, value in request.items() if name not in names}
+        kept = {name: value for name, value in request.items() if name not in names}
+        if "extra_body" in kept:  # where clients put what they do not know
+            kept["extra_body"] = {name: value for name, value in kept["extra_body"].items() if name not in names}
+        return kept
 
     return apply
 

@@ -212,7 +212,7 @@ class _Failing(ScriptedModel):
 
 def test_whatever_is_raised_in_a_call_of_a_model_is_a_model_error_and_a_bug_is_not():
     for call in (_Failing().invoke, lambda text: asyncio.run(_Failing().ainvoke(text))):
-        with pytest.raises(ModelError, match="it failed: .*server overloaded"), naming_failures("it"):
+        with pytest.raises(ModelError, match=r"it failed: .*server overloaded"), naming_failures("it"):
             call("Who?")
     with pytest.raises(ValueError, match="invalid literal"), naming_failures("it"):
         int("a bug")

@@ -15,7 +15,7 @@ from langchain_core.exceptions import ContextOverflowError
 from arag.models.pauses import asked_pause, find_statuses, list_causes
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError
-from arag.text.normalise import shorten
+from arag.text.normalise import count, shorten
 from arag.text.visible import visible_line
 
 _MAX_SAID = 300  # characters of a server's own words
@@ -93,7 +93,7 @@ _CAUSES = (
         r"(?=.*(no|network is) (route|unreachable))",
         "{address} cannot be reached: check the network and the address",
     ),
-    _Cause(r"insufficient_quota|credit balance|billing", "no credit is left there: {said}"),
+    _Cause(r"quota|credit balance|billing", "no credit is left there: {said}"),
     _Cause(r"", "the key is refused: check {variable} ({said})", _on(401)),
     _Cause(r"", "the server denies access: check {variable} and what it may use ({said})", _on(403)),
     _Cause(
@@ -135,6 +135,8 @@ def describe_failure(error: BaseException, server: Server) -> str:
         sentence = describe(failure)
         if sentence is not None:
             return sentence
+    if failure.statuses:
+        return f"the server replied with status {min(failure.statuses)}: {failure.said}"
     return failure.said
 
 
@@ -210,7 +212,7 @@ def _describe_wait(failure: _Failure) -> str | None:
     longest = max((wait for wait in waits if wait), default=None)
     if longest is None:
         return None
-    return f"the server asks to wait {longest:,.0f} seconds: {failure.said}"
+    return f"the server asks to wait {count(int(longest), 'second')}: {failure.said}"
 
 
 def _describe_wrong_address(failure: _Failure) -> str | None:

@@ -12,9 +12,10 @@ _BUSY = {429, 503, 529}  # 529 is Anthropic's
 _BROKEN = {408, 409, 500, 502, 504}
 _CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError"}  # of any client
 # Refusals that another sample of the model may avoid, and refusals that no pause mends.
-_BAD_SAMPLES = ("tool_use_failed", "error parsing tool call", "validation error for ChatResponse")
+_BAD_SAMPLES = ("tool_use_failed", "failed_generation", "error parsing tool call", "validation error for ChatResponse")
 _HOPELESS = (
     "insufficient_quota",
+    "exceeded your current quota",
     "requires more system memory",
     "CERTIFICATE_VERIFY_FAILED",
     "WRONG_VERSION_NUMBER",

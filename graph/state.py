@@ -58,26 +58,36 @@ StopReason: TypeAlias = Literal[
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
 class Span(TypedDict):
     """A part of the answer: `answer[start:end]`."""
 
     start: int
+    """Where it begins, in characters."""
     end: int
+    """Where it ends: the position behind its last character."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class Quote(TypedDict):
     """A sentence of a cited chunk that supports the answer: `text[start:end]` of the chunk."""
 
     start: int
+    """Where it begins in the chunk's text, in characters."""
     end: int
+    """Where it ends there."""
     text: str
+    """The sentence."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class CitedDocument(TypedDict):
     """The document of a cited chunk. Fields that its metadata does not have are empty."""
 
     id: str
+    """Its id."""
     title: str
+    """Its title."""
     url: str
     """Its web address: `url`, `source_url` or `link` in the metadata."""
     author: str
@@ -86,6 +96,7 @@ class CitedDocument(TypedDict):
     """Its date as written there: `date`, `published`, `created` or `year`."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class Citation(TypedDict):
     """A chunk that the answer names."""
 
@@ -107,13 +118,16 @@ class Citation(TypedDict):
     """Where the answer names the chunk, with its brackets if nothing else is in them."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
     step: int
     """The model call that asked for it, from 1."""
     tool: str
+    """The tool's name."""
     arguments: dict[str, Any]
+    """The arguments of the call."""
     chunk_ids: list[str]
     """Chunks shown."""
     new_chunks: list[str]
@@ -123,6 +137,7 @@ class ToolRecord(TypedDict):
     evidence_tokens: int
     """Tokens of the sentences in it that come from documents."""
     seconds: float
+    """How long it took."""
     error: str | None
     """The error, if the call failed."""
     mended: list[str]
@@ -135,7 +150,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class InputState(TypedDict):
     """The agent's input."""
 

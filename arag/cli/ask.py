@@ -36,6 +36,7 @@ from arag.text.surrogates import replace_surrogates
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
+WEAK_ANSWER = 3  # exit code of `ask --strict`
 _BUILT_IN = (
     "No language model is named, so fixed rules search and quote. "
     "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
@@ -60,6 +61,10 @@ def ask(
             metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with code 3 if the answer is not complete, or no source supports it."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
@@ -88,6 +93,9 @@ def ask(
         conversation.show_end()
     if html is not None:
         conversation.write_page(html)
+    is_weak = conversation.state["stop_reason"] != "answered" or conversation.state["grounding"] == "none"
+    if strict and is_weak:
+        raise typer.Exit(WEAK_ANSWER)
 
 
 def _introduce_built_in(context: typer.Context) -> None:

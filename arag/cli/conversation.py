@@ -8,15 +8,17 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
 from arag.graph.graph import create_arag_agent
+from arag.graph.outcome import describe_end
 from arag.graph.records import total_retrieval
-from arag.graph.state import Citation, State
+from arag.graph.state import Citation, State, kind_of_reply, split_turn
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
+from arag.models.replies.reading import ASKED_AGAIN, find_doubt
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_cited_pages
 from arag.terminal import out
@@ -43,6 +45,7 @@ class Conversation:
 
     def ask(self, question: str, *, shown: bool = True) -> None:
         """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
+        self._drop_unanswered()
         self.state = {}
         view = _RunView()
         modes = ["values", "updates", "messages"] if shown else ["values"]
@@ -53,6 +56,14 @@ class Conversation:
             raise KeyboardInterrupt from None
         finally:
             view.end_line()
+
+    def _drop_unanswered(self) -> None:
+        """Remove a question from the thread that has no answer, as its run failed or was stopped."""
+        messages = self._agent.get_state(_THREAD).values.get("messages", [])
+        if not messages or kind_of_reply(messages[-1]) == "answer":
+            return
+        removed = [RemoveMessage(cast("str", message.id)) for message in split_turn(messages).turn]
+        self._agent.update_state(_THREAD, {"messages": removed}, as_node="force_answer")
 
     async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
         messages: Any = {"messages": [("user", question)]}
@@ -71,6 +82,9 @@ class Conversation:
 
     def show_end(self) -> None:
         """Show the answer's sources and the run's counts; the answer was shown as the model wrote it."""
+        end = describe_end(self.state)
+        if end:
+            out.print(f"\n{end}", style="yellow")
         _show_sources(self.state)
         _show_counts(self.state)
 
@@ -104,7 +118,11 @@ class _RunView:
         for node, update in event.items():
             if node == "agent":
                 self._step += 1
-                self._show_calls(update["messages"][-1])
+                reply = update["messages"][-1]
+                self._show_calls(reply)
+                doubt = find_doubt(reply)
+                if doubt is not None:
+                    out.print(f"   Asked again: {ASKED_AGAIN[doubt]}.", style="yellow")
             elif node == "tools":
                 for result in update["messages"]:
                     _show_result(result)

@@ -17,6 +17,13 @@ from arag.models.replies.thinking import Separated, separate_thinking
 Doubt: TypeAlias = Literal["unread_call", "announced", "cut_off", "empty", "not_searched"]
 """Why a reply is asked for again."""
 
+ASKED_AGAIN: dict[Doubt, str] = {
+    "unread_call": "a call in the text could not be read",
+    "announced": "a search was announced, but no tool called",
+    "cut_off": "the reply was cut off",
+    "empty": "the reply was empty",
+    "not_searched": "nothing was searched",
+}
 MENDED, DOUBT = "arag_mended", "arag_doubt"  # keys of a reply's metadata
 _ANNOUNCEMENT = re.compile("|".join(ANNOUNCEMENTS), re.IGNORECASE)
 _LAST_SENTENCES = re.compile(r"(?:(?<=[.!?。！？])\s*|\n+)")

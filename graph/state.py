@@ -140,8 +140,8 @@ class ToolRecord(TypedDict):
     """How long it took."""
     error: str | None
     """The error, if the call failed."""
-    mended: list[str]
-    """What was mended in the reply that made the call: `call as text`, `thinking`, `arguments`, `name of a tool`."""
+    repaired: list[str]
+    """What was repaired in the reply that made the call: `call as text`, `thinking`, `arguments`, `name of a tool`."""
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:

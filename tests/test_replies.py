@@ -120,13 +120,13 @@ def test_a_call_written_as_text_is_carried_out(small_index, form, way):
     assert (state["answer"], state["stop_reason"], state["steps"]) == (ANSWER, "answered", 2)
     [record] = state["trace"]
     assert (record["tool"], record["arguments"]) == ("keyword_search", {"keywords": ["Lothair II"]})
-    assert "call as text" in record["mended"]
+    assert "call as text" in record["repaired"]
     assert "keyword_search" not in shown
     assert "Lothair II" not in shown.replace(ANSWER, "")
 
 
 @each_protocol
-def test_a_mended_call_is_sent_again_as_a_proper_one_in_each_protocol(small_index, api, way):
+def test_a_repaired_call_is_sent_again_as_a_proper_one_in_each_protocol(small_index, api, way):
     state, requests, _ = run(api, small_index, [HERMES, ANSWER], way)
     assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
     sent = json.dumps(requests[1].get("messages", requests[1].get("input")))
@@ -250,14 +250,14 @@ def test_an_answer_without_a_search_is_asked_to_search_once(small_index):
     assert state["steps"] == 2
 
 
-def test_arguments_and_names_of_calls_are_mended(small_index):
+def test_arguments_and_names_of_calls_are_repaired(small_index):
     twice = json.dumps(ARGUMENTS)
     for name, arguments in (("keyword_search", f"{ARGUMENTS}}}"), ("functions.keyword_search", ARGUMENTS)):
         replies = [chat(None, ("call_1", name, arguments)), ANSWER]
         state, _, _ = run("chat", small_index, replies, "whole")
         assert (state["trace"][0]["arguments"], state["trace"][0]["error"]) == ({"keywords": ["Lothair II"]}, None)
     state, _, _ = run("chat", small_index, [chat(None, ("call_1", "keyword_search", twice)), ANSWER], "streamed")
-    assert state["trace"][0]["mended"] == ["arguments"]
+    assert state["trace"][0]["repaired"] == ["arguments"]
 
 
 def test_usage_that_each_chunk_repeats_counts_once(small_index):
@@ -291,4 +291,4 @@ def test_good_replies_stay_as_they_are(small_index):
     assert (first.content, first.tool_calls) == (search.content, search.tool_calls)
     assert (last.content, last.additional_kwargs) == (GOOD.content, {})
     assert not {key for key in {**first.response_metadata, **last.response_metadata} if key.startswith("arag")}
-    assert all(not made["mended"] and not made["asked_again"] for made in state["model_calls"])
+    assert all(not made["repaired"] and not made["asked_again"] for made in state["model_calls"])

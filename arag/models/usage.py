@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from arag.models.replies.reading import find_doubt, find_end, list_mended
+from arag.models.replies.reading import find_doubt, find_end, list_repairs
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))
@@ -24,8 +24,8 @@ class ModelCall(TypedDict):
     """Whether the reply had no text and no tool call; it is then left out of the messages."""
     cut_off: bool
     """Whether the reply was cut off: at the model's token limit, by a filter or by a failure."""
-    mended: list[str]
-    """What was mended in the reply: `call as text`, `thinking`, `arguments`, `name of a tool`."""
+    repaired: list[str]
+    """What was repaired in the reply: `call as text`, `thinking`, `arguments`, `name of a tool`."""
     asked_again: str
     """Why the reply was not used and the model was asked again; empty if it was used."""
     model: str
@@ -72,7 +72,7 @@ def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCal
         forced=forced,
         empty=not has_content,
         cut_off=find_end(reply) == "cut_off" or find_doubt(reply) == "cut_off",
-        mended=list_mended(reply),
+        repaired=list_repairs(reply),
         asked_again=find_doubt(reply) or "",
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),

@@ -62,7 +62,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
-def mend_arguments(written: object, tool: KnownTool) -> dict[str, Any] | None:
+def repair_arguments(written: object, tool: KnownTool) -> dict[str, Any] | None:
     """Return arguments that were written as a text, twice as JSON, or as a list; None if they are not clear."""
     value = written
     if isinstance(value, str):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arag.models.replies.arguments import KnownTool, mend_arguments, read_value, resolve_name
+from arag.models.replies.arguments import KnownTool, read_value, repair_arguments, resolve_name
 from arag.models.replies.forms import (
     ARGUMENT_KEYS,
     CALL_KEYS,
@@ -208,7 +208,7 @@ def _find_arguments(value: dict[str, Any], name_key: str, tool: KnownTool) -> di
     """Return the arguments in an object that names a tool: under a key of their own, or beside the name."""
     for key in ARGUMENT_KEYS:
         if key in value:
-            return mend_arguments(value[key], tool)
+            return repair_arguments(value[key], tool)
     beside = {key: each for key, each in value.items() if key in tool.parameters and key != name_key}
     return beside or None
 
@@ -230,7 +230,7 @@ def _read_named(text: str, place: re.Match[str], tools: Mapping[str, KnownTool])
     read = read_value(text, start, may_be_cut=True)
     if read is None:
         return
-    arguments = mend_arguments(read.value, tool)
+    arguments = repair_arguments(read.value, tool)
     if arguments is not None:
         yield WrittenCall(tool.name, arguments, place.start(), read.end)
 

@@ -150,7 +150,7 @@ _SEARCH = (
 ANNOUNCEMENTS = (
     rf"\b{_SHALL}\b[^.!?\n]{{0,40}}?\b{_SEARCH}",
     r"\b(?:searching|looking up|querying|calling|fetching|retrieving)\b[^.!?\n]{0,60}(?:\.\.\.|…|\bnow\b|\bplease\b)",
-    r"\b(?:please wait|one moment|just a moment|hold on|stand by)\b",
+    r"\b(?:wait(?=\s*[.!…]|\s*\Z|\s+(?:a|for) )|one moment|just a moment|hold on|stand by)\b",
     r"\b(?:ich werde|ich muss|lass(?:en Sie)? mich|zuerst werde ich)\b[^.!?\n]{0,60}\b(?:\w*such|lesen|prüf|abfrag)",
     r"\b(?:je vais|laissez[- ]moi|permettez[- ]moi de)\b[^.!?\n]{0,40}\b(?:cherch|recherch|consult|vérifi|lire)",
     r"\b(?:voy a|déjame|permítame|vamos a)\b[^.!?\n]{0,40}\b(?:busc|consult|revis|leer|verific)",

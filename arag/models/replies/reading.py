@@ -1,4 +1,4 @@
-"""Makes a provider's reply regular: calls are calls, thinking is no answer, and how it ended is known."""
+"""Makes a provider's reply regular: calls are calls, thinking is kept apart, and how it ended is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import tool_call
 
-from arag.models.replies.arguments import KnownTool, mend_arguments, resolve_name
+from arag.models.replies.arguments import KnownTool, repair_arguments, resolve_name
 from arag.models.replies.calls import CallsInText, find_calls
 from arag.models.replies.forms import ANNOUNCEMENTS, END_KEYS, ENDS, End
 from arag.models.replies.thinking import Separated, separate_thinking
@@ -24,7 +24,7 @@ ASKED_AGAIN: dict[Doubt, str] = {
     "empty": "the reply was empty",
     "not_searched": "nothing was searched",
 }
-MENDED, DOUBT = "arag_mended", "arag_doubt"  # keys of a reply's metadata
+REPAIRED, DOUBT = "arag_repaired", "arag_doubt"  # keys of a reply's metadata
 _ANNOUNCEMENT = re.compile("|".join(ANNOUNCEMENTS), re.IGNORECASE)
 _LAST_SENTENCES = re.compile(r"(?:(?<=[.!?。！？])\s*|\n+)")
 _MOST_ANNOUNCED = 600  # characters of a reply that only announces a search
@@ -37,7 +37,7 @@ _REFUSED = "The model refused to answer."
 def read_reply(reply: AIMessage, tools: Mapping[str, KnownTool], *, is_streamed: bool = False) -> AIMessage:
     """Return a reply as a regular message.
 
-    Calls that are written as text become calls, names and arguments are mended, and thinking moves to
+    Calls that are written as text become calls, names and arguments are repaired, and thinking moves to
     `additional_kwargs["reasoning_content"]`. A regular reply is returned unchanged.
 
     Args:
@@ -46,18 +46,18 @@ def read_reply(reply: AIMessage, tools: Mapping[str, KnownTool], *, is_streamed:
         is_streamed: Whether it was streamed: a reply that says nothing of its end may be cut off.
 
     Returns:
-        The message. `list_mended` says what was mended, and `find_doubt` why it should be asked for again.
+        The message. `list_repairs` says what was repaired, and `find_doubt` why it should be asked for again.
     """
-    mended: list[str] = []
-    calls = _mend_calls(reply, tools, mended)
+    repaired: list[str] = []
+    calls = _repair_calls(reply, tools, repaired)
     separated = separate_thinking(reply.text)
     if separated.thinking:
-        mended.append("thinking")
+        repaired.append("thinking")
     written = CallsInText(separated.text, [])
     if not calls and not reply.invalid_tool_calls:
         written = _read_written(separated, tools)
         if written.calls:
-            mended.append("call as text")
+            repaired.append("call as text")
             made = [tool_call(name=call.name, args=call.arguments, id="") for call in written.calls]
             calls = made
     text = written.before
@@ -67,13 +67,13 @@ def read_reply(reply: AIMessage, tools: Mapping[str, KnownTool], *, is_streamed:
     )
     if end == "refused" and not text.strip():
         text = _find_refusal(reply) or _REFUSED
-    return _update(reply, text, calls, separated.thinking, mended, doubt)
+    return _update(reply, text, calls, separated.thinking, repaired, doubt)
 
 
-def list_mended(message: AIMessage) -> list[str]:
-    """Return what was mended in a reply."""
-    mended: list[str] = message.response_metadata.get(MENDED, [])
-    return mended
+def list_repairs(message: AIMessage) -> list[str]:
+    """Return what was repaired in a reply."""
+    repaired: list[str] = message.response_metadata.get(REPAIRED, [])
+    return repaired
 
 
 def find_doubt(message: AIMessage) -> Doubt | None:
@@ -112,20 +112,20 @@ def _find_refusal(reply: AIMessage) -> str:
     return ""
 
 
-def _mend_calls(reply: AIMessage, tools: Mapping[str, KnownTool], mended: list[str]) -> list[Any]:
-    """Return the calls of a reply with names of tools that exist, and those whose arguments could be mended."""
+def _repair_calls(reply: AIMessage, tools: Mapping[str, KnownTool], repaired: list[str]) -> list[Any]:
+    """Return the calls of a reply with names of tools that exist, and those whose arguments could be repaired."""
     calls: list[Any] = []
     for call in reply.tool_calls:
         tool = resolve_name(call["name"], tools)
         if tool is not None and tool.name != call["name"]:
-            mended.append("name of a tool")
-            call = tool_call(name=tool.name, args=call["args"], id=call["id"])  # noqa: PLW2901 - the mended one
+            repaired.append("name of a tool")
+            call = tool_call(name=tool.name, args=call["args"], id=call["id"])  # noqa: PLW2901 - the repaired one
         calls.append(call)
     for invalid in reply.invalid_tool_calls:
         tool = resolve_name(invalid["name"], tools)
-        arguments = mend_arguments(invalid["args"], tool) if tool is not None else None
+        arguments = repair_arguments(invalid["args"], tool) if tool is not None else None
         if tool is not None and arguments is not None:
-            mended.append("arguments")
+            repaired.append("arguments")
             calls.append(tool_call(name=tool.name, args=arguments, id=invalid["id"]))
     return calls
 
@@ -183,7 +183,7 @@ def _update(
     text: str,
     calls: Sequence[Any],
     thinking: str,
-    mended: Sequence[str],
+    repaired: Sequence[str],
     doubt: Doubt | None,
 ) -> AIMessage:
     """Return the reply with what has changed; the reply itself if nothing has."""
@@ -201,8 +201,8 @@ def _update(
         both = "\n\n".join(part for part in (earlier, thinking) if part)
         update["additional_kwargs"] = {**reply.additional_kwargs, "reasoning_content": both}
     notes: dict[str, Any] = {}
-    if mended:
-        notes[MENDED] = list(dict.fromkeys(mended))
+    if repaired:
+        notes[REPAIRED] = list(dict.fromkeys(repaired))
     if doubt is not None:
         notes[DOUBT] = doubt
     if notes:
@@ -211,7 +211,7 @@ def _update(
 
 
 def _replace_text(content: str | list[str | dict[str, Any]], text: str) -> str | list[str | dict[str, Any]]:
-    """Return content with another text; parts that are no texts stay."""
+    """Return content with another text; other parts than texts stay."""
     if isinstance(content, str):
         return text
     others = [part for part in content if not isinstance(part, str) and part.get("type") not in {"text", "output_text"}]

@@ -31,13 +31,22 @@ def find_repetition(
     are_searches = all(call["name"] in searches for call in called)
     if called and are_searches and keys.count(keys[-1]) >= MOST_REPEATS:
         return "repeated_call"
-    results = [message for message in turn if isinstance(message, ToolMessage)]
-    last = results[-MOST_REPEATS:]
-    errors = {message.text for message in last if message.status == "error"}
-    are_errors = all(message.status == "error" for message in last)
-    if len(last) == MOST_REPEATS and are_errors and len(errors) == 1:
+    last = _group_results(turn)[-MOST_REPEATS:]
+    are_same = len(last) == MOST_REPEATS and last[0] == last[1] == last[2]
+    if are_same and last[0] and all(text is not None for text in last[0]):
         return "repeated_error"
     return None
+
+
+def _group_results(turn: Sequence[AnyMessage]) -> list[list[str | None]]:
+    """Return the errors among the results of each reply; None stands for another result."""
+    groups: list[list[str | None]] = []
+    for message in turn:
+        if isinstance(message, AIMessage):
+            groups.append([])
+        elif isinstance(message, ToolMessage) and groups:
+            groups[-1].append(message.text if message.status == "error" else None)
+    return groups
 
 
 def notice_of_repeat(

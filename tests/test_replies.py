@@ -252,7 +252,11 @@ def test_an_answer_without_a_search_is_asked_to_search_once(small_index):
 
 def test_arguments_and_names_of_calls_are_repaired(small_index):
     twice = json.dumps(ARGUMENTS)
-    for name, arguments in (("keyword_search", f"{ARGUMENTS}}}"), ("functions.keyword_search", ARGUMENTS)):
+    for name, arguments in (
+        ("keyword_search", f"{ARGUMENTS}}}"),
+        ("functions.keyword_search", ARGUMENTS),
+        ("keyword_search" * 3, ARGUMENTS),
+    ):
         replies = [chat(None, ("call_1", name, arguments)), ANSWER]
         state, _, _ = run("chat", small_index, replies, "whole")
         assert (state["trace"][0]["arguments"], state["trace"][0]["error"]) == ({"keywords": ["Lothair II"]}, None)

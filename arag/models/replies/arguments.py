@@ -41,7 +41,7 @@ class KnownTool:
 
 
 def resolve_name(written: object, tools: Mapping[str, KnownTool]) -> KnownTool | None:
-    """Return the tool that a name means: in another spelling, with a prefix such as `functions.`, or written twice."""
+    """Return the tool that a name means: spelled otherwise, with a prefix such as `functions.`, or written several times."""
     if not isinstance(written, str):
         return None
     exact = tools.get(written)
@@ -51,10 +51,10 @@ def resolve_name(written: object, tools: Mapping[str, KnownTool]) -> KnownTool |
     meant: dict[str, KnownTool] = {}
     for part in (written, *_SEGMENT.split(written)):
         spelled = _plain(part)
-        half = spelled[: len(spelled) // 2]
-        for candidate in (spelled, half if half * 2 == spelled else ""):
-            if candidate in plain:
-                meant[candidate] = plain[candidate]
+        for name, tool in plain.items():
+            times = len(spelled) // len(name)
+            if times and spelled == name * times:  # some servers repeat the name in each piece of a stream
+                meant[name] = tool
     return next(iter(meant.values())) if len(meant) == 1 else None
 
 

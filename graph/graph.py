@@ -170,6 +170,7 @@ class _Loop:
         *before, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
         searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+        searches.discard("chunk_read")  # it has a notice of its own
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in asking.tool_calls:

@@ -41,7 +41,7 @@ class KnownTool:
 
 
 def resolve_name(written: object, tools: Mapping[str, KnownTool]) -> KnownTool | None:
-    """Return the tool that a name means: spelled otherwise, with a prefix such as `functions.`, or written several times."""
+    """Return the tool that a name means: in another spelling, with a prefix (`functions.`), or several times."""
     if not isinstance(written, str):
         return None
     exact = tools.get(written)

@@ -25,6 +25,7 @@ from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
 from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
+from arag.models.replies.model import as_regular
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, find_scope, read_scope
@@ -144,7 +145,7 @@ class Resources:
     """The agent's settings, changed by the run's context."""
     index: Index
     """The index, limited to the run's scopes."""
-    model: BaseChatModel
+    model: Runnable[Any, AIMessage]
     """The model without tools, for forced answers."""
     searcher: Runnable[Any, AIMessage]
     """The model with its tools bound."""
@@ -221,8 +222,8 @@ def make_loader(
         resources = Resources(
             settings=merged,
             index=index,
-            model=chat_model,
-            searcher=_bind_tools(chat_model, bound),
+            model=as_regular(chat_model),
+            searcher=as_regular(_bind_tools(chat_model, bound), bound),
             tools=node,
             room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
         )

@@ -28,6 +28,7 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
+from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.forced import as_answer
@@ -36,6 +37,7 @@ from arag.graph.outcome import describe_answer
 from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
+from arag.graph.repeats import notice_of_repeat
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -52,6 +54,7 @@ from arag.graph.state import (
 )
 from arag.models.failures import is_overflow
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import ToolSet
 
@@ -156,9 +159,12 @@ class _Loop:
                 raise
             return (yield from self._force(state, "token_budget"))
         reply = repair_reply(reply, state["messages"])
-        if kind_of_reply(reply) == "answer":
-            return self._end(state, reply, "answered")
-        return {"messages": [reply]}
+        replies = _list_replies(state)
+        steps_left = resources.settings.max_steps - len(replies) - 1
+        judged = judge(reply, state["messages"], replies, steps_left)
+        if judged.reason is not None:
+            return self._end(state, judged.reply, judged.reason, is_forced=False)
+        return {"messages": [judged.reply]}
 
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
@@ -169,9 +175,15 @@ class _Loop:
         tools = self._resources().tools
         *before, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
+        searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+        searches.discard("chunk_read")  # it has a notice of its own
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in asking.tool_calls:
+            notice = notice_of_repeat(call, [*before, asking, *messages], searches)
+            if notice is not None:
+                messages.append(notice)
+                continue
             visible_state = {**state, "messages": [*before, *messages, asking]}
             results = yield Call(
                 tools,
@@ -200,7 +212,7 @@ class _Loop:
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
         answer = as_answer(repair_reply(reply, state["messages"]))
-        return self._end(state, answer, reason)
+        return self._end(state, answer, reason, is_forced=True)
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
@@ -214,7 +226,7 @@ class _Loop:
         return "agent"
 
     def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
-        """End with an answer, or where a person has cleared the thread; an empty reply spends the budget."""
+        """End with an answer, or where a person has cleared the thread; a second unusable reply spends the budget."""
         messages = state["messages"]
         if not messages or kind_of_reply(messages[-1]) == "answer":
             return "__end__"
@@ -237,20 +249,23 @@ class _Loop:
             return "max_steps"
         return None
 
-    def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
-        """Return the last update of a run: the answer with its records, without empty replies."""
+    def _end(self, state: State, reply: AIMessage, reason: StopReason, *, is_forced: bool) -> dict[str, Any]:
+        """Return the last update of a run: the answer with its records, without replies that were not used."""
         index = self._resources().index
         messages = state["messages"]
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
-        empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
+        unused = []
+        for message in run:
+            if kind_of_reply(message) in {"empty", "doubtful"}:
+                unused.append(RemoveMessage(cast("str", message.id)))
         return {
-            "messages": [*empty, reply],
+            "messages": [*unused, reply],
             "stop_reason": reason,
             "read_chunks": read,
             **describe_answer(reply.text, index, seen, read),
-            **records(run, reply, is_forced=reason != "answered"),
+            **records(run, reply, is_forced=is_forced),
         }
 
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 
 from arag.graph.forced import ask_from_evidence
 from arag.graph.node import Call
-from arag.graph.state import count_context_tokens
+from arag.graph.state import count_context_tokens, join_questions
 from arag.models.failures import is_overflow
 from arag.text.tokens import count_tokens
 
@@ -30,7 +30,7 @@ def ask_with_less(
     """
     while True:
         try:
-            results = yield Call(model, [*head, *turn])
+            results = yield Call(model, join_questions([*head, *turn]))
         except Exception as error:
             shorter = _leave_out_oldest(turn)
             if shorter is None or not is_overflow(error):
@@ -56,7 +56,7 @@ def force_with_less(
     while True:
         request = ask_from_evidence(turn[0].text, turn, head, budget)
         try:
-            results = yield Call(model, [*head, request])
+            results = yield Call(model, join_questions([*head, request]))
         except Exception as error:
             evidence = count_tokens(request.text) // 2
             if evidence < _LEAST_EVIDENCE or not is_overflow(error):

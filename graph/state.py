@@ -23,6 +23,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
+from arag.models.replies.reading import Doubt, find_doubt
 from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -32,8 +33,28 @@ _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats;
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
+_NOTHING = "…"  # stands for an empty reply, which providers refuse
+_ASK: dict[Doubt, str] = {
+    "unread_call": "That call could not be read, and nothing was done. Do not write calls into your text: call one of "
+    "your tools by the interface for tool calls, with a JSON object as its arguments. Or answer in plain sentences.",
+    "announced": "You announced a search, but called no tool. Call one now, or give your answer.",
+    "cut_off": "Your reply was cut off. Write its last sentence again, and go on from there, briefly.",
+    "empty": "Your reply was empty. Call one of your tools, or give your answer.",
+    "not_searched": "You have not searched yet. Call one of your tools, then answer from the corpus.",
+}
+
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
+StopReason: TypeAlias = Literal[
+    "answered",
+    "refused",
+    "cut_off",
+    "max_steps",
+    "token_budget",
+    "empty_reply",
+    "unusable_reply",
+    "repeated_call",
+    "repeated_error",
+]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
@@ -119,6 +140,8 @@ class ToolRecord(TypedDict):
     """How long it took."""
     error: str | None
     """The error, if the call failed."""
+    repaired: list[str]
+    """What was repaired in the reply that made the call: `call as text`, `thinking`, `arguments`, `name of a tool`."""
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
@@ -149,7 +172,8 @@ class OutputState(TypedDict, total=False):
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""
     stop_reason: StopReason
-    """Why the search ended; everything except `answered` means that the answer was forced."""
+    """Why the search ended. `refused`: the model refused to answer. `cut_off`: its replies were cut off, also after it
+    was asked to go on. Everything else except `answered` means that the answer was forced."""
     steps: int
     """Model calls of the search, not counting a forced answer."""
     read_chunks: Annotated[list[str], union]
@@ -190,6 +214,7 @@ def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
     questions = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
     if not questions:
         raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who?")]')
+    abandoned = _find_abandoned(messages)
     instructions: list[AnyMessage] = []
     earlier: list[AnyMessage] = []
     turn: list[AnyMessage] = []
@@ -198,9 +223,27 @@ def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
             instructions.append(message)
         elif position >= questions[-1]:
             turn.append(message)
-        elif isinstance(message, HumanMessage) or kind_of_reply(message) == "answer":
+        elif position not in abandoned and (isinstance(message, HumanMessage) or kind_of_reply(message) == "answer"):
             earlier.append(message)
     return SplitConversation([*instructions, *earlier], turn)
+
+
+def _find_abandoned(messages: Sequence[AnyMessage]) -> set[int]:
+    """Return the positions of questions whose runs began, and ended without an answer."""
+    abandoned: set[int] = set()
+    question: int | None = None
+    has_begun = False
+    for position, message in enumerate(messages):
+        if isinstance(message, HumanMessage):
+            if question is not None and has_begun:
+                abandoned.add(question)
+            question = position
+            has_begun = False
+        elif kind_of_reply(message) == "answer":
+            question = None
+        elif not isinstance(message, SystemMessage):
+            has_begun = True
+    return abandoned
 
 
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -251,6 +294,8 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     for message in turn:
         if isinstance(message, HumanMessage):
             sent.append(_without_surrogates(message))
+        elif isinstance(message, AIMessage) and find_doubt(message):
+            sent += _ask_again(message)
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
@@ -259,6 +304,27 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
         else:
             sent.append(message)
     return sent
+
+
+def _ask_again(reply: AIMessage) -> list[AnyMessage]:
+    """Return a reply that cannot be used, and what the model is told about it."""
+    doubt = find_doubt(reply)
+    if doubt is None:
+        return [reply]
+    return [AIMessage(reply.text.strip() or _NOTHING), HumanMessage(_ASK[doubt])]
+
+
+def join_questions(sent: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return messages with those of a user that follow each other as one: some providers refuse them otherwise."""
+    joined: list[AnyMessage] = []
+    for message in sent:
+        last = joined[-1] if joined else None
+        are_texts = isinstance(message.content, str) and last is not None and isinstance(last.content, str)
+        if isinstance(message, HumanMessage) and isinstance(last, HumanMessage) and are_texts:
+            joined[-1] = last.model_copy(update={"content": f"{last.content}\n\n{message.content}"})
+        else:
+            joined.append(message)
+    return joined
 
 
 def _without_surrogates(question: HumanMessage) -> HumanMessage:
@@ -297,10 +363,12 @@ def with_valid_arguments(message: AIMessage) -> list[ToolCall]:
     return calls
 
 
-def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:
-    """Return whether a model's message calls tools, is an answer or is empty; None for messages of others."""
+def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty", "doubtful"] | None:
+    """Return whether a model's message calls tools, is an answer, is empty or is asked for again; else None."""
     if not isinstance(message, AIMessage):
         return None
+    if find_doubt(message):
+        return "doubtful"
     if list_calls(message):
         return "calls"
     return "answer" if message.text.strip() else "empty"

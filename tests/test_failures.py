@@ -145,9 +145,7 @@ def test_anthropics_api_may_refuse_a_parameter_too(small_index):
 
 
 @both_ways
-@pytest.mark.parametrize(
-    ("status", "said"), [(400, "failed_generation"), (500, "error parsing tool call: raw")]
-)
+@pytest.mark.parametrize(("status", "said"), [(400, "failed_generation"), (500, "error parsing tool call: raw")])
 def test_a_call_that_the_server_could_not_read_is_asked_for_again(small_index, streaming, status, said):
     script = [Failure(status, message=said), chat(None, SEARCH), chat(ANSWER)]
     with serve(script) as server:

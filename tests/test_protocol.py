@@ -170,9 +170,9 @@ def test_calls_with_the_same_id_have_each_their_result(small_index, api):
 
 @each_api
 def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
-    state, requests, _ = run(api, small_index, [api.answering(""), api.answering()])
-    assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 2)
-    forced = requests[1]
+    state, requests, _ = run(api, small_index, [api.answering(""), api.answering(""), api.answering()])
+    assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 3)
+    forced = requests[2]
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
     sent = [message["content"] for message in forced.get("messages", forced.get("input"))]
     assert forced_prompt() in (forced.get("system"), *sent)
@@ -184,9 +184,9 @@ def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
 @each_api
 def test_a_passing_failure_is_retried(small_index, api):
     failures = [Failure(status, {"Retry-After": "0"}) for status in (429, 500)]
-    state, requests, _ = run(api, small_index, [*failures, api.answering()])
+    state, requests, _ = run(api, small_index, [*failures, api.calling(), api.answering()])
     assert requests[0] == requests[1] == requests[2]
-    assert state["usage"]["model_calls"] == 1
+    assert state["usage"]["model_calls"] == 2
 
 
 @each_api

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
+WEAK_ANSWER = 3  # exit code of `ask --strict`
 _BUILT_IN = (
     "No language model is named, so fixed rules search and quote. "
     "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
@@ -74,6 +75,10 @@ def ask(
             metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with code 3 if the answer is not complete, or no source supports it."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
@@ -108,6 +113,9 @@ def ask(
         conversation.show_end()
     if html is not None:
         conversation.write_page(html)
+    is_weak = conversation.state["stop_reason"] != "answered" or conversation.state["grounding"] == "none"
+    if strict and is_weak:
+        raise typer.Exit(WEAK_ANSWER)
 
 
 def _read_conversation(question: str | None, index: str, *, resume: bool) -> list[BaseMessage]:

@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
 from arag.graph.graph import create_arag_agent
+from arag.graph.outcome import describe_end
 from arag.graph.records import total_retrieval
-from arag.graph.state import Citation, State
+from arag.graph.state import Citation, State, kind_of_reply, split_turn
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
+from arag.models.replies.reading import ASKED_AGAIN, find_doubt
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_cited_pages
 from arag.terminal import out
@@ -48,6 +50,7 @@ class Conversation:
 
     def go_on(self, messages: Sequence[BaseMessage], *, shown: bool = True) -> None:
         """Run the agent on a conversation that ends with a question, or with what was found for it so far."""
+        self._drop_unanswered()
         self.state = {}
         view = _RunView(steps=sum(isinstance(message, AIMessage) for message in messages))
         modes = ["values", "updates", "messages"] if shown else ["values"]
@@ -58,6 +61,14 @@ class Conversation:
             raise KeyboardInterrupt from None
         finally:
             view.end_line()
+
+    def _drop_unanswered(self) -> None:
+        """Remove a question from the thread that has no answer, as its run failed or was stopped."""
+        messages = self._agent.get_state(_THREAD).values.get("messages", [])
+        if not messages or kind_of_reply(messages[-1]) == "answer":
+            return
+        removed = [RemoveMessage(cast("str", message.id)) for message in split_turn(messages).turn]
+        self._agent.update_state(_THREAD, {"messages": removed}, as_node="force_answer")
 
     async def _stream(self, messages: Sequence[BaseMessage], modes: Any, view: _RunView) -> None:
         conversation: Any = {"messages": list(messages)}
@@ -76,6 +87,9 @@ class Conversation:
 
     def show_end(self) -> None:
         """Show the answer's sources and the run's counts; the answer was shown as the model wrote it."""
+        end = describe_end(self.state)
+        if end:
+            out.print(f"\n{end}", style="yellow")
         _show_sources(self.state)
         _show_counts(self.state)
 
@@ -109,13 +123,14 @@ class _RunView:
         for node, update in event.items():
             if node == "agent":
                 self._step += 1
-                self._show_calls(update["messages"][-1])
-                _show_forced(update)
+                reply = update["messages"][-1]
+                self._show_calls(reply)
+                doubt = find_doubt(reply)
+                if doubt is not None:
+                    out.print(f"   Asked again: {ASKED_AGAIN[doubt]}.", style="yellow")
             elif node == "tools":
                 for result in update["messages"]:
                     _show_result(result)
-            elif node == "force_answer":
-                _show_forced(update)
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -144,12 +159,6 @@ class _RunView:
             pairs = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
             name = call["name"] or ""
             out.print_line((f"{self._step:>2}", "dim"), " ", (name, "bold cyan"), f" {', '.join(pairs)}")
-
-
-def _show_forced(update: dict[str, Any]) -> None:
-    """Say that an answer was forced; `agent` forces one, too, if the context is full."""
-    if update.get("stop_reason", "answered") != "answered":
-        out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
 
 
 def _show_result(result: ToolMessage) -> None:

@@ -356,6 +356,7 @@ class Session:
                 evidence_tokens=tokens,
                 seconds=0.0,  # not measured
                 error=None,
+                repaired=[],
             )
         )
 

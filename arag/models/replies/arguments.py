@@ -1,0 +1,185 @@
+"""Arguments of calls, as weak models and servers write them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json
+
+from arag.models.replies.forms import ARGUMENT_KEYS
+
+_FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
+_OPENERS = {"{": "}", "[": "]"}
+_SEGMENT = re.compile(r"[./:|<>\s]|__")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True)
+class KnownTool:
+    """A tool that the model has."""
+
+    name: str
+    parameters: Sequence[str] = ()
+    lists: Sequence[str] = field(default=())
+    """The parameters that are lists."""
+
+    @classmethod
+    def from_schema(cls, function: Mapping[str, Any]) -> KnownTool:
+        """Read a function's schema, as OpenAI has it."""
+        properties = function.get("parameters", {}).get("properties", {})
+        lists = []
+        for name, schema in properties.items():
+            kinds = [schema, *schema.get("anyOf", ())]
+            if any(kind.get("type") == "array" for kind in kinds):
+                lists.append(name)
+        return cls(function["name"], tuple(properties), tuple(lists))
+
+
+def resolve_name(written: object, tools: Mapping[str, KnownTool]) -> KnownTool | None:
+    """Return the tool that a name means: in another spelling, with a prefix (`functions.`), or several times."""
+    if not isinstance(written, str):
+        return None
+    exact = tools.get(written)
+    if exact is not None:
+        return exact
+    plain = {_plain(name): tool for name, tool in tools.items()}
+    meant: dict[str, KnownTool] = {}
+    for part in (written, *_SEGMENT.split(written)):
+        spelled = _plain(part)
+        for name, tool in plain.items():
+            times = len(spelled) // len(name)
+            if times and spelled == name * times:  # some servers repeat the name in each piece of a stream
+                meant[name] = tool
+    return next(iter(meant.values())) if len(meant) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+def repair_arguments(written: object, tool: KnownTool) -> dict[str, Any] | None:
+    """Return arguments that were written as a text, twice as JSON, or as a list; None if they are not clear."""
+    value = written
+    if isinstance(value, str):
+        value = read_whole_value(value)
+    if isinstance(value, str):
+        value = read_whole_value(value)
+    if isinstance(value, list):
+        value = _name_list(value, tool)
+    if not isinstance(value, dict):
+        return None
+    return _unwrap(value, tool)
+
+
+def _name_list(values: list[Any], tool: KnownTool) -> Any:
+    """Return a list as the tool's first list, or the only object in it."""
+    if len(values) == 1 and isinstance(values[0], dict):
+        return values[0]
+    if tool.lists and values and all(isinstance(value, str) for value in values):
+        return {tool.lists[0]: values}
+    return None
+
+
+def _unwrap(arguments: dict[str, Any], tool: KnownTool) -> dict[str, Any]:
+    """Return the arguments inside an object that has them under a key such as `arguments`."""
+    if not arguments.keys().isdisjoint(tool.parameters):
+        return arguments
+    for key in ARGUMENT_KEYS:
+        inner = arguments.get(key)
+        if isinstance(inner, dict) and not inner.keys().isdisjoint(tool.parameters):
+            return inner
+    return arguments
+
+
+@dataclass(frozen=True)
+class ReadValue:
+    """A value in a text."""
+
+    value: Any
+    end: int
+
+
+def read_whole_value(text: str) -> Any:
+    """Return the value at the beginning of a text, behind which nothing but prose or closings stands; else None."""
+    bare = _FENCE.sub("", text).strip()
+    if bare.startswith('"'):
+        try:
+            value, _ = _DECODER.raw_decode(bare)
+        except ValueError:
+            return None
+        return value
+    read = read_value(bare, 0)
+    if read is None or bare[read.end :].lstrip().startswith(tuple(_OPENERS)):  # two values: which is meant?
+        return None
+    return read.value
+
+
+def read_value(text: str, start: int, *, may_be_cut: bool = False) -> ReadValue | None:
+    """Read the object or list at a place: JSON, with Python's quotes and constants, too.
+
+    Args:
+        text: The text.
+        start: Where the value begins.
+        may_be_cut: Whether its last brackets may be missing.
+    """
+    if text[start : start + 1] not in _OPENERS:
+        return None
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        value = None
+    else:
+        return ReadValue(value, end)
+    closed = _find_end(text, start)
+    if closed is None:
+        return _read_cut(text, start) if may_be_cut else None
+    try:
+        value = ast.literal_eval(re.sub(r"\b(?:true|false|null)\b", _as_python, text[start:closed]))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return ReadValue(value, closed) if isinstance(value, dict | list) else None
+
+
+def _as_python(match: re.Match[str]) -> str:
+    return {"true": "True", "false": "False", "null": "None"}[match[0]]
+
+
+def _read_cut(text: str, start: int) -> ReadValue | None:
+    """Read a value whose last brackets are missing; a string that is cut off is not clear."""
+    rest = re.split(r"\s*(?:</|<\||```|\[/)", text[start:])[0].rstrip()
+    try:
+        value = from_json(rest, allow_partial=True)
+    except ValueError:
+        return None
+    if not value or rest[-1] not in '"]}0123456789el':
+        return None
+    return ReadValue(value, start + len(rest))
+
+
+def _find_end(text: str, start: int) -> int | None:
+    """Return where brackets are closed again; brackets in strings do not count."""
+    open_brackets: list[str] = []
+    quote = ""
+    position = start
+    while position < len(text):
+        character = text[position]
+        if quote:
+            if character == "\\":
+                position += 1
+            elif character == quote:
+                quote = ""
+        elif character in "\"'":
+            quote = character
+        elif character in _OPENERS:
+            open_brackets.append(_OPENERS[character])
+        elif open_brackets and character == open_brackets[-1]:
+            open_brackets.pop()
+            if not open_brackets:
+                return position + 1
+        position += 1
+    return None

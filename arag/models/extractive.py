@@ -22,6 +22,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.models.answering import Candidate, find_answers
 from arag.text.languages import COMMON_WORDS, is_english
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.scripts import is_east_asian
@@ -37,6 +38,7 @@ _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote 
 
 _NOTHING = "Nothing was found in the corpus."
 _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
+_NO_ANSWER = "No sentence that was found answers this. The best passages:"
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
@@ -345,12 +347,28 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     def aim(quote: _Sentence) -> float:
         return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
 
-    first = max(quotes, key=aim)
+    answers = _find_answers(notes, quotes)
+    first = max(answers or quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
     if notes.count:
         lines.append(without_marks(notes.count))
+    is_counted = notes.count and not _ASKING.isdisjoint(stems)
+    if not answers and not is_counted:
+        lines.insert(0, _NO_ANSWER)
     return "\n".join([*lines, _NOTICE])
+
+
+def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sentence]:
+    """Return the quotes that may answer the question; all of them where the rules do not know its language."""
+    if not is_english(notes.question):
+        return quotes
+    words = content_words(" ".join(_list_asked(notes.question)))
+    found: set[str] = set()
+    for sentence in notes.sentences.values():
+        found |= sentence.words
+    candidates = [Candidate(quote.title, quote.text) for quote in quotes]
+    return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
 
 
 def _answer_by_meaning(notes: _Notes) -> str:

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from arag.graph.state import State
+from arag.models.replies.reading import with_doubt
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Node(Runnable[Any, Any]):
             began = time.perf_counter()
             try:
                 output = step.runnable.invoke(step.input, config)
+            except ValidationError as error:
+                output = as_unread_reply(error)
             except Exception as error:  # noqa: BLE001 - the node may go on; else, it is raised again there
                 step = fail(steps, error)
                 continue
@@ -61,6 +64,8 @@ class Node(Runnable[Any, Any]):
             began = time.perf_counter()
             try:
                 output = await step.runnable.ainvoke(step.input, config)
+            except ValidationError as error:
+                output = as_unread_reply(error)
             except Exception as error:  # noqa: BLE001
                 step = await run_in_executor(config, fail, steps, error)
                 continue
@@ -79,22 +84,20 @@ def advance(steps: Steps, results: list[Any] | None = None) -> Any:
 
 def fail(steps: Steps, error: Exception) -> Any:
     """Raise the error of a call in its node, which may go on to another call; return as `advance` does."""
-    if isinstance(error, ValidationError):
-        return advance(steps, [as_empty_reply(error)])
     try:
         return steps.throw(error)
     except StopIteration as end:
         return end.value
 
 
-def as_empty_reply(error: ValidationError) -> AIMessage:
-    """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
+def as_unread_reply(error: ValidationError) -> AIMessage:
+    """Return what stands for a reply that LangChain cannot read: a call has arguments that are JSON but not an object.
 
-    LangChain cannot read such a reply. Other errors are raised again.
+    Other errors are raised again.
     """
     if error.title != AIMessage.__name__:
         raise error
-    return AIMessage("")
+    return with_doubt(AIMessage(""), "unread_call")
 
 
 def _list_results(output: Any, seconds: float) -> list[Any]:

@@ -298,7 +298,7 @@ def test_a_dead_proxy_is_named(small_index, monkeypatch):
 def test_a_key_is_sent_without_what_was_copied_with_it_which_is_said(small_index, monkeypatch, given):
     monkeypatch.setenv("OPENAI_API_KEY", given)
     said = "OPENAI_API_KEY has blanks, quotes or more around the key"
-    with serve([chat(ANSWER)]) as server, pytest.warns(UserWarning, match=said):
+    with serve([chat(ANSWER)] * 2) as server, pytest.warns(UserWarning, match=said):
         ask(server, small_index)
     assert server.headers[0]["authorization"] == "Bearer secret"
 

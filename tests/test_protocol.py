@@ -155,7 +155,9 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index):
 @pytest.mark.parametrize(("api", "streaming"), [(CHAT, False), (CHAT, True), (RESPONSES, False), (MESSAGES, True)])
 @pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
-    with api.serve([api.calling(arguments), api.answering()]) as server:
+    is_unread = api is RESPONSES and arguments in {"[1, 2]", "null"}  # LangChain refuses the reply
+    script = [api.calling(arguments), *[api.answering()] * (2 if is_unread else 1)]
+    with api.serve(script) as server:
         state = create_arag_agent(api.load(server, streaming=streaming), small_index, tools="paper").invoke(asked())
     assert state["answer"] == ANSWER
     sent = [item["arguments"] for item in server.requests[1].get("input", ()) if item.get("type") == "function_call"]

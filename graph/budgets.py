@@ -8,6 +8,7 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import trim_messages
 
+from arag.graph.annotations import without_annotations
 from arag.graph.asking import name_spent_doubt
 from arag.graph.context import Resources
 from arag.graph.repeats import find_repetition
@@ -24,7 +25,7 @@ from arag.retrieval.tools.base import RetrievalTool
 
 def fit(messages: Sequence[AnyMessage], room: int) -> SplitConversation:
     """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-    earlier, turn = split_turn(messages)
+    earlier, turn = split_turn([without_annotations(message) for message in messages])
     fitting = trim_messages(
         earlier,
         max_tokens=room // 2,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -19,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
-from arag.errors import InputError, ModelError, list_faults
+from arag.errors import InputError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
+from arag.graph.models import Model, as_model, bind_tools, find_chat_model
 from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
-from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
 from arag.models.replies.model import as_regular
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
@@ -172,7 +170,7 @@ Loader: TypeAlias = Callable[[object], Resources]
 
 
 def make_loader(
-    model: str | BaseChatModel,
+    model: Model | Sequence[Model],
     open_index: Callable[[], Index],
     tools: ToolSet | Sequence[AnyTool] | None = None,
     settings: Context | None = None,
@@ -181,7 +179,7 @@ def make_loader(
     """Build the resource loader.
 
     Args:
-        model: The model of runs whose context names none.
+        model: The model of runs whose context names none; see `as_model`.
         open_index: Opens the index, when the first run needs it.
         tools: A set of retrieval tools, or a list of names and the caller's own tools. By default, `DEFAULT_TOOLS`, and
             all but `shell` for the built-in model, which writes no commands.
@@ -212,7 +210,7 @@ def make_loader(
     def load(merged: Context, user_scope: Scope | None) -> Resources:
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
-        chat_model = load_model(merged.model or model)
+        chat_model = as_model(merged.model or model)
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)
@@ -223,7 +221,7 @@ def make_loader(
             settings=merged,
             index=index,
             model=as_regular(chat_model),
-            searcher=as_regular(_bind_tools(chat_model, bound), bound),
+            searcher=as_regular(bind_tools(chat_model, bound), bound),
             tools=node,
             room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
         )
@@ -235,9 +233,9 @@ def make_loader(
     return load_for_run
 
 
-def default_tools(model: BaseChatModel) -> tuple[ToolName, ...]:
+def default_tools(model: Runnable[Any, AIMessage]) -> tuple[ToolName, ...]:
     """Return the tools that a model gets if nobody chooses: the built-in model calls tools, and writes no commands."""
-    if isinstance(model, ExtractiveModel):
+    if isinstance(find_chat_model(model), ExtractiveModel):
         return TOOL_SETS["all"]
     return TOOL_SETS[DEFAULT_TOOLS]
 
@@ -262,14 +260,3 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
         else:
             tools.append(tool)
     return ToolNode(tools)
-
-
-def _bind_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
-    """Bind the tools, asking for one call at a time if the provider supports that."""
-    options: dict[str, Any] = {}
-    if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
-        options["parallel_tool_calls"] = False
-    try:
-        return model.bind_tools(tools, **options)
-    except NotImplementedError as error:
-        raise ModelError(f"{type(model).__name__} cannot call tools: its class has no `bind_tools`") from error

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     RemoveMessage,
@@ -28,10 +27,12 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
+from arag.graph.annotations import annotate
 from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.forced import as_answer
+from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
 from arag.graph.overflow import ask_with_less, force_with_less, has_results
@@ -64,7 +65,7 @@ ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputStat
 
 
 def create_arag_agent(
-    model: str | BaseChatModel,
+    model: Model | Sequence[Model],
     index: Index | str | Path,
     *,
     tools: ToolSet | Sequence[AnyTool] | None = None,
@@ -82,7 +83,8 @@ def create_arag_agent(
     before it is reached. A run can change the agent's settings with its context: see `Context`.
 
     Args:
-        model: A chat model that calls tools, or a string for `load_model`.
+        model: A chat model that calls tools, or a string for `load_model`; also one with fallbacks, bound options or
+            fields that a run's config sets. Of a list of models, each takes over if the one before it fails.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
         tools: A set of retrieval tools (`paper`, `all` or `shell`), or a list of sets, of tools by name, of subclasses
@@ -260,11 +262,12 @@ class _Loop:
         for message in run:
             if kind_of_reply(message) in {"empty", "doubtful"}:
                 unused.append(RemoveMessage(cast("str", message.id)))
+        described = describe_answer(reply.text, index, seen, read)
         return {
-            "messages": [*unused, reply],
+            "messages": [*unused, annotate(reply, described["citations"])],
             "stop_reason": reason,
             "read_chunks": read,
-            **describe_answer(reply.text, index, seen, read),
+            **described,
             **records(run, reply, is_forced=is_forced),
         }
 

@@ -234,9 +234,7 @@ def test_a_keyword_counts_as_a_word_first(make_index):
     documents = {f"n{n}": "The ball rolled over the wall. " * 3 for n in range(8)} | {"w": "They sang it all."}
     (tool,) = make_tools(make_index(documents), names=["keyword_search"])
     assert re.match(r"all: 9 chunks \(1 as a word\)\. .*:\n\n\[w:0\]", tool.invoke({"keywords": ["all"]}))
-    assert tool.invoke({"keywords": ["olle"]}).startswith(
-        "olle: 8 chunks, only within longer words. "
-    )  # only inside words: these count then
+    assert tool.invoke({"keywords": ["olle"]}).startswith("olle: 8 chunks, only within longer words. ")
 
 
 def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(search):

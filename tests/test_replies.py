@@ -293,6 +293,6 @@ def test_good_replies_stay_as_they_are(small_index):
     state = create_arag_agent(model, small_index, tools="paper").invoke(asked())
     _, first, _, last = state["messages"]
     assert (first.content, first.tool_calls) == (search.content, search.tool_calls)
-    assert (last.content, last.additional_kwargs) == (GOOD.content, {})
+    assert (last.text, last.additional_kwargs) == (GOOD.text, {})
     assert not {key for key in {**first.response_metadata, **last.response_metadata} if key.startswith("arag")}
     assert all(not made["repaired"] and not made["asked_again"] for made in state["model_calls"])

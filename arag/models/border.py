@@ -1,7 +1,8 @@
-"""The border to providers: each call of a model that `load_model` made passes here, streamed or whole.
+"""The border to providers: each call of a model passes here, streamed or whole.
 
-A call has one time limit. Parameters that its server refuses are left out, and the model remembers them. What passes by
-itself is tried again. Any other failure is a ModelError that says why, and what helps.
+Parameters that its server refuses are left out, and the model remembers them. What LangChain would not read in a reply
+is kept. For models that `load_model` made, a call also has one time limit, what passes by itself is tried again, and
+any other failure is a ModelError that says why, and what helps. The caller's own models keep their clients' ways.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pydantic import PrivateAttr, ValidationError
 from arag.errors import ModelError
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.pauses import find_pause
+from arag.models.raw_replies import CallPieces, set_aside_calls
 from arag.models.refusals import SEND_REASONING, Change, find_change, regular_request
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError, astream_within, await_within, run_within, stream_within
@@ -44,7 +46,8 @@ class ContextError(ModelError, ContextOverflowError):
 class Terms:
     """How a model is called."""
 
-    server: Server
+    server: Server | None = None
+    """None for a model that the caller made."""
     seconds: float | None = None
     """The time limit of a call."""
     retries: int = 0
@@ -52,6 +55,8 @@ class Terms:
     """What the server has refused so far."""
     request: dict[str, Any] = field(default_factory=dict)
     """The last request, before its changes."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options of the last call that its class adds to the request by itself."""
     context_length: int | None = None
     """Tokens of the model's context, once they are known."""
     is_context_asked: bool = False
@@ -76,12 +81,14 @@ class _Attempts:
         is_unread = isinstance(error, ValidationError) and error.title == AIMessage.__name__
         if is_unread or isinstance(error, ModelError):  # a reply that LangChain cannot read is no failure
             raise error
-        if _is_timeout(error):
+        if terms.server is not None and _is_timeout(error):
             error = _as_time_limit(error, terms)
         if not self.has_begun:
             pause = self._find_pause(error)
             if pause is not None:
                 return pause
+        if terms.server is None:
+            raise error
         kind = ContextError if is_overflow(error) else ModelError
         raise kind(describe_failure(error, terms.server)) from error
 
@@ -125,10 +132,10 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate: Callable[..., ChatResult] = super()._generate  # type: ignore[safe-super]
-        call = partial(generate, messages, stop=stop, run_manager=run_manager, **options)
         attempts = _Attempts(self._terms)
         self._check_length(messages, options)
         while True:
+            call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 return _check(run_within(self._terms.seconds, call))
             except Exception as error:  # noqa: BLE001 - clients' errors have no base class in common
@@ -142,10 +149,11 @@ class Border(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> ChatResult:
-        call = partial(super()._agenerate, messages, stop=stop, run_manager=run_manager, **options)
+        generate = super()._agenerate
         attempts = _Attempts(self._terms)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
+            call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 return _check(await await_within(self._terms.seconds, call()))
             except Exception as error:  # noqa: BLE001
@@ -159,14 +167,16 @@ class Border(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        call = partial(super()._stream, messages, stop=stop, run_manager=run_manager, **options)
+        stream = super()._stream
         attempts = _Attempts(self._terms)
+        pieces = CallPieces()
         self._check_length(messages, options)
         while True:
+            call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 for chunk in stream_within(self._terms.seconds, call):
                     attempts.has_begun = True
-                    yield chunk
+                    yield pieces.number(chunk)
                 break
             except Exception as error:  # noqa: BLE001
                 pause = attempts.after(error)
@@ -181,14 +191,16 @@ class Border(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        call = partial(super()._astream, messages, stop=stop, run_manager=run_manager, **options)
+        stream = super()._astream
         attempts = _Attempts(self._terms)
+        pieces = CallPieces()
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
+            call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 async for chunk in astream_within(self._terms.seconds, call()):
                     attempts.has_begun = True
-                    yield chunk
+                    yield pieces.number(chunk)
                 break
             except Exception as error:  # noqa: BLE001
                 pause = await asyncio.to_thread(attempts.after, error)
@@ -199,7 +211,8 @@ class Border(BaseChatModel):
     def _check_length(self, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
         """Refuse a prompt that is longer than the context of a local model: such servers may cut it in silence."""
         terms = self._terms
-        if not terms.server.is_local:
+        server = terms.server
+        if server is None or not server.is_local:
             return
         tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
         tokens += sum(count_tokens(message.text) for message in messages)
@@ -207,26 +220,49 @@ class Border(BaseChatModel):
             return
         if terms.context_length is None and not terms.is_context_asked:
             terms.is_context_asked = True
-            terms.context_length = terms.server.find_context_length()
+            terms.context_length = server.find_context_length()
         if terms.context_length is not None and tokens > terms.context_length:
             room = f"{terms.context_length:,}"
-            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {terms.server.model} only {room}")
+            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {server.model} only {room}")
+
+    def _change_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Change a call's options, if its class adds them to the request by itself."""
+        if hasattr(super(), "_get_request_payload"):
+            return options
+        terms = self._terms
+        terms.options = terms.request = options
+        for change in list(terms.changes.values()):
+            options = change.apply(options)
+        return options
 
     def _get_request_payload(self, input_: Any, **options: Any) -> dict[str, Any]:
         """Change a request as its server needs it. The clients of OpenAI and Anthropic call this."""
-        terms = self._terms
-        request: dict[str, Any] = regular_request(super()._get_request_payload(input_, **options))  # type: ignore[misc]
-        if SEND_REASONING in terms.changes:
-            _add_reasoning(request, self._convert_input(input_).to_messages())
-        terms.request = request
-        for change in list(terms.changes.values()):
-            request = change.apply(request)
-        return request
+        request: dict[str, Any] = super()._get_request_payload(input_, **options)  # type: ignore[misc]
+        return self._change(request, self._convert_input(input_).to_messages())
 
-    def _create_chat_result(self, response: Any, generation_info: Any = None) -> ChatResult:
-        """Keep the reasoning of a reply, which OpenAI's client drops: some servers want it back."""
-        result: ChatResult = super()._create_chat_result(response, generation_info)  # type: ignore[misc]
+    def _create_message_dicts(self, messages: list[BaseMessage], stop: list[str] | None) -> Any:
+        """Do the same for the classes of Groq and Mistral, which add the call's options later."""
+        sent, parameters = super()._create_message_dicts(messages, stop)  # type: ignore[misc]
+        request = self._change({**parameters, "messages": sent}, messages)
+        return request.pop("messages"), request
+
+    def _change(self, request: dict[str, Any], messages: list[BaseMessage]) -> dict[str, Any]:
+        terms = self._terms
+        changed = regular_request(request)
+        if SEND_REASONING in terms.changes:
+            _add_reasoning(changed, messages)
+        terms.request = {**terms.options, **changed}
+        for change in list(terms.changes.values()):
+            changed = change.apply(changed)
+        return changed
+
+    def _create_chat_result(self, response: Any, *more: Any) -> ChatResult:
+        """Read a whole reply with what LangChain would refuse or drop: calls, and reasoning that servers want back."""
+        unread = set_aside_calls(response)
+        result: ChatResult = super()._create_chat_result(response, *more)  # type: ignore[misc]
         choices = getattr(response, "choices", None) or []
+        for generation, calls in zip(result.generations, unread, strict=False):
+            cast("AIMessage", generation.message).invalid_tool_calls += calls
         for generation, choice in zip(result.generations, choices, strict=False):
             reasoning = getattr(choice.message, _REASONING, None)
             if isinstance(reasoning, str):
@@ -269,14 +305,30 @@ def _add_reasoning(request: dict[str, Any], messages: list[BaseMessage]) -> None
 
 def add_border(model: BaseChatModel, terms: Terms) -> None:
     """Have each call of a model pass the border, with its class's own name: tracing and caches know it by that."""
-    kind = type(model)
-    if kind._stream is BaseChatModel._stream:  # noqa: SLF001 - the border's own would ask for it
+    if not _can_have_border(model):
         return
     for name in _CLIENTS:
         client: Any = getattr(model, name, None)
         if hasattr(client, "max_retries"):
             client.max_retries = 0  # it would wait for less than the server asks, and after a time-out
-    model.__class__ = _make_class(kind)
+    _put_behind(model, terms)
+
+
+def behind_border(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model behind the border, for one that the caller made; one that is there already as it is."""
+    if isinstance(model, Border) or not _can_have_border(model):
+        return model
+    copied = model.model_copy()
+    _put_behind(copied, Terms())
+    return copied
+
+
+def _can_have_border(model: BaseChatModel) -> bool:
+    return type(model)._stream is not BaseChatModel._stream  # noqa: SLF001 - the border's own would ask for it
+
+
+def _put_behind(model: BaseChatModel, terms: Terms) -> None:
+    model.__class__ = _make_class(type(model))
     cast("Border", model)._terms = terms  # noqa: SLF001
 
 

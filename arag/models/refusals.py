@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from arag.models.pauses import find_statuses
 
 Request: TypeAlias = dict[str, Any]
+Messages: TypeAlias = list[dict[str, Any]]
 
 _REFUSING = {400, 404, 415, 422, 501}
 _BAD_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
@@ -81,11 +82,20 @@ def _without_strict(request: Request) -> Request:
     return {**_without("strict")(request), "tools": tools} if tools else _without("strict")(request)
 
 
-def _with_joined_instructions(request: Request) -> Request:
+def _on_messages(change: Callable[[Messages], Messages]) -> Callable[[Request], Request]:
+    def apply(request: Request) -> Request:
+        if "messages" not in request:
+            return request
+        return {**request, "messages": change(request["messages"])}
+
+    return apply
+
+
+def _join_instructions(messages: Messages) -> Messages:
     """Put the system messages before the first question."""
     instructions: list[str] = []
-    others: list[dict[str, Any]] = []
-    for message in request.get("messages", []):
+    others: Messages = []
+    for message in messages:
         if message["role"] in ("system", "developer"):
             instructions.append(message["content"])
         else:
@@ -95,27 +105,27 @@ def _with_joined_instructions(request: Request) -> Request:
             content = "\n\n".join([*instructions, message["content"]])
             others[place] = {**message, "content": content}
             break
-    return {**request, "messages": others}
+    return others
 
 
-def _with_null_contents(request: Request) -> Request:
-    messages = []
-    for message in request.get("messages", []):
+def _empty_to_null(messages: Messages) -> Messages:
+    changed = []
+    for message in messages:
         is_empty = message["role"] == "assistant" and message.get("content") == ""
-        messages.append({**message, "content": None} if is_empty else message)
-    return {**request, "messages": messages}
+        changed.append({**message, "content": None} if is_empty else message)
+    return changed
 
 
-def _with_short_ids(request: Request) -> Request:
-    messages = []
-    for message in request.get("messages", []):
+def _shorten_ids(messages: Messages) -> Messages:
+    shortened = []
+    for message in messages:
         changed = dict(message)
         if "tool_call_id" in changed:
             changed["tool_call_id"] = _shorten_id(changed["tool_call_id"])
         if changed.get("tool_calls"):
             changed["tool_calls"] = [{**call, "id": _shorten_id(call["id"])} for call in changed["tool_calls"]]
-        messages.append(changed)
-    return {**request, "messages": messages}
+        shortened.append(changed)
+    return shortened
 
 
 def _shorten_id(call_id: str) -> str:
@@ -146,9 +156,13 @@ CHANGES = (
     _row("max_tokens", r"max_completion_tokens.{0,40}instead", _renamed("max_tokens", "max_completion_tokens")),
     _row("max_completion_tokens", r"max_completion_tokens", _renamed("max_completion_tokens", "max_tokens")),
     _row("no token limit", r"max_(completion_)?tokens", _without("max_tokens", "max_completion_tokens")),
-    _row("system role", r"\bsystem\b.{0,30}\b(role|message|prompt)|role.{0,40}\bsystem\b", _with_joined_instructions),
-    _row("short ids", r"call.?ids?\b.{0,80}length of 9", _with_short_ids),
-    _row("null content", r"(content|text).{0,40}(empty|blank|min(imum)? ?length)", _with_null_contents),
+    _row(
+        "system role",
+        r"\bsystem\b.{0,30}\b(role|message|prompt)|role.{0,40}\bsystem\b",
+        _on_messages(_join_instructions),
+    ),
+    _row("short ids", r"call.?ids?\b.{0,80}length of 9", _on_messages(_shorten_ids)),
+    _row("null content", r"(content|text).{0,40}(empty|blank|min(imum)? ?length)", _on_messages(_empty_to_null)),
     _row(SEND_REASONING, r"reasoning_content", _unchanged),  # messages hold it: see `arag.models.border`
 )
 

@@ -21,6 +21,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from arag.models.border import behind_border
 from arag.models.replies.arguments import KnownTool
 from arag.models.replies.reading import read_reply
 from arag.models.replies.streams import showable
@@ -44,7 +45,7 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     if not isinstance(chat_model, BaseChatModel) or isinstance(chat_model, RegularModel):
         return model
     regular = RegularModel(
-        model=chat_model,
+        model=behind_border(chat_model),
         options=options,
         known_tools=_describe(tools),
         name=chat_model.get_name(),

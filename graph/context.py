@@ -84,7 +84,8 @@ class Context(BaseModel):
     max_steps: int = Field(default=DEFAULT_MAX_STEPS, ge=1, le=MAX_STEPS, json_schema_extra=_AGENT)
     """Maximum model calls before an answer is forced."""
     max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
-    """Maximum tokens in the model's context before an answer is forced."""
+    """Maximum tokens in the model's context before an answer is forced. By default, 128,000, or what the model takes if
+    that is known to be less."""
 
     def __init__(self, **settings: Any) -> None:
         given = {}
@@ -133,6 +134,16 @@ class Context(BaseModel):
             if name in changes.model_fields_set or value != field.default:  # a subclass may have other defaults
                 changed[name] = value
         return self.model_copy(update=changed)
+
+
+def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
+    """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
+    profile = getattr(find_chat_model(model), "profile", None) or {}
+    known = profile.get("max_input_tokens")
+    is_given = "max_context_tokens" in settings.model_fields_set
+    if is_given or not known or known >= settings.max_context_tokens:
+        return settings
+    return settings.model_copy(update={"max_context_tokens": known})
 
 
 @dataclass(frozen=True)
@@ -211,6 +222,7 @@ def make_loader(
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
         chat_model = as_model(merged.model or model)
+        merged = _fit_to_model(merged, chat_model)
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)

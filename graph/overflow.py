@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable
 
 from arag.graph.forced import ask_from_evidence
 from arag.graph.node import Call
-from arag.graph.state import count_context_tokens, join_questions
+from arag.graph.state import count_context_tokens
 from arag.models.failures import is_overflow
 from arag.text.tokens import count_tokens
 
@@ -30,7 +30,7 @@ def ask_with_less(
     """
     while True:
         try:
-            results = yield Call(model, join_questions([*head, *turn]))
+            results = yield Call(model, _join_questions([*head, *turn]))
         except Exception as error:
             shorter = _leave_out_oldest(turn)
             if shorter is None or not is_overflow(error):
@@ -56,7 +56,7 @@ def force_with_less(
     while True:
         request = ask_from_evidence(turn[0].text, turn, head, budget)
         try:
-            results = yield Call(model, join_questions([*head, request]))
+            results = yield Call(model, _join_questions([*head, request]))
         except Exception as error:
             evidence = count_tokens(request.text) // 2
             if evidence < _LEAST_EVIDENCE or not is_overflow(error):
@@ -73,12 +73,27 @@ def has_results(turn: Sequence[AnyMessage]) -> bool:
 
 def _leave_out_oldest(turn: Sequence[AnyMessage]) -> list[AnyMessage] | None:
     """Return a turn without the older half of its results; None if it has only one left."""
-    shown = [
-        place for place, message in enumerate(turn) if isinstance(message, ToolMessage) and message.text != _LEFT_OUT
-    ]
+    shown = []
+    for place, message in enumerate(turn):
+        if isinstance(message, ToolMessage) and message.text != _LEFT_OUT:
+            shown.append(place)
     if len(shown) < 2:
         return None
     shorter = list(turn)
     for place in shown[: len(shown) // 2]:
         shorter[place] = shorter[place].model_copy(update={"content": _LEFT_OUT})
     return shorter
+
+
+def _join_questions(prompt: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return a prompt with messages of a user that follow each other as one: some providers refuse them otherwise."""
+    joined: list[AnyMessage] = []
+    for message in prompt:
+        last = joined[-1] if joined else None
+        if not isinstance(message, HumanMessage) or not isinstance(last, HumanMessage):
+            joined.append(message)
+        elif isinstance(message.content, str) and isinstance(last.content, str):
+            joined[-1] = last.model_copy(update={"content": f"{last.content}\n\n{message.content}"})
+        else:
+            joined.append(message)
+    return joined

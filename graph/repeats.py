@@ -26,27 +26,11 @@ def find_repetition(
         turn: The question and everything behind it.
         searches: The names of tools that show the same for the same call.
     """
-    keys = [_make_key(reply.tool_calls) for reply in replies]
-    called = replies[-1].tool_calls if replies else []
-    are_searches = all(call["name"] in searches for call in called)
-    if called and are_searches and keys.count(keys[-1]) >= MOST_REPEATS:
+    if replies and _is_repeated(replies, searches):
         return "repeated_call"
-    last = _group_results(turn)[-MOST_REPEATS:]
-    are_same = len(last) == MOST_REPEATS and last[0] == last[1] == last[2]
-    if are_same and last[0] and all(text is not None for text in last[0]):
+    if _is_same_error(_list_errors(turn)[-MOST_REPEATS:]):
         return "repeated_error"
     return None
-
-
-def _group_results(turn: Sequence[AnyMessage]) -> list[list[str | None]]:
-    """Return the errors among the results of each reply; None stands for another result."""
-    groups: list[list[str | None]] = []
-    for message in turn:
-        if isinstance(message, AIMessage):
-            groups.append([])
-        elif isinstance(message, ToolMessage) and groups:
-            groups[-1].append(message.text if message.status == "error" else None)
-    return groups
 
 
 def notice_of_repeat(
@@ -58,19 +42,50 @@ def notice_of_repeat(
     if call["name"] not in searches:
         return None
     key = _make_key([call])
-    earlier = {made["id"] for made in _list_calls(turn) if _make_key([made]) == key}
+    same: set[str | None] = set()
     for message in turn:
-        if isinstance(message, ToolMessage) and message.tool_call_id in earlier and message.status != "error":
-            return ToolMessage(_NOTICE, tool_call_id=call["id"] or "", name=call["name"])
+        if isinstance(message, AIMessage):
+            same.update(made["id"] for made in message.tool_calls if _make_key([made]) == key)
+        elif isinstance(message, ToolMessage) and message.tool_call_id in same and message.status != "error":
+            return ToolMessage(
+                _NOTICE,
+                tool_call_id=call["id"] or "",
+                name=call["name"],
+            )
     return None
 
 
-def _list_calls(turn: Sequence[AnyMessage]) -> list[ToolCall]:
-    calls: list[ToolCall] = []
+def _is_repeated(replies: Sequence[AIMessage], searches: Collection[str]) -> bool:
+    """Return whether the calls of the last reply, all of them searches, were made in enough replies."""
+    calls = replies[-1].tool_calls
+    if not calls:
+        return False
+    for call in calls:
+        if call["name"] not in searches:
+            return False
+    keys = [_make_key(reply.tool_calls) for reply in replies]
+    return keys.count(keys[-1]) >= MOST_REPEATS
+
+
+def _list_errors(turn: Sequence[AnyMessage]) -> list[list[str]]:
+    """Return the errors of each reply's calls; none if a call did not fail."""
+    errors: list[list[str]] = []
+    results = 0
     for message in turn:
         if isinstance(message, AIMessage):
-            calls += message.tool_calls
-    return calls
+            errors.append([])
+            results = 0
+        elif isinstance(message, ToolMessage) and errors:
+            results += 1
+            if message.status == "error":
+                errors[-1].append(message.text)
+            if len(errors[-1]) < results:
+                errors[-1] = []
+    return errors
+
+
+def _is_same_error(errors: Sequence[list[str]]) -> bool:
+    return len(errors) == MOST_REPEATS and errors[0] != [] and errors.count(errors[0]) == MOST_REPEATS
 
 
 def _make_key(calls: Sequence[ToolCall]) -> str:

@@ -23,7 +23,8 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
-from arag.models.replies.reading import Doubt, find_doubt
+from arag.graph.corrections import ask_again
+from arag.models.replies.reading import find_doubt
 from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -32,16 +33,6 @@ MAX_CALLS = 32  # calls of one message; the rest is dropped, as each result cost
 _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
-
-_NOTHING = "…"  # stands for an empty reply, which providers refuse
-_ASK: dict[Doubt, str] = {
-    "unread_call": "That call could not be read, and nothing was done. Do not write calls into your text: call one of "
-    "your tools by the interface for tool calls, with a JSON object as its arguments. Or answer in plain sentences.",
-    "announced": "You announced a search, but called no tool. Call one now, or give your answer.",
-    "cut_off": "Your reply was cut off. Write its last sentence again, and go on from there, briefly.",
-    "empty": "Your reply was empty. Call one of your tools, or give your answer.",
-    "not_searched": "You have not searched yet. Call one of your tools, then answer from the corpus.",
-}
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal[
@@ -292,10 +283,11 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:
+        doubt = find_doubt(message) if isinstance(message, AIMessage) else None
         if isinstance(message, HumanMessage):
             sent.append(_without_surrogates(message))
-        elif isinstance(message, AIMessage) and find_doubt(message):
-            sent += _ask_again(message)
+        elif isinstance(message, AIMessage) and doubt is not None:
+            sent += ask_again(message, doubt)
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
@@ -304,27 +296,6 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
         else:
             sent.append(message)
     return sent
-
-
-def _ask_again(reply: AIMessage) -> list[AnyMessage]:
-    """Return a reply that cannot be used, and what the model is told about it."""
-    doubt = find_doubt(reply)
-    if doubt is None:
-        return [reply]
-    return [AIMessage(reply.text.strip() or _NOTHING), HumanMessage(_ASK[doubt])]
-
-
-def join_questions(sent: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return messages with those of a user that follow each other as one: some providers refuse them otherwise."""
-    joined: list[AnyMessage] = []
-    for message in sent:
-        last = joined[-1] if joined else None
-        are_texts = isinstance(message.content, str) and last is not None and isinstance(last.content, str)
-        if isinstance(message, HumanMessage) and isinstance(last, HumanMessage) and are_texts:
-            joined[-1] = last.model_copy(update={"content": f"{last.content}\n\n{message.content}"})
-        else:
-            joined.append(message)
-    return joined
 
 
 def _without_surrogates(question: HumanMessage) -> HumanMessage:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
@@ -110,6 +110,7 @@ class _RunView:
     def __init__(self, steps: int = 0) -> None:
         self._message_id: str | None = None  # of the last message on the screen
         self._ends_line = True
+        self._is_begun = False  # a reply of this step
         self._step = steps
 
     def show(self, mode: str, event: Any) -> None:
@@ -117,9 +118,11 @@ class _RunView:
         if mode == "messages":
             message, _ = event
             if message.type in {"ai", "AIMessageChunk"}:
+                self._note_discarded(message)
                 self._write(message.id, message.text)
             return
         self.end_line()
+        self._is_begun = False
         for node, update in event.items():
             if node == "agent":
                 self._step += 1
@@ -138,6 +141,14 @@ class _RunView:
             out.print()
         self._ends_line = True
 
+    def _note_discarded(self, message: BaseMessage) -> None:
+        """Say that what was shown of a reply is not in it: thinking whose end alone is marked, or what is no answer."""
+        is_streamed = isinstance(message, AIMessageChunk)
+        if is_streamed or not self._is_begun or not message.text.strip():
+            return
+        self.end_line()
+        out.print("   The text above is not part of the answer.", style="yellow")
+
     def _write(self, message_id: str | None, piece: str) -> None:
         is_new_message = message_id != self._message_id
         if is_new_message:
@@ -149,6 +160,7 @@ class _RunView:
             out.print()
             self._message_id = message_id
         out.print(piece, end="")
+        self._is_begun = True
         self._ends_line = piece.endswith("\n")
 
     def _show_calls(self, message: AIMessage) -> None:

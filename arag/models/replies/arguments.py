@@ -13,8 +13,17 @@ from pydantic_core import from_json
 
 from arag.models.replies.forms import ARGUMENT_KEYS
 
-_FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
+FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 _OPENERS = {"{": "}", "[": "]"}
+# Brackets and strings.
+_TOKEN = re.compile(
+    r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL
+)  # brackets and strings
+_CONSTANTS = {"true": "True", "false": "False", "null": "None"}  # of JSON, as Python writes them
+_CONSTANT = re.compile(r"\b(?:true|false|null)\b")
+_CLOSING = re.compile(r"\s*(?:</|<\||```|\[/)")  # of a tag or a fence
+_VALUE_ENDS = '"]}0123456789el'
+_MOST_ENCODED = 2  # times as JSON
 _SEGMENT = re.compile(r"[./:|<>\s]|__")
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -44,18 +53,20 @@ def resolve_name(written: object, tools: Mapping[str, KnownTool]) -> KnownTool |
     """Return the tool that a name means: in another spelling, with a prefix (`functions.`), or several times."""
     if not isinstance(written, str):
         return None
-    exact = tools.get(written)
-    if exact is not None:
-        return exact
-    plain = {_plain(name): tool for name, tool in tools.items()}
+    if written in tools:
+        return tools[written]
     meant: dict[str, KnownTool] = {}
     for part in (written, *_SEGMENT.split(written)):
         spelled = _plain(part)
-        for name, tool in plain.items():
-            times = len(spelled) // len(name)
-            if times and spelled == name * times:  # some servers repeat the name in each piece of a stream
+        for name, tool in tools.items():
+            plain = _plain(name)
+            times = len(spelled) // len(plain)
+            if times and spelled == plain * times:  # some servers repeat the name in each piece of a stream
                 meant[name] = tool
-    return next(iter(meant.values())) if len(meant) == 1 else None
+    if len(meant) != 1:
+        return None
+    [tool] = meant.values()
+    return tool
 
 
 def _plain(name: str) -> str:
@@ -65,10 +76,9 @@ def _plain(name: str) -> str:
 def repair_arguments(written: object, tool: KnownTool) -> dict[str, Any] | None:
     """Return arguments that were written as a text, twice as JSON, or as a list; None if they are not clear."""
     value = written
-    if isinstance(value, str):
-        value = read_whole_value(value)
-    if isinstance(value, str):
-        value = read_whole_value(value)
+    for _ in range(_MOST_ENCODED):
+        if isinstance(value, str):
+            value = read_whole_value(value)
     if isinstance(value, list):
         value = _name_list(value, tool)
     if not isinstance(value, dict):
@@ -80,7 +90,8 @@ def _name_list(values: list[Any], tool: KnownTool) -> Any:
     """Return a list as the tool's first list, or the only object in it."""
     if len(values) == 1 and isinstance(values[0], dict):
         return values[0]
-    if tool.lists and values and all(isinstance(value, str) for value in values):
+    are_texts = all(isinstance(value, str) for value in values)
+    if tool.lists and values and are_texts:
         return {tool.lists[0]: values}
     return None
 
@@ -106,17 +117,22 @@ class ReadValue:
 
 def read_whole_value(text: str) -> Any:
     """Return the value at the beginning of a text, behind which nothing but prose or closings stands; else None."""
-    bare = _FENCE.sub("", text).strip()
+    bare = FENCE.sub("", text).strip()
     if bare.startswith('"'):
-        try:
-            value, _ = _DECODER.raw_decode(bare)
-        except ValueError:
-            return None
-        return value
+        return _read_string(bare)
     read = read_value(bare, 0)
-    if read is None or bare[read.end :].lstrip().startswith(tuple(_OPENERS)):  # two values: which is meant?
+    if read is None:
         return None
-    return read.value
+    has_second = bare[read.end :].lstrip().startswith(tuple(_OPENERS))
+    return None if has_second else read.value  # which of two is meant?
+
+
+def _read_string(text: str) -> Any:
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except ValueError:
+        return None
+    return value
 
 
 def read_value(text: str, start: int, *, may_be_cut: bool = False) -> ReadValue | None:
@@ -132,54 +148,46 @@ def read_value(text: str, start: int, *, may_be_cut: bool = False) -> ReadValue 
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        value = None
+        pass
     else:
         return ReadValue(value, end)
     closed = _find_end(text, start)
-    if closed is None:
-        return _read_cut(text, start) if may_be_cut else None
+    if closed is not None:
+        return _read_python(text, start, closed)
+    return _read_cut(text, start) if may_be_cut else None
+
+
+def _read_python(text: str, start: int, end: int) -> ReadValue | None:
+    """Read a value with Python's quotes, also with the constants of JSON."""
+    literal = _CONSTANT.sub(lambda match: _CONSTANTS[match[0]], text[start:end])
     try:
-        value = ast.literal_eval(re.sub(r"\b(?:true|false|null)\b", _as_python, text[start:closed]))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(literal)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return ReadValue(value, closed) if isinstance(value, dict | list) else None
-
-
-def _as_python(match: re.Match[str]) -> str:
-    return {"true": "True", "false": "False", "null": "None"}[match[0]]
+    return ReadValue(value, end) if isinstance(value, dict | list) else None
 
 
 def _read_cut(text: str, start: int) -> ReadValue | None:
     """Read a value whose last brackets are missing; a string that is cut off is not clear."""
-    rest = re.split(r"\s*(?:</|<\||```|\[/)", text[start:])[0].rstrip()
+    rest = _CLOSING.split(text[start:])[0].rstrip()
     try:
         value = from_json(rest, allow_partial=True)
     except ValueError:
         return None
-    if not value or rest[-1] not in '"]}0123456789el':
+    if not value or rest[-1] not in _VALUE_ENDS:
         return None
     return ReadValue(value, start + len(rest))
 
 
 def _find_end(text: str, start: int) -> int | None:
     """Return where brackets are closed again; brackets in strings do not count."""
-    open_brackets: list[str] = []
-    quote = ""
-    position = start
-    while position < len(text):
-        character = text[position]
-        if quote:
-            if character == "\\":
-                position += 1
-            elif character == quote:
-                quote = ""
-        elif character in "\"'":
-            quote = character
-        elif character in _OPENERS:
-            open_brackets.append(_OPENERS[character])
-        elif open_brackets and character == open_brackets[-1]:
-            open_brackets.pop()
-            if not open_brackets:
-                return position + 1
-        position += 1
+    closers: list[str] = []
+    for token in _TOKEN.finditer(text, start):
+        character = token[0]
+        if character in _OPENERS:
+            closers.append(_OPENERS[character])
+        elif character == closers[-1]:
+            closers.pop()
+        if not closers:
+            return token.end()
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.callbacks import (
@@ -15,23 +16,25 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable, RunnableBinding, RunnableWithFallbacks
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableLambda, RunnableWithFallbacks
 from langchain_core.tools import BaseTool
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from arag.models.border import behind_border
 from arag.models.replies.arguments import KnownTool
 from arag.models.replies.reading import read_reply
 from arag.models.replies.streams import showable
+from arag.models.replies.thinking import separate_thinking
 
 
 def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) -> Runnable[Any, AIMessage]:
     """Return a model whose replies are regular.
 
     Args:
-        model: A chat model, one with tools bound, or one with fallbacks. Other runnables are returned unchanged.
+        model: A chat model, one with tools bound, or one with fallbacks. What other runnables stream stays as it is;
+            their whole replies are regular.
         tools: The tools that are bound to it.
     """
     if isinstance(model, RunnableWithFallbacks):
@@ -42,12 +45,13 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     if isinstance(model, RunnableBinding):
         chat_model = model.bound
         options = dict(model.kwargs)
-    if not isinstance(chat_model, BaseChatModel) or isinstance(chat_model, RegularModel):
-        return model
+    known_tools = _describe(tools)
+    if not isinstance(chat_model, BaseChatModel):
+        return model | RunnableLambda(partial(read_reply, tools=known_tools))
     regular = RegularModel(
         model=behind_border(chat_model),
         options=options,
-        known_tools=_describe(tools),
+        known_tools=known_tools,
         name=chat_model.get_name(),
         cache=False,  # the model itself has one
         callbacks=chat_model.callbacks,
@@ -80,6 +84,7 @@ class RegularModel(BaseChatModel):
     model: BaseChatModel
     options: dict[str, Any] = Field(default_factory=dict)
     known_tools: dict[str, KnownTool] = Field(default_factory=dict)
+    _begins_with_thinking: bool = PrivateAttr(default=False)  # that is only closed, as an earlier reply did
 
     @property
     def _llm_type(self) -> str:
@@ -147,6 +152,7 @@ class _Stream:
     """A reply while it comes: its text, what of it was shown, and the usage that its chunks report."""
 
     def __init__(self, model: RegularModel) -> None:
+        self._model = model
         self._tools = model.known_tools
         self._text = ""
         self._shown = ""
@@ -162,7 +168,11 @@ class _Stream:
         if message.usage_metadata:
             self._usages.append(message.usage_metadata)
         self._text += message.text
-        showable_text = showable(self._text, self._tools)
+        showable_text = showable(
+            self._text,
+            self._tools,
+            begins_with_thinking=self._model._begins_with_thinking,  # noqa: SLF001
+        )
         piece = ""
         if showable_text.startswith(self._shown):
             piece = showable_text[len(self._shown) :]
@@ -182,6 +192,8 @@ class _Stream:
         generations: list[ChatGeneration] = []
         for generation in result.generations:
             message = cast("AIMessage", generation.message)
+            if separate_thinking(message.text).is_unopened:
+                self._model._begins_with_thinking = True  # noqa: SLF001
             usage = self._find_last_total()
             if usage is not None:
                 message = message.model_copy(update={"usage_metadata": usage})

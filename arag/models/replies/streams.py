@@ -15,14 +15,18 @@ _MAY_BEGIN_MARK = re.compile(
 _HELD = 60  # characters of a line's beginning that may become a name of a tool
 
 
-def showable(text: str, names: Collection[str]) -> str:
+def showable(text: str, names: Collection[str], *, begins_with_thinking: bool = False) -> str:
     """Return the beginning of a reply that is text for sure, whatever comes behind it.
 
     Args:
         text: The reply so far.
         names: The names of the model's tools.
+        begins_with_thinking: Whether thinking is expected that is only closed.
     """
-    shown = separate_thinking(text).text
+    separated = separate_thinking(text)
+    if begins_with_thinking and not separated.thinking:
+        return ""
+    shown = separated.text
     stops = [len(shown)]
     mark = find_mark(shown)
     if mark is not None:

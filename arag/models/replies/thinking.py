@@ -17,51 +17,57 @@ _ANSWER_OPENING = re.compile(rf"\A\s*(?:{'|'.join(ANSWER_OPENINGS)})\s*", re.IGN
 _ANSWER_CLOSING = re.compile(rf"\s*(?:{'|'.join(ANSWER_CLOSINGS)})\s*\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Separated:
     """A text without its thinking, and the thinking."""
 
     text: str
-    thinking: str
+    thinking: str = ""
     is_open: bool = False
     """Whether the reply ended while the model was thinking."""
+    is_unopened: bool = False
+    """Whether thinking ended that had not begun, as some chat templates open it in the prompt."""
 
 
 def separate_thinking(text: str) -> Separated:
     """Separate the thinking in a text, for tags with and without an opening or a closing. Quoted tags stay."""
+    separated = Separated("")
     said: list[str] = []
     thoughts: list[str] = []
     position = 0
-    is_open = False
-    while True:
+    while not separated.is_open:
         opening = _find(_ANY_OPENING, text, position)
-        stray = _find(_ANY_DISTINCT_CLOSING, text, position)
-        if stray is not None and _MENTIONED.search(text[: stray.end() + 2], stray.start() - 1):
-            stray = None  # the text goes on around it: it mentions the tag
+        stray = _find_stray_closing(text, position)
         if stray is not None and (opening is None or stray.start() < opening.start()):
-            thoughts += [*said, text[position : stray.start()]]  # the chat template has opened it in the prompt
+            thoughts += [*said, text[position : stray.start()]]
             said = []
             position = stray.end()
-        elif opening is not None:
-            closing = _find_closing(text, opening)
-            if closing is None and not _begins_line(text, opening.start()):
-                break  # the text mentions a tag
+            separated.is_unopened = True
+            continue
+        if opening is None:
+            break
+        closing = _find_closing(text, opening)
+        if closing is not None:
             said.append(text[position : opening.start()])
-            if closing is None:
-                thoughts.append(text[opening.end() :])
-                position = len(text)
-                is_open = True
-                break
             thoughts.append(text[opening.end() : closing.start()])
             position = closing.end()
+        elif _begins_line(text, opening.start()):
+            said.append(text[position : opening.start()])
+            thoughts.append(text[opening.end() :])
+            position = len(text)
+            separated.is_open = True
         else:
-            break
+            break  # the text mentions a tag
     said.append(text[position:])
     rest = "".join(said)
-    if not thoughts:
-        return Separated(unwrap_answer(rest), "")
-    thinking = "\n\n".join(thought.strip() for thought in thoughts if thought.strip())
-    return Separated(unwrap_answer(rest.strip()), thinking, is_open)
+    separated.text = unwrap_answer(rest.strip() if thoughts else rest)
+    separated.thinking = _join(thoughts)
+    return separated
+
+
+def _join(thoughts: list[str]) -> str:
+    stripped = [thought.strip() for thought in thoughts]
+    return "\n\n".join(filter(None, stripped))
 
 
 def unwrap_answer(text: str) -> str:
@@ -98,6 +104,14 @@ def _find(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str] |
         if not is_quoted(text, match.start(), match.end()):
             return match
     return None
+
+
+def _find_stray_closing(text: str, position: int) -> re.Match[str] | None:
+    """Return the next closing; None if the text goes on around it, as it mentions the tag."""
+    stray = _find(_ANY_DISTINCT_CLOSING, text, position)
+    if stray is not None and _MENTIONED.search(text[: stray.end() + 2], stray.start() - 1):
+        return None
+    return stray
 
 
 def _find_closing(text: str, opening: re.Match[str]) -> re.Match[str] | None:

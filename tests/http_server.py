@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,8 +50,13 @@ class Server:
     pages: dict[str, Any] = field(default_factory=dict)  # the JSON at other paths
     requests: list[dict[str, Any]] = field(default_factory=list)  # the JSON of each, in order
     headers: list[dict[str, str]] = field(default_factory=list)  # of each request
+    httpd: Any = None
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def secure(self, context: ssl.SSLContext):
+        """Speak TLS from now on."""
+        self.httpd.socket = context.wrap_socket(self.httpd.socket, server_side=True)
 
 
 @contextmanager
@@ -69,6 +75,7 @@ def serve_http(
 
     httpd = _QuietServer(("127.0.0.1", port), _Handler)
     server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}{path}", respond, events, path)
+    server.httpd = httpd
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

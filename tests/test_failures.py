@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from langchain_core.messages import AIMessage, SystemMessage
@@ -346,92 +343,6 @@ def test_overflow_of_any_chat_model_forces_an_answer(small_index):
     state = create_arag_agent(model, small_index, tools="paper").invoke(asked())
     assert (state["answer"], state["stop_reason"]) == (ANSWER, "token_budget")
     assert isinstance(model.calls[-1].messages[0], SystemMessage)
-
-
-# --- Ollama's own protocol ---
-
-
-@contextmanager
-def ollama(respond):
-    """Serve replies of Ollama's protocol: a message, or a status and an error."""
-    requests = []
-    stopping = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self._send(200, {"models": [{"name": "qwen3:8b"}]})
-
-        def do_POST(self):
-            requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            reply = respond(requests[-1])
-            if reply is None:
-                stopping.wait(30)
-            elif isinstance(reply, tuple):
-                self._send(*reply)
-            else:
-                self._send(200, {"model": "m", "message": reply, "done": True, "done_reason": "stop"})
-
-        def _send(self, status, body):
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode() + b"\n")
-
-        def log_message(self, *_):
-            pass
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", requests
-    finally:
-        stopping.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
-
-
-def search_by_ollama(request):
-    if roles(request)[-1] == "tool":
-        return {"role": "assistant", "content": ANSWER}
-    call = {"function": {"name": "keyword_search", "arguments": {"keywords": ["Lothair II"]}}}
-    return {"role": "assistant", "content": "", "tool_calls": [call]}
-
-
-def test_ollama_gets_a_context_that_a_search_fits_into(small_index):
-    pytest.importorskip("langchain_ollama")
-    with ollama(search_by_ollama) as (url, requests):
-        model = load_model(f"ollama:qwen3@{url}")
-        assert create_arag_agent(model, small_index, tools="paper").invoke(asked())["answer"] == ANSWER
-        load_model(f"ollama:qwen3@{url}", num_ctx=4096).invoke("Who?")
-    assert [request["options"]["num_ctx"] for request in requests] == [16384, 16384, 4096]
-    assert model.profile["max_input_tokens"] == 12288
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ((404, {"error": "model 'qwen3' not found"}), "the server has no model qwen3; it has qwen3:8b"),
-        ((400, {"error": "qwen3 does not support tools"}), "cannot call tools there"),
-        (None, r"within 0.5 seconds: allow more with the option timeout"),
-    ],
-)
-def test_failures_of_ollama_have_the_same_words(small_index, reply, said):
-    pytest.importorskip("langchain_ollama")
-    with ollama(lambda _: reply) as (url, _):
-        agent = create_arag_agent(load_model(f"ollama:qwen3@{url}", timeout=0.5), small_index, tools="paper")
-        with pytest.raises(ModelError, match=said):
-            agent.invoke(asked())
-
-
-def test_a_passing_failure_of_ollama_is_tried_again(small_index):
-    pytest.importorskip("langchain_ollama")
-    failures = [(500, {"error": "llama runner process has terminated"})]
-    with ollama(lambda request: failures.pop() if failures else search_by_ollama(request)) as (url, requests):
-        agent = create_arag_agent(load_model(f"ollama:qwen3@{url}"), small_index, tools="paper")
-        assert agent.invoke(asked())["answer"] == ANSWER
-    assert len(requests) == 3
 
 
 # --- the command line ---

@@ -86,11 +86,7 @@ def answering(api: str, text: str, end: str = ""):
 
 APIS = ["chat", "responses", "messages"]
 each_way = pytest.mark.parametrize("way", ["whole", "streamed"])
-# The server speaks OpenAI's Responses protocol without streams.
-each_protocol = pytest.mark.parametrize(
-    ("api", "way"),
-    [(api, way) for api in APIS for way in ("whole", "streamed") if (api, way) != ("responses", "streamed")],
-)
+each_protocol = pytest.mark.parametrize(("api", "way"), [(api, way) for api in APIS for way in ("whole", "streamed")])
 
 
 def run(api, index, replies, way, **settings):

@@ -67,17 +67,35 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
 
 
 def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
+    """Create a model by its name, behind the border."""
+    name = parse_name(text)
+    terms = _read_terms(find_server(name), options)
+    given = dict(options)
+    if name.provider not in _LIMITED:  # the border's options, not those of the class
+        for option in ("timeout", "max_retries"):
+            given.pop(option, None)
+    settings = {**_default_settings(name, terms, given), **connection_options(name, given)}
+    model = _make(name, text, settings)
+    # Some classes drop options that they do not know; others send them on and fail at the first request.
+    unknown = given.keys() - get_pydantic_field_names(type(model))
+    if unknown:
+        raise ModelError(
+            f"{type(model).__name__} has no option {', '.join(sorted(unknown))}. Options that only the provider knows "
+            "go into model_kwargs={...}, if the class has it."
+        )
+    _tell_context(model, terms, settings)
+    if hasattr(model, "stream_chunk_timeout"):
+        model.stream_chunk_timeout = None  # the limit of the whole call counts
+    add_border(model, terms)
+    return model
+
+
+def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
     from pydantic import ValidationError
 
-    name = parse_name(text)
-    server = find_server(name)
-    limits = _read_limits(server, options)
-    if name.provider not in _LIMITED:  # the border's options, not those of the class
-        options = {option: value for option, value in options.items() if option not in ("timeout", "max_retries")}
-    settings = {**_default_settings(name, limits, options), **connection_options(name, options)}
     try:
-        model = init_chat_model(name.model, model_provider=name.provider, **settings)
+        return cast("BaseChatModel", init_chat_model(name.model, model_provider=name.provider, **settings))
     except ValidationError as error:  # its message quotes the input, which may contain a key
         raise ModelError(f"the model {name} cannot be created: {list_faults(error)}") from error
     except (ImportError, OSError, TypeError, ValueError) as error:
@@ -87,14 +105,6 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
                 f"openai:{text.removeprefix('openai:')} with the name that the server gives the model"
             ) from error
         raise ModelError(f"the model {name} cannot be created: {error}") from error
-    # Some classes drop options that they do not know; others send them on and fail at the first request.
-    unknown = options.keys() - get_pydantic_field_names(type(model))
-    if unknown:
-        raise ModelError(
-            f"{type(model).__name__} has no option {', '.join(sorted(unknown))}. Options that only the provider knows "
-            "go into model_kwargs={...}, if the class has it."
-        )
-    return _finish(model, limits, settings)
 
 
 def find_server(name: ModelName) -> Server:
@@ -102,30 +112,31 @@ def find_server(name: ModelName) -> Server:
     address = name.base_url
     if name.provider == "ollama" and address is None:
         address = os.environ.get("OLLAMA_HOST", _OLLAMA_ADDRESS)
-        address = address if "://" in address else f"http://{address}"
+        if "://" not in address:
+            address = f"http://{address}"
     return Server(name.provider, name.model, address, read_key(name))
 
 
-def _read_limits(server: Server, options: Mapping[str, Any]) -> Terms:
+def _read_terms(server: Server, options: Mapping[str, Any]) -> Terms:
     """Return the terms of a model's calls; a limit of another form is left to its client."""
-    seconds: Any = _LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS
+    terms = Terms(server, seconds=_LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS, retries=_RETRIES)
     for option in _TIMEOUTS:
-        seconds = options.get(option, seconds)
-    retries = options.get("max_retries", _RETRIES)
-    return Terms(
-        server,
-        seconds=float(seconds) if isinstance(seconds, int | float) else None,
-        retries=retries if isinstance(retries, int) else _RETRIES,
-    )
+        if option in options:
+            seconds = options[option]
+            terms.seconds = float(seconds) if isinstance(seconds, int | float) else None
+    retries = options.get("max_retries")
+    if isinstance(retries, int):
+        terms.retries = retries
+    return terms
 
 
-def _default_settings(name: ModelName, limits: Terms, options: Mapping[str, Any]) -> dict[str, Any]:
+def _default_settings(name: ModelName, terms: Terms, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of the provider's class that the caller did not give."""
     settings: dict[str, Any] = {}
     if name.provider in _LIMITED:
-        if not any(option in options for option in _TIMEOUTS):
-            settings["timeout"] = limits.seconds
-        settings["max_retries"] = limits.retries
+        settings["max_retries"] = terms.retries
+        if options.keys().isdisjoint(_TIMEOUTS):
+            settings["timeout"] = terms.seconds
     if name.provider == "openai":
         settings["stream_usage"] = True  # OpenAI's client counts no tokens of streams where a base URL is set
     if name.provider == "ollama":
@@ -133,16 +144,13 @@ def _default_settings(name: ModelName, limits: Terms, options: Mapping[str, Any]
     return settings
 
 
-def _finish(model: Any, limits: Terms, settings: Mapping[str, Any]) -> BaseChatModel:
-    """Put a model behind the border. If its context is known, its profile says what of it a prompt may take."""
+def _tell_context(model: BaseChatModel, terms: Terms, settings: Mapping[str, Any]) -> None:
+    """If a model's context is known, have its profile say how much of it a prompt may take."""
     length = settings.get("num_ctx")
     if isinstance(length, int):
-        limits.context_length = length
-        model.profile = {**(model.profile or {}), "max_input_tokens": length * 3 // 4}
-    if hasattr(model, "stream_chunk_timeout"):
-        model.stream_chunk_timeout = None  # the limit of the whole call counts
-    add_border(model, limits)
-    return cast("BaseChatModel", model)
+        terms.context_length = length
+        profile: Any = {**(model.profile or {}), "max_input_tokens": length * 3 // 4}
+        model.profile = profile
 
 
 @contextmanager

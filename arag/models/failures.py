@@ -159,6 +159,13 @@ class _Failure:
     def is_page(self) -> bool:
         return _PAGE.search(self.text) is not None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether something else than the model has replied."""
+        if self.is_page or not self.statuses.isdisjoint({404, 405}):
+            return True
+        return _WRONG_PATH.search(self.text) is not None or _NO_REPLY.search(self.text) is not None
+
 
 def _describe_time(failure: _Failure) -> str | None:
     for link in failure.links:
@@ -191,20 +198,24 @@ def _describe_wrong_model(failure: _Failure) -> str | None:
 
 def _describe_cause(failure: _Failure) -> str | None:
     """Return the sentence of the first row that matches."""
-    server = failure.server
     for cause in _CAUSES:
-        if not cause.matches(failure.text, failure.statuses) or (failure.is_page and cause.statuses):
-            continue
-        sentence = cause.says.format(
-            model=server.model,
-            address=failure.address,
-            said=failure.said,
-            variable=f"{server.provider.upper()}_API_KEY",
-        )
-        proxy = _find_proxy(server)
-        is_connection = not failure.statuses and "{address}" in cause.says
-        return f"{sentence} (through the proxy of {proxy})" if is_connection and proxy else sentence
+        is_by_page = failure.is_page and cause.statuses  # another server's page: see `_describe_wrong_address`
+        if cause.matches(failure.text, failure.statuses) and not is_by_page:
+            return _fill(cause.says, failure)
     return None
+
+
+def _fill(says: str, failure: _Failure) -> str:
+    server = failure.server
+    sentence = says.format(
+        model=server.model,
+        address=failure.address,
+        said=failure.said,
+        variable=f"{server.provider.upper()}_API_KEY",
+    )
+    is_connection = not failure.statuses and "{address}" in says
+    proxy = _find_proxy(server) if is_connection else None
+    return f"{sentence} (through the proxy of {proxy})" if proxy else sentence
 
 
 def _describe_wait(failure: _Failure) -> str | None:
@@ -216,8 +227,7 @@ def _describe_wait(failure: _Failure) -> str | None:
 
 
 def _describe_wrong_address(failure: _Failure) -> str | None:
-    is_wrong = failure.is_page or not failure.statuses.isdisjoint({404, 405})
-    if not is_wrong and not _WRONG_PATH.search(failure.text) and not _NO_REPLY.search(failure.text):
+    if not failure.is_elsewhere:
         return None
     server = failure.server
     others = failure.statuses - {200, 404, 405}
@@ -229,9 +239,11 @@ def _describe_wrong_address(failure: _Failure) -> str | None:
     kind = "a web page" if failure.is_page else "no chat completion"
     if server.base_url is None:
         return f"the reply was {kind}: {failure.said}"
-    is_usual = server.provider != "openai" or urlsplit(server.base_url).path.rstrip("/").endswith("/v1")
-    hint = "" if is_usual else "; it usually ends with /v1"
-    return f"{failure.address} replied with {kind} ({failure.said}): correct the address{hint}"
+    sentence = f"{failure.address} replied with {kind} ({failure.said}): correct the address"
+    has_usual_end = urlsplit(server.base_url).path.rstrip("/").endswith("/v1")
+    if server.provider == "openai" and not has_usual_end:
+        sentence += "; it usually ends with /v1"
+    return sentence
 
 
 def _describe_broken(failure: _Failure) -> str | None:
@@ -272,31 +284,39 @@ def _full_text(error: BaseException) -> str:
 
 def _find_words(links: list[BaseException]) -> str:
     """Return the server's own words, on one line."""
+    words = _find_message(links) or _find_title(_full_text(links[0]))
+    if not words:
+        words = str(links[0]).strip().rstrip(".") or type(links[0]).__name__
+    return shorten(visible_line(words), _MAX_SAID)
+
+
+def _find_message(links: list[BaseException]) -> str:
     for link in links:
-        words = _read_message(getattr(link, "body", None)) or _read_message(link.args[0] if link.args else None)
-        if words:
-            return shorten(visible_line(words), _MAX_SAID)
-    text = _full_text(links[0])
+        bodies = [getattr(link, "body", None), *link.args[:1]]
+        for body in bodies:
+            words = _read_message(body)
+            if words:
+                return words
+    return ""
+
+
+def _find_title(text: str) -> str:
+    """Return the title of a web page; nothing for other texts."""
     title = _TITLE.search(text)
     if title and title[1].strip():
-        return shorten(visible_line(title[1].strip()), _MAX_SAID)
-    if _PAGE.search(text):
-        return "a page without a title"
-    own = str(links[0]).strip() or type(links[0]).__name__
-    return shorten(visible_line(own.rstrip(".")), _MAX_SAID)
+        return title[1].strip()
+    return "a page without a title" if _PAGE.search(text) else ""
 
 
 def _read_message(body: Any) -> str:
     """Return the message of a JSON error, whose key differs from server to server."""
+    if isinstance(body, list) and body:
+        return _read_message(body[0])
     if not isinstance(body, Mapping):
         return ""
     for key in ("error", "message", "detail", "msg"):
         value = body.get(key)
-        if isinstance(value, str) and value:
-            return value.rstrip(".")
-        if isinstance(value, list) and value:
-            value = value[0]
-        words = _read_message(value)
+        words = value.rstrip(".") if isinstance(value, str) else _read_message(value)
         if words:
             return words
     return ""

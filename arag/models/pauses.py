@@ -35,20 +35,28 @@ def find_pause(error: BaseException | None, tries: int) -> float | None:
     Returns:
         The seconds to wait; None if another try is of no use.
     """
-    if any(phrase in str(link) for link in list_causes(error) for phrase in _HOPELESS):
+    said = " ".join(str(link) for link in list_causes(error))
+    if any(phrase in said for phrase in _HOPELESS):
         return None
     while error is not None:
         headers = _find_headers(error)
-        text = str(error)
         if headers.get("x-should-retry") == "false":  # for example, no credit is left
             return None
-        statuses = set(find_statuses(error))
-        is_bad_sample = any(phrase in text for phrase in _BAD_SAMPLES)
-        is_broken = is_bad_sample or not statuses.isdisjoint(_BROKEN) or _is_connection_error(error)
-        if not statuses.isdisjoint(_BUSY) or (is_broken and tries < _MAX_BROKEN_TRIES):
+        if _is_busy(error) or (_is_broken(error) and tries < _MAX_BROKEN_TRIES):
             return _choose_pause(headers, tries)
         error = error.__cause__
     return None
+
+
+def _is_busy(error: BaseException) -> bool:
+    return not _BUSY.isdisjoint(find_statuses(error))
+
+
+def _is_broken(error: BaseException) -> bool:
+    if not _BROKEN.isdisjoint(find_statuses(error)) or _is_connection_error(error):
+        return True
+    text = str(error)
+    return any(phrase in text for phrase in _BAD_SAMPLES)
 
 
 def list_causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -11,31 +11,37 @@ from langchain_core.outputs import ChatGenerationChunk
 
 
 def set_aside_calls(completion: Any) -> list[list[InvalidToolCall]]:
-    """Take the calls whose arguments are no object out of a chat completion; return them for each of its choices.
+    """Take the calls whose arguments are not an object out of a chat completion; return them for each of its choices.
 
     LangChain puts such calls of a stream into `invalid_tool_calls`. It would refuse a whole reply that has one.
     """
     aside = []
     for choice in _get(completion, "choices") or ():
         message = _get(choice, "message")
-        kept: list[Any] = []
-        unread: list[InvalidToolCall] = []
-        for call in _get(message, "tool_calls") or ():
-            function = _get(call, "function")
-            arguments = _get(function, "arguments")
-            if _is_readable(arguments):
-                kept.append(call)
-                continue
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            unread.append(invalid_tool_call(name=_get(function, "name"), args=text, id=_get(call, "id")))
+        calls = _get(message, "tool_calls") or []
+        kept = [call for call in calls if _is_readable(_get_arguments(call))]
+        unread = [_as_invalid(call) for call in calls if call not in kept]
         if unread:
             _set(message, "tool_calls", kept)
         aside.append(unread)
     return aside
 
 
+def _get_arguments(call: Any) -> Any:
+    return _get(_get(call, "function"), "arguments")
+
+
+def _as_invalid(call: Any) -> InvalidToolCall:
+    arguments = _get_arguments(call)
+    return invalid_tool_call(
+        name=_get(_get(call, "function"), "name"),
+        args=arguments if isinstance(arguments, str) else json.dumps(arguments),
+        id=_get(call, "id"),
+    )
+
+
 def _is_readable(arguments: object) -> bool:
-    """Return whether LangChain reads arguments, or sees by itself that they are no JSON."""
+    """Return whether LangChain reads arguments, or sees by itself that they are not JSON."""
     if not isinstance(arguments, str):
         return False
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +38,7 @@ PROTOCOLS = {
     "ollama": Protocol("/api/chat", "/api/tags", "models", "name", ("",)),
 }
 _ENDINGS = ("/chat/completions", "/completions", "/responses", "/messages", "/v1", "/api/chat", "/api")
+_LOCAL_DOMAINS = (".local", ".internal", ".lan")
 _LENGTHS = ("max_model_len", "loaded_context_length", "max_context_length", "context_length", "context_window", "n_ctx")
 
 
@@ -54,68 +55,81 @@ class Server:
     def is_local(self) -> bool:
         """Whether it runs on this machine or in its network."""
         host = urlsplit(self.base_url or "").hostname or ""
-        if self.provider == "ollama" and not host:
+        if not host:
+            return self.provider == "ollama"
+        if "." not in host and ":" not in host:
             return True
-        if host == "localhost" or host.endswith((".local", ".internal", ".lan")) or (host and "." not in host):
+        if host.endswith(_LOCAL_DOMAINS):
             return True
         with suppress(ValueError):
             return ipaddress.ip_address(host).is_private
         return False
 
+    @property
+    def _protocol(self) -> Protocol | None:
+        return PROTOCOLS.get(self.provider) if self.base_url else None
+
+    @property
+    def _base(self) -> str:
+        return (self.base_url or "").rstrip("/")
+
     def find_address(self) -> str | None:
         """Return the base URL at which the server has the protocol, if it is another one than the user gave."""
-        protocol = PROTOCOLS.get(self.provider)
-        if protocol is None or self.base_url is None:
+        protocol = self._protocol
+        if protocol is None or _has_protocol(self._base + protocol.chat):
             return None
-        if _has_protocol(self.base_url.removesuffix("/") + protocol.chat):
-            return None
-        bases = self._list_bases(protocol)
-        return next((base for base in bases if _has_protocol(base + protocol.chat)), None)
+        for base in self._list_bases(protocol):
+            if _has_protocol(base + protocol.chat):
+                return base
+        return None
 
-    def _list_bases(self, protocol: Protocol) -> Iterator[str]:
-        given = (self.base_url or "").rstrip("/")
-        split = urlsplit(given)
+    def _list_bases(self, protocol: Protocol) -> list[str]:
+        """Return the base URLs that the user may have meant: below the given path, and below none."""
+        split = urlsplit(self._base)
         origin = f"{split.scheme}://{split.netloc}"
-        path = split.path.rstrip("/")
+        path = split.path
         for ending in _ENDINGS:
             path = path.removesuffix(ending).rstrip("/")
-        bases = [f"{origin}{path}{base}" for base in protocol.bases]
-        bases += [f"{origin}{base}" for base in protocol.bases]
-        for base in dict.fromkeys(bases):
-            if base != self.base_url:
-                yield base
+        bases: dict[str, None] = {}
+        for root in (f"{origin}{path}", origin):
+            for base in protocol.bases:
+                bases[root + base] = None
+        bases.pop(self._base, None)
+        return list(bases)
 
     def list_models(self) -> list[str]:
         """Return the names of the models that the server has; none if it does not say."""
-        protocol = PROTOCOLS.get(self.provider)
-        return [] if protocol is None else [str(entry.get(protocol.name)) for entry in self._list_entries()]
+        return [entry.name for entry in self._list_entries()]
 
     def find_context_length(self) -> int | None:
         """Return how many tokens the model's context has; None if the server does not say."""
         entries = self._list_entries()
-        names = [entry.get("id") for entry in entries]
-        if self.model in names:
-            entries = [entries[names.index(self.model)]]
-        if len(entries) != 1:
+        own = [entry for entry in entries if entry.name == self.model] or entries
+        if len(own) != 1:
             return None
-        (entry,) = entries
-        meta = entry.get("meta")
-        fields = {**meta, **entry} if isinstance(meta, Mapping) else entry
-        lengths = [fields.get(name) for name in _LENGTHS]
-        return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+        for name in _LENGTHS:
+            length = own[0].fields.get(name)
+            if isinstance(length, int) and length > 0:
+                return length
+        return None
 
-    def _list_entries(self) -> list[Mapping[str, Any]]:
-        protocol = PROTOCOLS.get(self.provider)
-        if protocol is None or self.base_url is None:
+    def _list_entries(self) -> list[_Entry]:
+        """Return the server's list of models."""
+        protocol = self._protocol
+        if protocol is None:
             return []
         headers = {}
         if self.key:
             headers = {"Authorization": f"Bearer {self.key}", "x-api-key": self.key}
-        answer = _request("GET", self.base_url.rstrip("/") + protocol.models, headers=headers)
-        if answer is None or answer.body is None:
-            return []
-        entries = answer.body.get(protocol.listed)
-        return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+        answer = _request("GET", self._base + protocol.models, headers=headers)
+        listed = answer.body.get(protocol.listed) if answer else None
+        entries = []
+        for entry in listed if isinstance(listed, list) else []:
+            if isinstance(entry, Mapping):
+                meta = entry.get("meta")  # llama.cpp has the length there
+                inner = meta if isinstance(meta, Mapping) else {}
+                entries.append(_Entry(str(entry.get(protocol.name)), {**inner, **entry}))
+        return entries
 
     def speaks_tls(self) -> bool:
         """Return whether the server speaks TLS at its port."""
@@ -131,29 +145,37 @@ class Server:
         return True
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """A model in a server's list."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+
 def _has_protocol(url: str) -> bool:
     """Return whether there is something at a path: it refuses an empty request, which costs nothing, in JSON."""
     answer = _request("POST", url, json={})
-    if answer is None or answer.body is None or answer.status in _WRONG:
+    if answer is None or answer.status in _WRONG:
         return False
     return answer.status != _OK or "error" not in answer.body
 
 
 @dataclass(frozen=True)
 class _Answer:
+    """A JSON object with which a server replied."""
+
     status: int
-    body: Mapping[str, Any] | None
-    """The JSON object; None for anything else, such as a web page."""
+    body: Mapping[str, Any]
 
 
 def _request(method: str, url: str, **options: Any) -> _Answer | None:
+    """Return a server's reply; None for anything else than a JSON object, such as a web page."""
     import httpx
 
     try:
         response = httpx.request(method, url, timeout=_SECONDS, **options)
+        body = response.json()
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError):
         return None
-    body = None
-    with suppress(ValueError):
-        body = response.json()
-    return _Answer(response.status_code, body if isinstance(body, Mapping) else None)
+    return _Answer(response.status_code, body) if isinstance(body, Mapping) else None

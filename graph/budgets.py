@@ -11,6 +11,7 @@ from langchain_core.messages.utils import trim_messages
 from arag.graph.annotations import without_annotations
 from arag.graph.asking import name_spent_doubt
 from arag.graph.context import Resources
+from arag.graph.costs import would_exceed
 from arag.graph.repeats import find_repetition
 from arag.graph.state import (
     SplitConversation,
@@ -47,6 +48,9 @@ def find_spent_budget(
         resources: The run's settings, and the room for the conversation.
         replies: The model's replies in this run.
         sent: The conversation that the model would be sent next.
+
+    Raises:
+        InputError: There is a `max_cost`, and the cost is unknown.
     """
     if replies and kind_of_reply(replies[-1]) == "empty":
         return "empty_reply"
@@ -56,6 +60,10 @@ def find_spent_budget(
         return stuck
     if len(replies) >= resources.settings.max_steps:
         return "max_steps"
+    max_cost = resources.settings.max_cost
+    last_calls = 1 if resources.structurer is None else 2
+    if max_cost is not None and would_exceed(max_cost, replies, last_calls):
+        return "max_cost"
     if count_context_tokens(sent) > resources.room:
         return "token_budget"
     return None

@@ -22,6 +22,7 @@ from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.graph.models import Model, as_model, bind_tools, find_chat_model
 from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
+from arag.graph.structured import Structurer, make_structurer
 from arag.models.extractive import ExtractiveModel
 from arag.models.replies.model import as_regular
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
@@ -86,6 +87,8 @@ class Context(BaseModel):
     max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
     """Maximum tokens in the model's context before an answer is forced. By default, 128,000, or what the model takes if
     that is known to be less."""
+    max_cost: float | SkipJsonSchema[None] = Field(default=None, gt=0, json_schema_extra=_AGENT)
+    """Maximum cost of a run in US dollars, at list prices: an answer is forced before it is reached."""
 
     def __init__(self, **settings: Any) -> None:
         given = {}
@@ -159,6 +162,8 @@ class Resources:
     searcher: Runnable[Any, AIMessage]
     """The model with its tools bound."""
     tools: ToolNode
+    structurer: Structurer | None
+    """What makes structured answers, if the agent gives them."""
     room: int
     """Tokens of the context that the system prompt and the tools' schemas leave for the conversation."""
 
@@ -186,6 +191,7 @@ def make_loader(
     tools: ToolSet | Sequence[AnyTool] | None = None,
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
+    response_format: Any = None,
 ) -> Loader:
     """Build the resource loader.
 
@@ -196,6 +202,7 @@ def make_loader(
             all but `shell` for the built-in model, which writes no commands.
         settings: The agent's settings.
         find_user_scope: Returns the scope of a run's user, if any.
+        response_format: The schema of structured answers, if the agent gives them.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -228,6 +235,9 @@ def make_loader(
             names = default_tools(chat_model)
         node = _make_tools([*names, *others], merged, open_once(), index)
         bound = list(node.tools_by_name.values())
+        structurer = None
+        if response_format is not None:
+            structurer = make_structurer(chat_model, response_format)
         schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
         resources = Resources(
             settings=merged,
@@ -235,6 +245,7 @@ def make_loader(
             model=as_regular(chat_model),
             searcher=as_regular(bind_tools(chat_model, bound), bound),
             tools=node,
+            structurer=structurer,
             room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))

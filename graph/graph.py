@@ -7,7 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -53,7 +53,9 @@ from arag.graph.state import (
     split_turn,
     union,
 )
+from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
+from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
@@ -74,13 +76,15 @@ def create_arag_agent(
     interrupt_before: All | list[str] | None = None,
     interrupt_after: All | list[str] | None = None,
     name: str = "arag",
+    response_format: Any = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
 
     It searches until the model answers or a budget is used up. Then the model must answer without tools, from the
-    evidence so far, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced
-    before it is reached. A run can change the agent's settings with its context: see `Context`.
+    evidence so far, and `stop_reason` names the budget. Any recursion limit of 3 or more (4 with a `response_format`)
+    is safe: the answer is forced before it is reached. A run can change the agent's settings with its context: see
+    `Context`.
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`; also one with fallbacks, bound options or
@@ -96,7 +100,10 @@ def create_arag_agent(
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
         name: The graph's name, for use inside other graphs.
-        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`.
+        response_format: A pydantic model, a `TypedDict` or a JSON schema with a title: one more model call puts each
+            answer into its form, as `structured_response` of the state.
+        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
+            `max_cost`.
 
     Returns:
         A compiled graph. Its input is `messages`; `OutputState` describes its output.
@@ -113,10 +120,11 @@ def create_arag_agent(
         The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
     """
     opened = index if isinstance(index, Index) else open_index(index)
-    load = make_loader(model, lambda: opened, tools, Context(**settings))
+    load = make_loader(model, lambda: opened, tools, Context(**settings), response_format=response_format)
     load(None)  # reports errors now, not in the first run
     return build_graph(
         load,
+        is_structured=response_format is not None,
         checkpointer=checkpointer,
         store=store,
         interrupt_before=interrupt_before,
@@ -125,28 +133,44 @@ def create_arag_agent(
     )
 
 
-def build_graph(load: Loader, **options: Any) -> ARAGAgent:
-    """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it."""
-    loop = _Loop(load)
+def build_graph(load: Loader, *, is_structured: bool = False, **options: Any) -> ARAGAgent:
+    """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it.
+
+    Args:
+        load: Loads what a run needs.
+        is_structured: Whether each answer is also put into the form of a schema.
+        options: The options.
+    """
+    loop = _Loop(load, is_structured=is_structured)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     builder.add_node("agent", Node(loop.agent))
     builder.add_node("tools", Node(loop.tools))
     builder.add_node("force_answer", Node(loop.force_answer))
+    end: str = END
+    if is_structured:
+        end = "structure_answer"
+        builder.add_node(end, Node(loop.structure_answer))
+        builder.add_edge(end, END)
+    nodes: dict[Hashable, str] = {name: name for name in ("agent", "tools", "force_answer")}
     builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
-    builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
+    builder.add_conditional_edges("agent", loop.route_reply, nodes | {END: end})
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
-    builder.add_edge("force_answer", END)
+    builder.add_edge("force_answer", end)
     # With these, event streams also report tool calls, custom data and updates: here, and in LangGraph's server.
     transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
     graph = builder.compile(transformers=transformers, **options)
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
+    # Two nodes a step, a forced answer and a structured one.
+    return graph.with_config(recursion_limit=2 * MAX_STEPS + 4)
 
 
 class _Loop:
     """The nodes, and the routes between them."""
 
-    def __init__(self, load: Loader) -> None:
+    def __init__(self, load: Loader, *, is_structured: bool) -> None:
         self._load = load
+        self._last_steps = LAST_STEPS
+        if is_structured:
+            self._last_steps += 1
 
     def agent(self, state: State) -> Steps:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
@@ -216,6 +240,21 @@ class _Loop:
         answer = as_answer(repair_reply(reply, state["messages"]))
         return self._end(state, answer, reason, is_forced=True)
 
+    def structure_answer(self, state: State) -> Steps:
+        """Ask the model to put the answer into the form of a schema. The answer, with its citations, stays."""
+        resources = self._resources()
+        structurer = cast("Structurer", resources.structurer)
+        turn = self._fit(state).turn
+        request = structurer.ask(turn, resources.settings.max_context_tokens)
+        [reply] = yield Call(structurer.model, request)
+        calls = [*state.get("model_calls", ())]  # none if a person wrote the answer
+        calls.append(model_call(reply, step=len(calls) + 1))
+        return {
+            "structured_response": structurer.read(reply),
+            "model_calls": calls,
+            "usage": total(calls),
+        }
+
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
         last = split_turn(state["messages"]).turn[-1]
@@ -247,7 +286,7 @@ class _Loop:
         spent = find_spent_budget(self._resources(), _list_replies(state), [*earlier, *turn])
         if spent is not None:
             return spent
-        if state["remaining_steps"] < LAST_STEPS:
+        if state["remaining_steps"] < self._last_steps:
             return "max_steps"
         return None
 

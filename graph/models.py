@@ -56,22 +56,30 @@ def find_chat_model(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return model
 
 
-def bind_tools(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
+def bind_tools(
+    model: Runnable[Any, AIMessage],
+    tools: Sequence[BaseTool],
+    **options: Any,
+) -> Runnable[Any, AIMessage]:
     """Bind tools to a model and to each of its fallbacks, asking for one call at a time if the provider supports that.
+
+    Args:
+        model: The model.
+        tools: The tools.
+        options: More options of `bind_tools`, such as `tool_choice`.
 
     Raises:
         ModelError: A model cannot call tools.
     """
     if isinstance(model, RunnableWithFallbacks):
         changes = {
-            "runnable": bind_tools(model.runnable, tools),
-            "fallbacks": [bind_tools(fallback, tools) for fallback in model.fallbacks],
+            "runnable": bind_tools(model.runnable, tools, **options),
+            "fallbacks": [bind_tools(fallback, tools, **options) for fallback in model.fallbacks],
         }
         return model.model_copy(update=changes)
     if isinstance(model, RunnableBinding):
-        return bind_tools(model.bound, tools).bind(**model.kwargs).with_config(model.config)
+        return bind_tools(model.bound, tools, **options).bind(**model.kwargs).with_config(model.config)
     chat_model: Any = model
-    options: dict[str, Any] = {}
     if "parallel_tool_calls" in inspect.signature(type(chat_model).bind_tools).parameters:
         options["parallel_tool_calls"] = False
     try:

@@ -40,6 +40,7 @@ StopReason: TypeAlias = Literal[
     "refused",
     "cut_off",
     "max_steps",
+    "max_cost",
     "token_budget",
     "empty_reply",
     "unusable_reply",
@@ -159,6 +160,8 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    structured_response: Any
+    """The answer in the form of the agent's `response_format`, if it has one."""
     grounding: Grounding
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""

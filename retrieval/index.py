@@ -285,12 +285,14 @@ class Index:
         """Return a description of a document, without its text, or None if the index does not hold it."""
         return self._search(_find_document, document_id)
 
-    def documents(self) -> Iterator[DocumentInfo]:
+    def documents(self, *, after: str = "") -> Iterator[DocumentInfo]:
         """Yield a description of each document, without its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
+
+        Args:
+            after: Begin after this id.
         """
-        after = ""
         while page := self._search(_list_documents, after):
             yield from page
             after = page[-1].id

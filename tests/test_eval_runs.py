@@ -19,7 +19,8 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer, RunContext, Session
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.plan import Plan, load_plan, open_run
-from arag.evaluation.runs import RecordFile, answer_questions, make_record, prepare, record_file
+from arag.evaluation.records import RecordFile, make_record, record_file
+from arag.evaluation.runs import answer_questions, prepare
 from arag.models.chat import load_model
 from arag.models.prices import cost
 from arag.models.usage import total

@@ -24,7 +24,8 @@ from arag.evaluation.method import Method, RunContext
 from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.paper_tools import Presentation
 from arag.evaluation.plan import Plan, add_preparation, describe_method, open_run
-from arag.evaluation.runs import Record, RecordFile, answer_questions, list_open, prepare, record_file
+from arag.evaluation.records import Record, RecordFile, record_file
+from arag.evaluation.runs import answer_questions, list_open, prepare
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel

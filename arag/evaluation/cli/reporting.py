@@ -84,7 +84,7 @@ def failures(
 def _find_all_failures(plan: Plan, folder: Path, index: Index) -> list[Failure]:
     """Return the wrong answers of a run's methods."""
     from arag.evaluation.failures import find_failures
-    from arag.evaluation.runs import load_records
+    from arag.evaluation.records import load_records
 
     wrong: list[Failure] = []
     for name, records in load_records(folder).items():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
     from arag.evaluation.experiment import MethodRun, Variant
     from arag.evaluation.method import Method
-    from arag.evaluation.runs import Record
+    from arag.evaluation.records import Record
 
 _MAX_PROBLEMS = 3  # more would hide the results above them; all are in the records
 

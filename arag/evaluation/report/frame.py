@@ -17,7 +17,7 @@ from arag.errors import InputError
 from arag.evaluation.datasets import name_dataset
 from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
-from arag.evaluation.runs import Record, RecordFile
+from arag.evaluation.records import Record, RecordFile
 from arag.models.prices import cost
 from arag.models.usage import ModelCall
 

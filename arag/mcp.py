@@ -36,7 +36,8 @@ from arag.text.surrogates import replace_surrogates
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from arag.graph.state import Citation, InputState, State
+    from arag.graph.cited import Citation
+    from arag.graph.state import InputState, State
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")

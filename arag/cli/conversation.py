@@ -13,10 +13,11 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
+from arag.graph.cited import Citation
 from arag.graph.graph import create_arag_agent
 from arag.graph.outcome import describe_end
 from arag.graph.records import total_retrieval
-from arag.graph.state import Citation, State, kind_of_reply, split_turn
+from arag.graph.state import State, kind_of_reply, split_turn
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
 from arag.models.replies.reading import ASKED_AGAIN, find_doubt

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages import content as blocks
 
-if TYPE_CHECKING:
-    from arag.graph.state import Citation
+from arag.graph.cited import Citation
 
 _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for content that is standard blocks
 

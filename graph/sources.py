@@ -10,7 +10,8 @@ from langgraph.managed.is_last_step import RemainingStepsManager
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from arag.graph.state import Citation, Grounding, StopReason, ToolRecord, union
+from arag.graph.cited import Citation
+from arag.graph.state import Grounding, StopReason, ToolRecord, union
 from arag.models.usage import ModelCall, Usage, total
 
 _Record = TypeVar("_Record")

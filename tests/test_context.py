@@ -169,7 +169,7 @@ def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_ind
         return text
 
     model = ScriptedModel(ANSWER, ANSWER)
-    agent = create_arag_agent(model, small_index, tools=[*PAPER, note])
+    agent = create_arag_agent(model, small_index, tools=[*PAPER, note], max_steps=1)
     agent.invoke(asked(), context={"tools": ["keyword_search"]})
     agent.invoke(asked(), context=Context())
     assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*PAPER, "note"]]
@@ -201,7 +201,7 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index):
     ],
 )
 def test_a_context_that_is_not_valid_is_refused(small_index, context, message):
-    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper")
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper", max_steps=1)
     with pytest.raises(InputError) as caught:
         agent.invoke(asked(), context=context)
     assert message in str(caught.value)

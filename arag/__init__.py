@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag.errors import ARAGError as ARAGError
+    from arag.graph.agent_tool import make_agent_tool as make_agent_tool
     from arag.graph.context import Context as Context
     from arag.graph.graph import ARAGAgent as ARAGAgent
     from arag.graph.graph import create_arag_agent as create_arag_agent
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 # The module of each public name. It is imported when the name is first used, so that `import arag` stays fast.
 _MODULES = {
     "ARAGError": "arag.errors",
+    "make_agent_tool": "arag.graph.agent_tool",
     "Context": "arag.graph.context",
     "ARAGAgent": "arag.graph.graph",
     "create_arag_agent": "arag.graph.graph",

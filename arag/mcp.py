@@ -295,7 +295,12 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
     _, actual_port = listener.getsockname()[:2]
     err.print_line(f"Serving {index.path} at http://{host}:{actual_port}/mcp")
-    config = uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS)
+    config = uvicorn.Config(
+        check,
+        http="h11",  # httptools keeps spaces behind a header's value, and clients' names then fit nothing
+        log_level="warning",
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
     uvicorn.Server(config).run(sockets=[listener])
 
 

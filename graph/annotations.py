@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages import content as blocks
 
-from arag.graph.cited import Citation
+if TYPE_CHECKING:
+    from arag.graph.cited import Citation
 
 _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for content that is standard blocks
 
@@ -51,18 +52,16 @@ def annotate(reply: AIMessage, citations: Iterable[Citation]) -> AIMessage:
     )
 
 
-def without_annotations(message: AnyMessage) -> AnyMessage:
-    """Return an answer as its text, if `annotate` has annotated it: some providers refuse the annotations."""
+def as_written(message: AnyMessage) -> AnyMessage:
+    """Return a reply as its model wrote it, without the agent's name and annotations: some providers refuse these."""
     metadata = message.response_metadata
-    is_annotated = metadata.get("output_version") == _STANDARD["output_version"] and "model_provider" not in metadata
-    if not isinstance(message, AIMessage) or not is_annotated:
+    if not isinstance(message, AIMessage) or "seconds" not in metadata:  # of another agent
         return message
-    return message.model_copy(
-        update={
-            "content": str(message.text),
-            "response_metadata": {name: value for name, value in metadata.items() if name != "output_version"},
-        }
-    )
+    changes: dict[str, Any] = {"name": None}
+    if metadata.get("output_version") == _STANDARD["output_version"] and "model_provider" not in metadata:
+        changes["content"] = str(message.text)
+        changes["response_metadata"] = {name: value for name, value in metadata.items() if name != "output_version"}
+    return message.model_copy(update=changes)
 
 
 def _make_annotations(citation: Citation, margin: int) -> list[blocks.Citation]:

@@ -54,7 +54,12 @@ def name_spent_doubt(replies: Sequence[AIMessage]) -> StopReason | None:
     last = doubts[-1] if doubts else None
     if last is None or doubts.count(last) < 2:
         return None
-    return _SPENT.get(last, "unusable_reply")
+    return name_reason(last)
+
+
+def name_reason(doubt: Doubt) -> StopReason:
+    """Return why a run ends if the model was asked again about a doubt in vain."""
+    return _SPENT.get(doubt, "unusable_reply")
 
 
 def _find_missing_search(reply: AIMessage, messages: Sequence[AnyMessage]) -> Doubt | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
@@ -40,6 +40,9 @@ from arag.retrieval.tools.sets import (
     make_tools,
 )
 from arag.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
 
 _FEW_STEPS = 2  # that are left: then the model is told
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
@@ -162,6 +165,8 @@ class Resources:
     searcher: Runnable[Any, AIMessage]
     """The model with its tools bound."""
     tools: ToolNode
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None
+    """Has a person approve calls, if some need that."""
     structurer: Structurer | None
     """What makes structured answers, if the agent gives them."""
     room: int
@@ -192,6 +197,7 @@ def make_loader(
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
     response_format: Any = None,
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
 ) -> Loader:
     """Build the resource loader.
 
@@ -203,6 +209,7 @@ def make_loader(
         settings: The agent's settings.
         find_user_scope: Returns the scope of a run's user, if any.
         response_format: The schema of structured answers, if the agent gives them.
+        reviewer: Has a person approve calls, if some need that.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -233,20 +240,20 @@ def make_loader(
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)
-        node = _make_tools([*names, *others], merged, open_once(), index)
+        node = _make_tools([*names, *others], merged, open_once(), index, reviewer)
         bound = list(node.tools_by_name.values())
         structurer = None
         if response_format is not None:
             structurer = make_structurer(chat_model, response_format)
-        schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
         resources = Resources(
             settings=merged,
             index=index,
             model=as_regular(chat_model),
             searcher=as_regular(bind_tools(chat_model, bound), bound),
             tools=node,
+            reviewer=reviewer,
             structurer=structurer,
-            room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
+            room=merged.max_context_tokens - MESSAGE_TOKENS - count_schemas(bound),
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
@@ -256,6 +263,11 @@ def make_loader(
     return load_for_run
 
 
+def count_schemas(tools: Iterable[BaseTool | dict[str, Any]]) -> int:
+    """Count the tokens of the schemas of tools."""
+    return count_tokens(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
+
+
 def default_tools(model: Runnable[Any, AIMessage]) -> tuple[ToolName, ...]:
     """Return the tools that a model gets if nobody chooses: the built-in model calls tools, and writes no commands."""
     if isinstance(find_chat_model(model), ExtractiveModel):
@@ -263,7 +275,13 @@ def default_tools(model: Runnable[Any, AIMessage]) -> tuple[ToolName, ...]:
     return TOOL_SETS[DEFAULT_TOOLS]
 
 
-def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:
+def _make_tools(
+    choice: Sequence[AnyTool],
+    settings: Context,
+    whole: Index,
+    index: Index,
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None,
+) -> ToolNode:
     """Make the retrieval tools, and add the caller's own. A tool replaces an earlier one with its name.
 
     Retrieval tools that the caller made over the whole index are limited to the run's scopes, too.
@@ -282,4 +300,11 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
             tools.append(tool.model_copy(update={"index": index, "follows_context": False}))
         else:
             tools.append(tool)
-    return ToolNode(tools)
+    if reviewer is None:
+        return ToolNode(tools)
+    # A person may have changed a call: the middleware runs it so, and tells the model.
+    wrappers: dict[str, Any] = {
+        "wrap_tool_call": reviewer.wrap_tool_call,
+        "awrap_tool_call": reviewer.awrap_tool_call,
+    }
+    return ToolNode(tools, **wrappers)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage
-
 from arag.errors import InputError
 from arag.models.prices import cost
-from arag.models.usage import model_call
+from arag.models.usage import ModelCall
 
 
-def would_exceed(max_cost: float, replies: Sequence[AIMessage], last_calls: int) -> bool:
+def would_exceed(max_cost: float, calls: Sequence[ModelCall], last_calls: int) -> bool:
     """Return whether one more call would take a run above `max_cost` US dollars, with those that end it.
 
     Each call to come is taken to cost as much as the last one, which had nearly the same conversation.
 
     Args:
         max_cost: The cap.
-        replies: The model's replies in this run.
+        calls: The model calls so far.
         last_calls: How many calls end the run: a forced answer, and a structured one.
 
     Raises:
         InputError: The cost is unknown.
     """
-    calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     spent = cost(calls)
     last = cost(calls[-1:])
     if spent is None or last is None:

@@ -7,7 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -39,6 +39,7 @@ from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
 from arag.graph.repeats import notice_of_repeat
+from arag.graph.review import check_names, make_reviewer, review
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -59,7 +60,7 @@ from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
-from arag.retrieval.tools.sets import ToolSet
+from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 
@@ -77,6 +78,8 @@ def create_arag_agent(
     interrupt_after: All | list[str] | None = None,
     name: str = "arag",
     response_format: Any = None,
+    interrupt_on: Mapping[str, Any] | None = None,
+    output_schema: type | None = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
@@ -99,9 +102,13 @@ def create_arag_agent(
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
-        name: The graph's name, for use inside other graphs.
+        name: The graph's name, for use inside other graphs; its messages have it, too.
         response_format: A pydantic model, a `TypedDict` or a JSON schema with a title: one more model call puts each
             answer into its form, as `structured_response` of the state.
+        interrupt_on: Which tools' calls a person must approve, as LangChain's `HumanInTheLoopMiddleware` takes it:
+            `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
+        output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
+            graph that has the agent as a node keeps its own `usage` and the like.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
             `max_cost`.
 
@@ -120,11 +127,20 @@ def create_arag_agent(
         The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
     """
     opened = index if isinstance(index, Index) else open_index(index)
-    load = make_loader(model, lambda: opened, tools, Context(**settings), response_format=response_format)
-    load(None)  # reports errors now, not in the first run
+    load = make_loader(
+        model,
+        lambda: opened,
+        tools,
+        Context(**settings),
+        response_format=response_format,
+        reviewer=make_reviewer(interrupt_on),
+    )
+    resources = load(None)  # reports errors now, not in the first run
+    check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])
     return build_graph(
         load,
         is_structured=response_format is not None,
+        output_schema=output_schema or OutputState,
         checkpointer=checkpointer,
         store=store,
         interrupt_before=interrupt_before,
@@ -133,16 +149,25 @@ def create_arag_agent(
     )
 
 
-def build_graph(load: Loader, *, is_structured: bool = False, **options: Any) -> ARAGAgent:
+def build_graph(
+    load: Loader,
+    *,
+    name: str,
+    is_structured: bool = False,
+    output_schema: Any = OutputState,
+    **options: Any,
+) -> ARAGAgent:
     """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it.
 
     Args:
         load: Loads what a run needs.
+        name: The graph's name.
         is_structured: Whether each answer is also put into the form of a schema.
+        output_schema: The keys of the state that a run returns.
         options: The options.
     """
-    loop = _Loop(load, is_structured=is_structured)
-    builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
+    loop = _Loop(load, name, is_structured=is_structured)
+    builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=output_schema)
     builder.add_node("agent", Node(loop.agent))
     builder.add_node("tools", Node(loop.tools))
     builder.add_node("force_answer", Node(loop.force_answer))
@@ -158,16 +183,18 @@ def build_graph(load: Loader, *, is_structured: bool = False, **options: Any) ->
     builder.add_edge("force_answer", end)
     # With these, event streams also report tool calls, custom data and updates: here, and in LangGraph's server.
     transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
-    graph = builder.compile(transformers=transformers, **options)
+    graph = builder.compile(name=name, transformers=transformers, **options)
     # Two nodes a step, a forced answer and a structured one.
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 4)
+    limit = 2 * MAX_STEPS + 4
+    return graph.with_config(recursion_limit=limit, metadata={"lc_agent_name": name})
 
 
 class _Loop:
     """The nodes, and the routes between them."""
 
-    def __init__(self, load: Loader, *, is_structured: bool) -> None:
+    def __init__(self, load: Loader, name: str, *, is_structured: bool) -> None:
         self._load = load
+        self._name = name
         self._last_steps = LAST_STEPS
         if is_structured:
             self._last_steps += 1
@@ -184,7 +211,7 @@ class _Loop:
             if not has_results(turn) or not is_overflow(error):
                 raise
             return (yield from self._force(state, "token_budget"))
-        reply = repair_reply(reply, state["messages"])
+        reply = self._sign(repair_reply(reply, state["messages"]))
         replies = _list_replies(state)
         steps_left = resources.settings.max_steps - len(replies) - 1
         judged = judge(reply, state["messages"], replies, steps_left)
@@ -203,14 +230,15 @@ class _Loop:
         asking = cast("AIMessage", last)
         searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
         searches.discard("chunk_read")  # it has a notice of its own
+        reviewed = review(self._resources().reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
-        for call in asking.tool_calls:
-            notice = notice_of_repeat(call, [*before, asking, *messages], searches)
-            if notice is not None:
-                messages.append(notice)
+        for call in reviewed.calls:
+            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            if given is not None:
+                messages.append(given)
                 continue
-            visible_state = {**state, "messages": [*before, *messages, asking]}
+            visible_state = {**state, **reviewed.edits, "messages": [*before, *messages, asking]}
             results = yield Call(
                 tools,
                 ToolCallWithContext(tool_call=call, __type="tool_call_with_context", state=visible_state),
@@ -237,7 +265,7 @@ class _Loop:
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
-        answer = as_answer(repair_reply(reply, state["messages"]))
+        answer = as_answer(self._sign(repair_reply(reply, state["messages"])))
         return self._end(state, answer, reason, is_forced=True)
 
     def structure_answer(self, state: State) -> Steps:
@@ -276,6 +304,10 @@ class _Loop:
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
 
+    def _sign(self, reply: AIMessage) -> AIMessage:
+        """Return a reply with the agent's name, by which a supervisor tells who spoke."""
+        return reply.model_copy(update={"name": self._name})
+
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
         return fit(state["messages"], self._resources().room)
@@ -283,7 +315,16 @@ class _Loop:
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         earlier, turn = self._fit(state)
-        spent = find_spent_budget(self._resources(), _list_replies(state), [*earlier, *turn])
+        resources = self._resources()
+        replies = _list_replies(state)
+        spent = find_spent_budget(
+            resources,
+            replies,
+            [*earlier, *turn],
+            steps=len(replies),
+            calls=[model_call(reply, step=step) for step, reply in enumerate(replies, 1)],
+            room=resources.room,
+        )
         if spent is not None:
             return spent
         if state["remaining_steps"] < self._last_steps:

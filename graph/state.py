@@ -23,6 +23,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
+from arag.graph.annotations import as_written
 from arag.graph.cited import Citation
 from arag.graph.corrections import ask_again
 from arag.models.replies.reading import find_doubt
@@ -35,6 +36,7 @@ _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats;
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
+# `ended`: something else than the model ended the run, such as other middleware, or a tool that answers directly.
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal[
     "answered",
@@ -47,6 +49,7 @@ StopReason: TypeAlias = Literal[
     "unusable_reply",
     "repeated_call",
     "repeated_error",
+    "ended",
 ]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
@@ -221,9 +224,10 @@ def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
+    Replies are as their models wrote them. Other agents of a larger graph may leave calls without a result, such as
+    those beside a handoff.
     """
-    turn = drop_orphans(turn)
+    turn = drop_orphans([as_written(message) for message in turn])
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:

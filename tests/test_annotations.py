@@ -13,7 +13,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 import anthropic_server
 import openai_server
 from arag import trace_page
-from arag.graph.annotations import annotate, without_annotations
+from arag.graph.annotations import annotate, as_written
 from arag.graph.citations import parse_citations
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
@@ -99,7 +99,7 @@ def test_a_forced_answer_is_annotated_too(small_index):
 def test_what_others_annotate_is_sent_as_it_is():
     blocks = [{"type": "text", "text": "So.", "annotations": [{"type": "url_citation", "url": "https://b.example"}]}]
     theirs = AIMessage(blocks, response_metadata={"model_provider": "openai"})
-    assert without_annotations(theirs) is theirs
+    assert as_written(theirs) is theirs
 
 
 def in_parent(model, agent):

@@ -13,7 +13,7 @@ import pytest
 from filelock import Timeout
 
 from arag.errors import InputError
-from arag.evaluation import runs
+from arag.evaluation import records
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer, RunContext, Session
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkey
 
     with serve(Replies()) as server:
         answer(small_index, server, questions(2), folder)
-        monkeypatch.setattr(runs.os, "fsync", full)
+        monkeypatch.setattr(records.os, "fsync", full)
         with pytest.raises(OSError, match="No space left on device"):
             answer(small_index, server, questions(4), folder)
         monkeypatch.undo()

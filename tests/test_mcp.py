@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import httpx
@@ -235,6 +237,22 @@ def test_a_server_without_a_token_refuses_web_pages(tmp_path):
         assert status(url) == 200
         assert status(url, Host="example.com") == 421  # a page's own name, which it has led to this machine
         assert status(url, Origin="https://example.com") == status(url, Origin="null") == 403
+
+
+def test_spaces_around_a_headers_value_do_not_count(tmp_path):
+    version = "2026-07-28"
+    envelope = {"protocolVersion": version, "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in envelope.items()}
+    params = {"name": "keyword_search", "arguments": {"keywords": ["Boso"]}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    headers |= {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "  keyword_search  "}
+    with served_over_http(write_index(tmp_path, DOCUMENTS)) as url:
+        connection = http.client.HTTPConnection(urlsplit(url).netloc)  # httpx drops the spaces
+        connection.request("POST", "/mcp", json.dumps(body), headers)
+        response = connection.getresponse()
+        assert (response.status, "father of Teutberga" in response.read().decode()) == (200, True)
+        connection.close()
 
 
 @pytest.mark.parametrize(

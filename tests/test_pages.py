@@ -70,6 +70,8 @@ def test_raised_numbers_do_not_run_into_the_word_before(read, html, text):
         ("สวัสดี\nครับ", "สวัสดีครับ"),
         ("한국어\n문장 and\nwords", "한국어 문장 and words"),
         ("Harbour&shy;master and sail<wbr>maker", "Harbourmaster and sailmaker"),
+        ("Zu\u0308ndholz, Zünd\u200bholz und \ufb01x", "Zündholz, Zündholz und fix"),
+        ("ភាសា\u200bខ្មែរ", "ភាសា\u200bខ្មែរ"),  # it stands between words
     ],
 )
 def test_words_of_other_scripts_stay_whole(read, html, text):
@@ -119,6 +121,7 @@ def test_forms_have_what_is_typed_and_chosen(read):
         ("<img src=m.png alt='Map of the mill race'>", "Map of the mill race"),
         ("<figure><img alt='The mill in 1880'><figcaption>The mill in 1880</figcaption></figure>", "The mill in 1880"),
         ("<figure><img alt='A wheel'><figcaption>The mill</figcaption></figure>", "A wheel\n\nThe mill"),
+        ("<figure><img alt='A wheel'><figcaption aria-hidden=true>A wheel</figcaption></figure>", "A wheel"),
         (
             "<svg><title>Chart</title><path d='M0'/><text>Rye</text><text>4 <tspan>marks</tspan></text></svg>",
             "Rye; 4 marks",

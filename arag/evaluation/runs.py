@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
@@ -14,7 +16,8 @@ from arag.evaluation.cache import CallRefusedError
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import judge
 from arag.evaluation.method import Answer, Method, RunContext, Session, threads
-from arag.evaluation.records import Record, RecordFile, is_answered, make_record
+from arag.evaluation.plan import add_preparation
+from arag.evaluation.records import Record, RecordFile, is_answered, make_record, record_file
 from arag.models.usage import ModelCall
 
 MAX_FAILURES = 10  # questions in a row
@@ -127,3 +130,57 @@ def _answer(method: Method, context: RunContext, prepared: Any, question: Questi
         raise
     except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
         return make_record(question, session, Answer(""), error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRun:
+    """One method of a run: it answers the questions that have no answer yet.
+
+    Attributes:
+        method: The method.
+        variant: The name of the run's variant.
+        folder: The run's folder.
+        questions: The questions, with their gold documents as the index names them.
+        context: Everything that the method's sessions share.
+        preparing_model: The model for the work before the first question; its calls are kept for all runs.
+    """
+
+    method: Method
+    variant: str
+    folder: Path
+    questions: Sequence[Question]
+    context: RunContext
+    preparing_model: BaseChatModel
+
+    @property
+    def file(self) -> RecordFile:
+        """The file of the method's records."""
+        return record_file(self.folder, self.method.name)
+
+    def list_open(self, records: Mapping[str, Record]) -> list[Question]:
+        """Return the questions that have no answer, or, with a judge, no verdict."""
+        return list_open(self.questions, records, judged=self.context.judge is not None)
+
+    def is_complete(self) -> bool:
+        """Return whether no question is open."""
+        return not self.list_open(self.file.read())
+
+    def finished(self) -> list[Record]:
+        """Return the records of the questions that are not open, in the order of the questions."""
+        records = self.file.read()
+        open_ids = {question.id for question in self.list_open(records)}
+        return [records[question.id] for question in self.questions if question.id not in open_ids]
+
+    def prepare(self) -> Any:
+        """Do the method's work before the first question; return the object that `answer` needs."""
+        prepared, calls = prepare(self.method, self.context, self.preparing_model)
+        add_preparation(self.folder, self.method.name, calls)
+        return prepared
+
+    def answer(self, prepared: Any) -> Iterator[Record]:
+        """Answer the open questions, and yield their records as they are written.
+
+        Raises:
+            InputError: Ten questions in a row have failed, or the budget is used up.
+        """
+        return answer_questions(self.method, self.context, prepared, self.questions, self.file)

@@ -17,12 +17,14 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.answering import Candidate, find_answers
+from arag.models.names import EXTRACTIVE
 from arag.text.languages import COMMON_WORDS, is_english
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.scripts import is_east_asian
@@ -61,6 +63,12 @@ class ExtractiveModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "arag-extractive"
 
+    def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> LangSmithParams:
+        params = super()._get_ls_params(stop=stop, **options)
+        params["ls_provider"] = "arag"
+        params.setdefault("ls_model_name", EXTRACTIVE)
+        return params
+
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind the retrieval tools. It calls the three searches and `grep`; others are ignored."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **options)
@@ -88,7 +96,7 @@ def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     reply = _choose_call(notes, quotes, tool_names)
     if reply is None:
         reply = AIMessage(_answer(notes, quotes))
-    return reply.model_copy(update={"response_metadata": {"model_name": "extractive"}})
+    return reply.model_copy(update={"response_metadata": {"model_name": EXTRACTIVE}})
 
 
 @dataclass(frozen=True)

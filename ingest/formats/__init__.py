@@ -18,6 +18,7 @@ from arag.ingest.formats.content import (
     Content,
     FormatError,
     clean_text,
+    plain_letters,
     reason,
 )
 from arag.ingest.formats.kinds import MAILBOX, SAME_KINDS, find_kind
@@ -55,7 +56,6 @@ READERS: dict[str, _AnyReader] = {
 }
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
-_SOFT_HYPHEN = "\u00ad"  # shows where a word may be divided
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
@@ -296,11 +296,11 @@ def _clean(content: Content | str) -> Content:
         content = Content(title="", text=content)
     if len(content.text) > MAX_CHARACTERS:
         raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
-    pages = [clean_text(page).replace(_SOFT_HYPHEN, "") for page in _split_pages(content)]
+    pages = [plain_letters(clean_text(page)) for page in _split_pages(content)]
     lengths = [len(page) for page in pages]  # a clean page may be shorter
     return replace(
         content,
-        title=collapse_whitespace(clean_text(content.title).replace(_SOFT_HYPHEN, "")),
+        title=collapse_whitespace(plain_letters(clean_text(content.title))),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
         left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),

@@ -172,7 +172,8 @@ def _is_permalink(link: etree._Element) -> bool:
 
 
 def _is_hidden(element: etree._Element) -> bool:
-    if element.get("aria-hidden") == "true":
+    is_read_out = element.get("aria-hidden") != "true"
+    if not is_read_out and element.tag != "figcaption":  # a caption may repeat what is read out for the picture
         return True
     if element.get("hidden", "until-found") != "until-found":
         return True

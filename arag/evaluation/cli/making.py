@@ -103,7 +103,7 @@ def _make_by_model(
     on_step: Callable[[], None],
 ) -> None:
     from arag.evaluation.cache import CallCache, Store, store_folder
-    from arag.evaluation.experiment import load_without_retries
+    from arag.evaluation.chat_models import load_without_retries
     from arag.evaluation.making.make import make_by_model
     from arag.evaluation.method import RunContext, Session
 

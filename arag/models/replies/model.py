@@ -45,7 +45,7 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     if isinstance(model, RunnableBinding):
         chat_model = model.bound
         options = dict(model.kwargs)
-    known_tools = _describe(tools)
+    known_tools = describe_tools(tools)
     if not isinstance(chat_model, BaseChatModel):
         return model | RunnableLambda(partial(read_reply, tools=known_tools))
     regular = RegularModel(
@@ -64,11 +64,14 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     return regular
 
 
-def _describe(tools: Sequence[BaseTool]) -> dict[str, KnownTool]:
+def describe_tools(tools: Sequence[BaseTool | dict[str, Any]]) -> dict[str, KnownTool]:
+    """Return the tools by name; those that a provider runs itself are left out."""
     known = {}
     for tool in tools:
-        described = KnownTool.from_schema(convert_to_openai_tool(tool)["function"])
-        known[described.name] = described
+        function = convert_to_openai_tool(tool).get("function")
+        if function is not None:
+            described = KnownTool.from_schema(function)
+            known[described.name] = described
     return known
 
 

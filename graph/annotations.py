@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages import content as blocks
 
-from arag.graph.cited import Citation
+if TYPE_CHECKING:
+    from arag.graph.cited import Citation
 
 _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for content that is standard blocks
 

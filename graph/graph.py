@@ -228,16 +228,15 @@ class _Loop:
         tools = self._resources().tools
         *before, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
-        reviewed = review(self._resources().reviewer, [*before, asking])
         searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
         searches.discard("chunk_read")  # it has a notice of its own
+        reviewed = review(self._resources().reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in reviewed.calls:
-            said = reviewed.results.get(call["id"])
-            ready = said or notice_of_repeat(call, [*before, asking, *messages], searches)
-            if ready is not None:
-                messages.append(ready)
+            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            if given is not None:
+                messages.append(given)
                 continue
             visible_state = {**state, **reviewed.edits, "messages": [*before, *messages, asking]}
             results = yield Call(

@@ -55,13 +55,24 @@ ODD_ARGUMENTS = {
 @pytest.mark.parametrize("form", ODD_ARGUMENTS)
 def test_arguments_of_any_form_are_read_the_same_way_streamed_and_whole(small_index, form, streaming):
     arguments = ODD_ARGUMENTS[form]
-    if streaming and isinstance(arguments, dict):
-        arguments = json.dumps(arguments)  # streams have texts only
-    with serve([chat(None, ("call_1", "keyword_search", arguments)), chat(ANSWER)]) as server:
+    calling = chat(None, ("call_1", "keyword_search", arguments))
+    if isinstance(arguments, dict):
+        calling["deltas"] = [piece("keyword_search", arguments, id="call_1", index=0)]
+    with serve([calling, chat(ANSWER)]) as server:
         state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=streaming)
     assert (state["answer"], state["steps"]) == (ANSWER, 2)
     [record] = state["trace"]
     assert (record["arguments"], record["error"]) == ({"keywords": ["Lothair II"]}, None)
+
+
+@both_ways
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Lothair I', ARGUMENTS * 2])
+def test_calls_that_are_not_clear_are_refused_the_same_way_streamed_and_whole(small_index, arguments, streaming):
+    calling = chat(None, ("call_1", "keyword_search", arguments))
+    calling["choices"][0]["finish_reason"] = "length"
+    with serve([calling, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=streaming)
+    assert "not valid JSON" in state["trace"][0]["error"]
 
 
 def piece(name=None, arguments=None, **fields):

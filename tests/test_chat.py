@@ -228,6 +228,17 @@ def test_thinking_and_calls_as_text_are_not_printed_as_answers_and_a_strict_exit
     assert "Sources: none" in out
 
 
+def test_thinking_whose_end_alone_is_marked_is_said_to_be_no_part_of_the_answer(arag, example_index):
+    search = chat(None, ("c1", "keyword_search", '{"keywords": ["Skellavy"]}'))
+    script = [search, chat("Was it 1700?</think>In 1783 [places/skellavy.md:0].")]
+    with serve(script) as server:
+        options = ["--tools", "paper", "--index", example_index.path, "--model", f"openai:m@{server.url}"]
+        code, out, _ = arag("ask", "When?", *options)
+    assert code == 0
+    note = "Was it 1700?\n   The text above is not part of the answer.\n\nIn 1783 [places/skellavy.md:0].\n"
+    assert note in out
+
+
 def test_a_list_of_documents_has_a_head_in_a_terminal_and_says_what_is_empty(arag, example_index):
     with in_terminal("list", "--index", example_index.path, "--documents", "places/skellavy.md") as terminal:
         pass

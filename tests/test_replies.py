@@ -155,7 +155,11 @@ def test_an_answer_that_talks_about_calls_is_an_answer(small_index, text):
 
 
 UNUSABLE = {
-    "unread_call": ['<tool_call>{"name": "web_search", "arguments": {"q": "x"}}</tool_call>', f"{HERMES[:-30]}"],
+    "unread_call": [
+        '[TOOL_CALLS]keyword_search[ARGS]{["Lothair II"]}',
+        '<tool_call>{"name": "web_search", "arguments": {"q": "x"}}</tool_call>',
+        f"{HERMES[:-30]}",
+    ],
     "announced": ["I'll search the corpus for Lothair II. Please wait a moment.", "让我搜索一下。"],
     "empty": ["", "<think>Hm.</think>"],
 }
@@ -191,6 +195,24 @@ def test_thinking_is_neither_answer_nor_source_nor_sent_again(small_index, form,
     assert THINKING in reply.additional_kwargs["reasoning_content"]
     if way == "streamed" and form != "no opening":
         assert shown.strip() == ANSWER
+
+
+def test_thinking_that_is_only_closed_is_shown_at_most_once(small_index):
+    search = chat(None, ("call_1", "keyword_search", ARGUMENTS))
+    thought = f"{THINKING}\n</think>\n\n"
+    first = [search, f"{thought}{ANSWER}"]
+    second = [chat(None, ("call_2", "chunk_read", json.dumps({"chunk_ids": ["boso:0"]}))), f"{thought}Three [boso:0]."]
+    shown = []
+    with openai_server.serve([*first[:1], chat(first[1]), second[0], chat(second[1])]) as server:
+        agent = create_arag_agent(load_model(f"openai:m@{server.url}"), small_index, tools="paper")
+        for _ in range(2):
+            text = ""
+            for message, _ in agent.stream(asked(), stream_mode="messages"):
+                text += message.text if isinstance(message, AIMessageChunk) else f"\n{message.type}: {message.text}"
+            shown.append(text)
+    assert shown[0].endswith(f"ai: {ANSWER}")  # a message of its own
+    assert THINKING not in shown[1]
+    assert shown[1].endswith("Three [boso:0].")
 
 
 CUT = "Boso the Elder. Teutberga was his dau"

@@ -25,7 +25,7 @@ from pydantic import PrivateAttr, ValidationError
 from arag.errors import ModelError
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.pauses import find_pause
-from arag.models.raw_replies import CallPieces, set_aside_calls
+from arag.models.raw_replies import CallPieces, set_aside_calls, write_arguments
 from arag.models.refusals import SEND_REASONING, Change, find_change, regular_request
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError, astream_within, await_within, run_within, stream_within
@@ -181,6 +181,9 @@ class Border(BaseChatModel):
             except Exception as error:  # noqa: BLE001
                 pause = attempts.after(error)
             time.sleep(pause)
+        last = pieces.finish()
+        if last is not None:
+            yield last
         if not attempts.has_begun:  # the reply was no stream
             yield _as_chunk(self._generate(messages, stop, **_whole(options)))
 
@@ -205,6 +208,9 @@ class Border(BaseChatModel):
             except Exception as error:  # noqa: BLE001
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
+        last = pieces.finish()
+        if last is not None:
+            yield last
         if not attempts.has_begun:
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
 
@@ -270,6 +276,7 @@ class Border(BaseChatModel):
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any, **options: Any) -> ChatGenerationChunk | None:
+        write_arguments(chunk)
         made: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(chunk, *args, **options)  # type: ignore[misc]
         choices = chunk.get("choices")
         if made is not None and choices:

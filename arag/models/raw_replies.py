@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AIMessageChunk, InvalidToolCall
-from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call
+from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall
+from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGenerationChunk
+
+SENT_CALLS = "arag_sent_calls"  # a key of a reply's metadata
 
 
 def set_aside_calls(completion: Any) -> list[list[InvalidToolCall]]:
@@ -65,6 +68,25 @@ def _set(part: Any, name: str, value: Any) -> None:
         setattr(part, name, value)
 
 
+def write_arguments(chunk: Any) -> None:
+    """Turn the arguments of calls in a chunk of a stream into texts, if a server has sent objects."""
+    for choice in _get(chunk, "choices") or ():
+        for call in _get(_get(choice, "delta"), "tool_calls") or ():
+            function = _get(call, "function")
+            arguments = _get(function, "arguments")
+            if arguments is not None and not isinstance(arguments, str):
+                _set(function, "arguments", json.dumps(arguments))
+
+
+@dataclass
+class _Call:
+    """A call of a stream, so far."""
+
+    id: str | None
+    name: str = ""
+    arguments: str = ""
+
+
 class CallPieces:
     """Gives the pieces of calls in a stream the number of their call, by which LangChain joins them.
 
@@ -72,7 +94,7 @@ class CallPieces:
     """
 
     def __init__(self) -> None:
-        self._ids: dict[int, str | None] = {}  # of the calls so far, by their numbers
+        self._calls: dict[int, _Call] = {}
         self._last: int | None = None
 
     def number(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
@@ -84,21 +106,65 @@ class CallPieces:
         numbered = message.model_copy(update={"tool_call_chunks": pieces})
         return ChatGenerationChunk(message=numbered, generation_info=chunk.generation_info)
 
+    def finish(self) -> ChatGenerationChunk | None:
+        """Return a last chunk that has the calls as they were sent, if one has other arguments than an object.
+
+        LangChain completes the JSON of calls that are cut off, which whole replies would not have.
+        """
+        calls = list(self._calls.values())
+        if all(_is_object(call.arguments or "{}") for call in calls):
+            return None
+        sent = [{"name": call.name, "args": call.arguments, "id": call.id} for call in calls]
+        return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
+
     def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
         number = piece["index"]
         if number is None:
             number = self._find_number(piece)
-        elif not piece["name"] and number not in self._ids and self._last is not None:
+        elif not piece["name"] and number not in self._calls and self._last is not None:
             number = self._last
         if number is None:
             return piece
-        self._ids.setdefault(number, piece["id"])
+        call = self._calls.setdefault(number, _Call(piece["id"]))
+        call.name += piece["name"] or ""
+        call.arguments += piece["args"] or ""
         self._last = number
         return cast("ToolCallChunk", {**piece, "index": number})
 
     def _find_number(self, piece: ToolCallChunk) -> int | None:
         """Return the number of a piece without one: a name begins a call, if its id is not that of the last one."""
-        is_same = self._last is not None and piece["id"] and piece["id"] == self._ids[self._last]
+        is_same = self._last is not None and piece["id"] and piece["id"] == self._calls[self._last].id
         if piece["name"] and not is_same:
-            return len(self._ids)
+            return len(self._calls)
         return self._last
+
+
+def read_sent_calls(reply: AIMessage) -> AIMessage:
+    """Return a reply that was streamed with its calls as they were sent, if the stream's last chunk has them."""
+    metadata = dict(reply.response_metadata)
+    sent = metadata.pop(SENT_CALLS, None)
+    if sent is None:
+        return reply
+    calls = []
+    invalid = []
+    for call in sent:
+        if _is_object(call["args"] or "{}"):
+            calls.append(
+                tool_call(name=call["name"], args=json.loads(call["args"] or "{}", strict=False), id=call["id"])
+            )
+        else:
+            invalid.append(invalid_tool_call(**call))
+    return reply.model_copy(
+        update={
+            "tool_calls": calls,
+            "invalid_tool_calls": invalid,
+            "response_metadata": metadata,
+        }
+    )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, strict=False), dict)
+    except ValueError:
+        return False

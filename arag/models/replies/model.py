@@ -65,11 +65,13 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
 
 
 def describe_tools(tools: Iterable[BaseTool | dict[str, Any]]) -> dict[str, KnownTool]:
-    """Return what is known of the tools of a model, by name."""
+    """Return the tools by name; those that a provider runs itself are left out."""
     known = {}
     for tool in tools:
-        described = KnownTool.from_schema(convert_to_openai_tool(tool)["function"])
-        known[described.name] = described
+        function = convert_to_openai_tool(tool).get("function")
+        if function is not None:
+            described = KnownTool.from_schema(function)
+            known[described.name] = described
     return known
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.messages.tool import tool_call
 
+from arag.models.raw_replies import read_sent_calls
 from arag.models.replies.arguments import KnownTool, repair_arguments, resolve_name
 from arag.models.replies.calls import CallsInText, find_calls
 from arag.models.replies.forms import ANNOUNCEMENTS, END_KEYS, ENDS, End
@@ -51,6 +52,7 @@ def read_reply(reply: AIMessage, tools: Mapping[str, KnownTool], *, is_streamed:
     Returns:
         The message. `list_repairs` says what was repaired, and `find_doubt` why it should be asked for again.
     """
+    reply = read_sent_calls(reply)
     separated = separate_thinking(reply.text)
     read = _Read(text=separated.text, thinking=separated.thinking)
     if separated.thinking:

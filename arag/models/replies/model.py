@@ -100,6 +100,10 @@ class RegularModel(BaseChatModel):
     def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> Any:
         return self.model._get_ls_params(stop=stop, **self.options, **options)  # noqa: SLF001
 
+    def _get_invocation_params(self, stop: list[str] | None = None, **options: Any) -> Any:
+        # Traces and recordings show the tools.
+        return self.model._get_invocation_params(stop=stop, **self.options, **options)  # noqa: SLF001
+
     def _generate(
         self,
         messages: list[BaseMessage],

@@ -31,7 +31,7 @@ from arag.graph.outcome import describe_answer
 from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.sent import current_sent, watch_sent
-from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware
+from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
@@ -187,6 +187,7 @@ class ARAGMiddleware(SourcesMiddleware):
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
             update["messages"] = [RemoveMessage(cast("str", message.id)) for message in unused]
             update["messages"].append(annotate(replies[-1], described["citations"]))
+        described["citations"] = merge_citations(update["citations"], described["citations"])
         return update | {"read_chunks": read, "seen_chunks": seen} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:

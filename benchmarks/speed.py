@@ -50,11 +50,12 @@ from arag.models.names import ENGLISH_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.models.onnx_models import ONNX_MODELS
 from arag.retrieval.index import open_index
 
-PARTS = ("commands", "keywords", "grep", "semantic", "ingestion", "million")
+PARTS = ("commands", "keywords", "grep", "semantic", "web", "ingestion", "million")
 ROUNDS = 7
 EXAMPLES = Path(__file__).parents[1] / "examples"
 _QUERIES = 40
 _SENTENCES_PER_CHUNK = 30
+_WEB_DIMENSION = 32  # the page's own time does not depend on it
 _COMMANDS = {
     "info": ["info"],
     "read": ["read", "places/skellavy.md:0"],
@@ -202,6 +203,61 @@ def time_semantic(location: Path | str, queries: Any) -> tuple[list[float], list
         return times, chunk_ids, index.info().bytes, megabytes("VmRSS")
 
 
+def measure_web(bench: Bench, size: int) -> Iterator[Figure]:
+    """Measure the pages for a browser: what a search takes beside the searches of the index, and a page of a PDF."""
+    texts = [text[:3] for text in recombined(bench.sentences, size)]
+    chance = np.random.default_rng(0)
+    vectors = chance.standard_normal((sum(map(len, texts)), _WEB_DIMENSION), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = bench.place(f"web-{size}")
+    make_index(index, texts, vectors)
+    page, searches, listing, picture = apart(time_web, index, bench.questions[:_QUERIES], bench.work / "page.pdf")
+    title = f"web, {size:,} documents"
+    yield Figure(f"{title}: a search's page, beside its searches alone", "ms", 1_000 * page, 1_000 * searches)
+    yield Figure(f"{title}: the list of documents", "ms", 1_000 * listing)
+    yield Figure("web: a page's picture", "ms", 1_000 * picture)
+
+
+def time_web(location: Path | str, queries: Sequence[str], pdf: Path) -> tuple[float, float, float, float]:
+    """Return the seconds of a page of hits, of both searches in it, of a list of documents, and of a picture."""
+    from reportlab.pdfgen.canvas import Canvas
+    from starlette.testclient import TestClient
+
+    from arag.retrieval.tools.retriever import list_keywords
+    from arag.web.asking import Runs
+    from arag.web.originals import draw_page
+    from arag.web.site import Site
+
+    vector = np.random.default_rng(1).standard_normal(_WEB_DIMENSION)
+    vector /= np.linalg.norm(vector)
+
+    class Vectors:
+        def embed_query(self, _: str) -> Any:
+            return vector
+
+    canvas = Canvas(str(pdf))
+    for line in range(60):
+        canvas.drawString(72, 780 - 12 * line, f"Line {line}: the harbour light was first lit in {1700 + line}.")
+    canvas.save()
+    marked = ["Line 7: the harbour light was first lit in 1707."]
+    with open_index(location, embedder=Embedder(ENGLISH_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
+
+        def search(query: str) -> None:
+            index.keyword_search(list_keywords(query), 50, ranking="bm25")
+            index.semantic_search(query, 50, titles_first=True)
+
+        client = TestClient(Site(index, Runs(index, "extractive", {}), None).make_app())
+        pages: list[float] = []
+        searches: list[float] = []
+        for query in queries:
+            get = partial(client.get, "/", params={"q": query})
+            pages.append(min(seconds(get) for _ in range(3)))
+            searches.append(min(seconds(partial(search, query)) for _ in range(3)))
+        listing = min(seconds(partial(client.get, "/documents?start=5000")) for _ in range(3))
+    picture = min(seconds(partial(draw_page, pdf, 1, marked)) for _ in range(3))
+    return float(np.median(pages)), float(np.median(searches)), listing, picture
+
+
 def measure_ingestion(bench: Bench) -> Iterator[Figure]:
     """Measure ingestion with the authors' embedder: a first time, unchanged, and with 1% of the documents changed.
 
@@ -325,6 +381,7 @@ def main() -> None:
             "keywords": [measure_keywords(bench, size) for size in ([600] if options.quick else [12_000, 100_000])],
             "grep": [measure_grep(bench, size) for size in ([600] if options.quick else [100_000])],
             "semantic": [measure_semantic(bench, size) for size in ([500] if options.quick else [16_000, 100_000])],
+            "web": [measure_web(bench, 300 if options.quick else 10_000)],
             "million": [measure_semantic(bench, 1_000_000)],
             "ingestion": [measure_ingestion(bench)],
         }

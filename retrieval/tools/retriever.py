@@ -42,7 +42,7 @@ class IndexRetriever(BaseRetriever):
         if self.search == "semantic":
             hits = self.index.semantic_search(query, self.k).hits
         else:
-            hits = self.index.keyword_search(_list_keywords(query), self.k, ranking="bm25").hits[: self.k]
+            hits = self.index.keyword_search(list_keywords(query), self.k, ranking="bm25").hits[: self.k]
         return [self._make_document(hit) for hit in hits]
 
     def _make_document(self, hit: Hit) -> Document:
@@ -61,6 +61,6 @@ class IndexRetriever(BaseRetriever):
         return Document(id=chunk.id, page_content=chunk.text, metadata=metadata)
 
 
-def _list_keywords(query: str) -> list[str]:
+def list_keywords(query: str) -> list[str]:
     """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
     return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

@@ -9,7 +9,7 @@ import hmac
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError
+from arag.mcp_results import AskOutput, Progress, Source, ToolOutput, describe_result
 from arag.models.chat import naming_failures
 from arag.retrieval.index import Index
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet, make_tools
@@ -32,7 +34,7 @@ from arag.text.surrogates import replace_surrogates
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from arag.graph.state import Citation
+    from arag.graph.state import Citation, InputState
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -86,10 +88,13 @@ def make_mcp_server(
     offers = []
     for each in offered.values():
         function = convert_to_openai_function(each)
+        output = AskOutput if each.name == "ask" else ToolOutput
         offer = types.Tool(
             name=function["name"],
+            title=each.name.replace("_", " ").capitalize(),
             description=function["description"],
             input_schema=function["parameters"],
+            output_schema=output.model_json_schema(mode="serialization"),
             annotations=hints,
         )
         offers.append(offer)
@@ -97,27 +102,36 @@ def make_mcp_server(
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=offers)
 
-    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in offered:
             name = shorten(repr(params.name), _SHOWN_NAME)
-            return make_result(f"There is no tool {name}. The tools are: {', '.join(offered)}.", is_error=True)
+            return make_error(f"There is no tool {name}. The tools are: {', '.join(offered)}.")
         call = {
             "type": "tool_call",
             "id": "mcp",
             "name": params.name,
             "args": {**(params.arguments or {}), "messages": []},  # a client cannot make up a conversation
         }
-        try:
-            message = await offered[params.name].ainvoke(call)
-        except ARAGError as error:
-            return make_result(str(error), is_error=True)
-        return make_result(message.text, is_error=message.status == "error")
+        progress = Progress(context.session)
+        async with progress.signs_of_life():
+            try:
+                message = await offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+            except ARAGError as error:
+                return make_error(str(error))
+        if message.status == "error":
+            return make_error(message.text)
+        structured = message.artifact
+        if params.name != "ask":
+            structured = await anyio.to_thread.run_sync(describe_result, index, message.text, message.artifact)
+        content = [types.TextContent(text=message.text)]
+        return types.CallToolResult(content=content, structured_content=structured)
 
-    def make_result(text: str, *, is_error: bool) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
+    def make_error(text: str) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
 
     return Server(
         "arag",
+        title="A-RAG",
         version=version("langgraph-arag"),
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
@@ -131,20 +145,54 @@ def _make_ask(index: Index, model: str | BaseChatModel, tools: ToolSet | Sequenc
 
     agent = create_arag_agent(model, index, tools=tools)
 
-    @tool
-    async def ask(question: Annotated[str, "The question, with all that is needed to understand it."]) -> str:
+    @tool(response_format="content_and_artifact")
+    async def ask(
+        question: Annotated[str, "The question, with all that is needed to understand it."],
+        config: RunnableConfig,
+    ) -> tuple[str, dict[str, Any]]:
         """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
+        progress: Progress = config["configurable"]["progress"]
+        asked: InputState = {"messages": [HumanMessage(replace_surrogates(question))]}
+        state: dict[str, Any] = {}
         with naming_failures("the model"):
-            state = await agent.ainvoke({"messages": [HumanMessage(replace_surrogates(question))]})
-        answer = state["answer"]
-        if state["stop_reason"] != "answered":
-            answer = f"{answer}\n\nThe answer was forced: {state['stop_reason']}."
-        sources = [_write_source(citation) for citation in state["citations"]] or ["none"]
-        # An answer may quote such a line, too: the last line "Sources:" is always ours.
-        return "\n".join([answer, "", "Sources:", *sources])
+            streamed: AsyncIterator[Any] = agent.astream(asked, stream_mode=["values", "custom"])
+            async for mode, part in streamed:
+                if mode == "custom":
+                    await progress.report_call(part)
+                else:
+                    state = part
+        return _write_answer(state)
 
     ask.handle_validation_error = "The question is missing: give it as a string."
     return ask
+
+
+def _write_answer(state: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return an answer with its sources as a text, and as structured content."""
+    answer = state["answer"]
+    if state["stop_reason"] != "answered":
+        answer = f"{answer}\n\nThe answer was forced: {state['stop_reason']}."
+    lines = [_write_source(citation) for citation in state["citations"]] or ["none"]
+    sources = []
+    for citation in state["citations"]:
+        document = citation["document"]
+        source = Source(
+            chunk_id=citation["chunk_id"],
+            seen=citation["seen"],
+            title=document["title"] if document else "",
+            pages=citation["pages"],
+        )
+        sources.append(source)
+    # An answer may quote such a line, too: the last line "Sources:" is always ours.
+    text = "\n".join([answer, "", "Sources:", *lines])
+    output = AskOutput(
+        text=text,
+        answer=state["answer"],
+        stop_reason=state["stop_reason"],
+        grounding=state["grounding"],
+        sources=sources,
+    )
+    return text, output.model_dump(mode="json")
 
 
 def _write_source(citation: Citation) -> str:

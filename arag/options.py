@@ -11,9 +11,12 @@ import typer
 
 from arag.errors import InputError
 from arag.models.names import MODEL_VARIABLE
+from arag.terminal import err
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
+
+_MAX_NAMED = 1 << 40  # documents that --within may name
 
 IndexOption = Annotated[
     str,  # a `Path` would damage an address
@@ -91,8 +94,13 @@ def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any
 
 
 @contextmanager
-def open_scoped(location: str, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
-    """Open an index, limited to the documents that --where and --documents choose."""
+def open_scoped(
+    location: str,
+    where: str | None,
+    documents: Sequence[str] | None,
+    within: str = "",
+) -> Iterator[Index]:
+    """Open an index, limited to the documents that --where, --documents and --within choose; say if there are none."""
     from arag.retrieval.index import open_index
     from arag.retrieval.scope import Scope
 
@@ -100,10 +108,22 @@ def open_scoped(location: str, where: str | None, documents: Sequence[str] | Non
     if where is not None:
         conditions = _read_conditions(where)
     with open_index(location) as index:
-        if conditions is None and not documents:
-            yield index
-        else:
-            yield index.limited_to(Scope(where=conditions, documents=documents or None))
+        scoped = index
+        if conditions is not None or documents:
+            scoped = index.limited_to(Scope(where=conditions, documents=documents or None))
+        if next(scoped.documents(), None) is None:
+            err.print("The index is empty." if scoped is index else "No document of the index is in the scope.")
+        elif within:
+            scoped = _limit_to_named(scoped, within)
+        yield scoped
+
+
+def _limit_to_named(index: Index, name: str) -> Index:
+    """Return an index limited to the documents that a name means."""
+    ids = index.find_documents(name, _MAX_NAMED)
+    if not ids:
+        raise InputError(f"--within {name!r}: no document has these words in its title, id or file's name")
+    return index.limited_to(ids)
 
 
 def _read_conditions(text: str) -> dict[str, Any]:

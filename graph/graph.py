@@ -14,14 +14,10 @@ from typing import Any, Literal, TypeAlias, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
-    AnyMessage,
-    HumanMessage,
-    InvalidToolCall,
     RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.messages.utils import trim_messages
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolCallTransformer
@@ -32,10 +28,12 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
-from arag.graph.citations import find_grounding, parse_citations
+from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
+from arag.graph.forced import as_answer, ask_from_evidence
 from arag.graph.node import Call, Node, Steps
-from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
+from arag.graph.outcome import describe_answer
+from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
 from arag.graph.state import (
     InputState,
@@ -43,11 +41,10 @@ from arag.graph.state import (
     SplitConversation,
     State,
     StopReason,
-    as_sent,
-    count_context_tokens,
     drop_orphans,
     find_run,
     kind_of_reply,
+    refuse_call,
     repair_reply,
     split_turn,
     union,
@@ -55,13 +52,8 @@ from arag.graph.state import (
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import ToolSet
-from arag.text.normalise import CUT
-from arag.text.surrogates import replace_surrogates
-from arag.text.tokens import count_tokens
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
-_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
-_NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -183,7 +175,7 @@ class _Loop:
                     commands.append(result)
                 else:
                     messages.append(result)
-        messages += [_refuse_call(call) for call in asking.invalid_tool_calls]
+        messages += [refuse_call(call) for call in asking.invalid_tool_calls]
 
         read: list[str] = []
         for artifact in find_artifacts(messages):
@@ -195,26 +187,10 @@ class _Loop:
         """Ask the model without tools, with the turn's evidence in place of its calls."""
         resources = self._resources()
         earlier, turn = self._fit(state)
-        question = turn[0]
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        budget = resources.settings.max_context_tokens
-        reserve = budget // 10  # for the answer, and as providers count tokens differently
-        room = budget - reserve - count_context_tokens([*head, question])
-        evidence = _keep_end(_join_evidence(turn), room)
-        request = forced_question(replace_surrogates(question.text), evidence)
-        [reply] = yield Call(resources.model, [*head, HumanMessage(request)])
-        reply = repair_reply(reply, state["messages"])
-
-        text = reply.text.strip()
-        answer = reply.model_copy(
-            update={
-                "content": text or NO_ANSWER,
-                "tool_calls": [],  # some models call tools that they do not have
-                "invalid_tool_calls": [],
-                "additional_kwargs": {},
-                "id": reply.id if text else None,  # a changed text needs a new message id: else, it is not streamed
-            }
-        )
+        request = ask_from_evidence(turn[0].text, turn, head, resources.settings.max_context_tokens)
+        [reply] = yield Call(resources.model, [*head, request])
+        answer = as_answer(repair_reply(reply, state["messages"]))
         reason = self._find_spent_budget(state) or "max_steps"
         return self._end(state, answer, reason)
 
@@ -241,27 +217,14 @@ class _Loop:
 
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-        earlier, turn = split_turn(state["messages"])
-        fitting = trim_messages(
-            earlier,
-            max_tokens=self._resources().room // 2,
-            token_counter=count_context_tokens,
-            start_on="human",
-            include_system=True,
-        )
-        return SplitConversation(as_sent(cast("list[AnyMessage]", fitting)), as_sent(turn))
+        return fit(state["messages"], self._resources().room)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
-        resources = self._resources()
-        replies = _list_replies(state)
-        if replies and kind_of_reply(replies[-1]) == "empty":
-            return "empty_reply"
-        if len(replies) >= resources.settings.max_steps:
-            return "max_steps"
         earlier, turn = self._fit(state)
-        if count_context_tokens([*earlier, *turn]) > resources.room:
-            return "token_budget"
+        spent = find_spent_budget(self._resources(), _list_replies(state), [*earlier, *turn])
+        if spent is not None:
+            return spent
         if state["remaining_steps"] < LAST_STEPS:
             return "max_steps"
         return None
@@ -273,16 +236,12 @@ class _Loop:
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
-        answer = reply.text.strip()
-        citations = parse_citations(answer, index, seen, read)
         empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {
             "messages": [*empty, reply],
-            "answer": answer,
-            "citations": citations,
-            "grounding": find_grounding(citations),
             "stop_reason": reason,
             "read_chunks": read,
+            **describe_answer(reply.text, index, seen, read),
             **records(run, reply, is_forced=reason != "answered"),
         }
 
@@ -291,37 +250,3 @@ def _list_replies(state: State) -> list[AIMessage]:
     """Return the replies of the model in this run."""
     run = find_run(split_turn(state["messages"]).turn)
     return [message for message in run if isinstance(message, AIMessage)]
-
-
-def _refuse_call(call: InvalidToolCall) -> ToolMessage:
-    """Return the result of a call whose arguments are not JSON."""
-    arguments = (call["args"] or "")[:_SHOWN_ARGUMENTS]
-    return ToolMessage(
-        _NOT_JSON.format(arguments),
-        tool_call_id=call["id"],
-        name=call["name"] or "unknown",
-        status="error",
-    )
-
-
-def _join_evidence(turn: Sequence[AnyMessage]) -> str:
-    """Return the texts of a turn's results, each once, without errors."""
-    texts: dict[str, None] = {}
-    for message in turn:
-        if isinstance(message, ToolMessage) and message.status != "error":
-            texts[message.text] = None
-    return "\n\n".join(texts)
-
-
-def _keep_end(text: str, room: int) -> str:
-    """Return as much of the end of a text as fits into `room` tokens, behind `…` if it is cut."""
-    kept = text
-    tokens = count_tokens(kept)
-    while kept and tokens > room:
-        # The share that fits if tokens are spread evenly; at least one character less, so that this ends.
-        length = min(max(room, 0) * len(kept) // tokens, len(kept) - 1)
-        kept = kept[len(kept) - length :]
-        tokens = count_tokens(kept)
-    if not kept or kept == text:
-        return kept
-    return f"{CUT}{kept}"

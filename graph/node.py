@@ -41,33 +41,33 @@ class Node(Runnable[Any, Any]):
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
         steps = self._function(input)
-        step = _advance(steps)
+        step = advance(steps)
         while isinstance(step, Call):
             began = time.perf_counter()
             try:
                 output = step.runnable.invoke(step.input, config)
             except ValidationError as error:
-                output = _as_empty_reply(error)
+                output = as_empty_reply(error)
             results = _list_results(output, time.perf_counter() - began)
-            step = _advance(steps, results)
+            step = advance(steps, results)
         return step
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
         steps = self._function(input)
-        step = await run_in_executor(config, _advance, steps)
+        step = await run_in_executor(config, advance, steps)
         while isinstance(step, Call):
             began = time.perf_counter()
             try:
                 output = await step.runnable.ainvoke(step.input, config)
             except ValidationError as error:
-                output = _as_empty_reply(error)
+                output = as_empty_reply(error)
             results = _list_results(output, time.perf_counter() - began)
-            step = await run_in_executor(config, _advance, steps, results)
+            step = await run_in_executor(config, advance, steps, results)
         return step
 
 
-def _advance(steps: Steps, results: list[Any] | None = None) -> Any:
+def advance(steps: Steps, results: list[Any] | None = None) -> Any:
     """Run a node up to its next call and return that; after the last one, return the state's update."""
     try:
         return steps.send(results)
@@ -75,7 +75,7 @@ def _advance(steps: Steps, results: list[Any] | None = None) -> Any:
         return end.value
 
 
-def _as_empty_reply(error: ValidationError) -> AIMessage:
+def as_empty_reply(error: ValidationError) -> AIMessage:
     """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
 
     LangChain cannot read such a reply. Other errors are raised again.

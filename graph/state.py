@@ -28,6 +28,8 @@ from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
 
 MAX_CALLS = 32  # calls of one message; the rest is dropped, as each result costs tokens
+_SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats; more would cost the model tokens
+_NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
@@ -35,26 +37,36 @@ StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
 class Span(TypedDict):
     """A part of the answer: `answer[start:end]`."""
 
     start: int
+    """Where it begins, in characters."""
     end: int
+    """Where it ends: the position behind its last character."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class Quote(TypedDict):
     """A sentence of a cited chunk that supports the answer: `text[start:end]` of the chunk."""
 
     start: int
+    """Where it begins in the chunk's text, in characters."""
     end: int
+    """Where it ends there."""
     text: str
+    """The sentence."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class CitedDocument(TypedDict):
     """The document of a cited chunk. Fields that its metadata does not have are empty."""
 
     id: str
+    """Its id."""
     title: str
+    """Its title."""
     url: str
     """Its web address: `url`, `source_url` or `link` in the metadata."""
     author: str
@@ -63,6 +75,7 @@ class CitedDocument(TypedDict):
     """Its date as written there: `date`, `published`, `created` or `year`."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class Citation(TypedDict):
     """A chunk that the answer names."""
 
@@ -84,13 +97,16 @@ class Citation(TypedDict):
     """Where the answer names the chunk, with its brackets if nothing else is in them."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
     step: int
     """The model call that asked for it, from 1."""
     tool: str
+    """The tool's name."""
     arguments: dict[str, Any]
+    """The arguments of the call."""
     chunk_ids: list[str]
     """Chunks shown."""
     new_chunks: list[str]
@@ -100,6 +116,7 @@ class ToolRecord(TypedDict):
     evidence_tokens: int
     """Tokens of the sentences in it that come from documents."""
     seconds: float
+    """How long it took."""
     error: str | None
     """The error, if the call failed."""
 
@@ -110,7 +127,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-@with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class InputState(TypedDict):
     """The agent's input."""
 
@@ -235,7 +252,7 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
         if isinstance(message, HumanMessage):
             sent.append(_without_surrogates(message))
         elif isinstance(message, AIMessage) and list_calls(message):
-            calls = _with_valid_arguments(message)
+            calls = with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
             unanswered = [call for call in calls if call["id"] not in answered]
             sent += map(_make_missing_result, unanswered)
@@ -260,7 +277,18 @@ def _make_missing_result(call: ToolCall) -> ToolMessage:
     )
 
 
-def _with_valid_arguments(message: AIMessage) -> list[ToolCall]:
+def refuse_call(call: InvalidToolCall) -> ToolMessage:
+    """Return the result of a call whose arguments are not JSON."""
+    arguments = (call["args"] or "")[:_SHOWN_ARGUMENTS]
+    return ToolMessage(
+        _NOT_JSON.format(arguments),
+        tool_call_id=call["id"],
+        name=call["name"] or "unknown",
+        status="error",
+    )
+
+
+def with_valid_arguments(message: AIMessage) -> list[ToolCall]:
     """Return the calls of a message, with empty arguments in place of those that are not JSON."""
     calls = list(message.tool_calls)
     for invalid in message.invalid_tool_calls:

@@ -30,6 +30,17 @@ _VALID_SOURCES = (
     '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
 _SAMPLE_CHARACTERS = 4_096  # of a file without a reader, which show whether it is text
+_TABLES = {".tab"}  # with tabs between their cells
+# What to do with files of programs whose formats are not read.
+_ADVICE = {
+    (".7z", ".bz2", ".deb", ".gz", ".rar", ".rpm", ".tar", ".tgz", ".xz", ".zip", ".zst"): "unpack it",
+    (".hwp", ".indd", ".pages", ".pub", ".sxw", ".vsd", ".vsdx", ".wpd", ".wps"): "save it as .docx or .pdf",
+    (".azw", ".azw3", ".djvu", ".mobi", ".oxps", ".ps", ".xps"): "convert it to .pdf or .epub",
+    (".numbers", ".sxc", ".wk1", ".xlsb"): "save it as .xlsx",
+    (".key", ".sxi"): "save it as .pptx or .pdf",
+    (".accdb", ".db", ".dbf", ".mdb", ".parquet", ".sav", ".sqlite"): "export its tables as .csv",
+    (".pst", ".ost"): "export its emails as .mbox or .eml",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +155,9 @@ class Listing:
 
     def _list_file(self, path: Path) -> list[Listed]:
         if not self._knows(path):
-            raise self._nothing_to_read(path, f"has an unknown extension, {path.suffix!r}")
+            if _is_picture(path):
+                raise InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
+            raise InputError(f"{_show(path)} has an unknown extension: {_describe_unknown(path)}")
         return [ListedFile(path, path.name, _real_path(path))]
 
     def _list_folder(self, path: Path) -> list[Listed]:
@@ -246,8 +259,13 @@ def _describe_unknown(path: Path) -> str:
     if _is_picture(path):
         return f"a picture: {how_to_use_ocr()}"
     if _is_text(path):
+        if extension in _TABLES:
+            return f"no reader for {extension}; to read it as a table: --as {extension}=.tsv"
         return f"no reader for {extension}; to read it as text: --as {extension}=.txt"
-    return f"no reader for {extension}"
+    for extensions, advice in _ADVICE.items():
+        if extension in extensions:
+            return f"no reader for {extension}; {advice}"
+    return f"no reader for {extension}; give its text, or a reader of yours in Python (readers=)"
 
 
 def _is_picture(path: Path) -> bool:

@@ -81,8 +81,17 @@ class Progress:
         if self.embedded:
             line += f", {self.embedded}"
         if self.seconds_left is not None and self.phase != "done":
-            line += f", {self.seconds_left // 60:.0f}:{self.seconds_left % 60:02.0f} left"
+            line += f", {_clock(self.seconds_left)} left"
         return line
+
+
+def _clock(seconds: float) -> str:
+    """Return a time as on a clock, such as `1:20`, or `1:01:20` with hours."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
 
 
 ShowProgress: TypeAlias = Callable[[Progress], None]

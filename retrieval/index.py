@@ -401,7 +401,13 @@ class Index:
         """
         return self._search(query_tables, sql, within)
 
-    def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
+    def as_retriever(
+        self,
+        search: Search = "semantic",
+        *,
+        k: int = 5,
+        search_kwargs: Mapping[str, Any] | None = None,
+    ) -> IndexRetriever:
         """Return a LangChain retriever of chunks.
 
         Its documents have the chunk's id as `id`, the text as `page_content`, and as `metadata` the document's own
@@ -412,11 +418,19 @@ class Index:
             search: `semantic` compares the query with the sentences; the score is their similarity. `keyword` looks
                 for the words of the query, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., ranking="bm25")`.
-            k: How many chunks to return, at least 1.
+            k: How many chunks to return, at least 1. A call may ask for another number: `retriever.invoke(query, k=3)`.
+            search_kwargs: `{"k": ...}`, as LangChain's vector stores take it.
+
+        Raises:
+            InputError: `search_kwargs` has a key other than `k`.
         """
         from arag.retrieval.tools.retriever import IndexRetriever
 
-        return IndexRetriever(index=self, search=search, k=k)
+        options = {"k": k, **(search_kwargs or {})}
+        unknown = sorted(options.keys() - {"k"})
+        if unknown:
+            raise InputError(f"search_kwargs has unknown keys: {', '.join(unknown)}. Valid key: k")
+        return IndexRetriever(index=self, search=search, k=options["k"])
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with."""

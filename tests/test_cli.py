@@ -205,3 +205,67 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
         assert arag("ingest", docs, "--index", index)[0] == 0
         assert arag("verify", "--index", index)[0] == 0
         assert json.loads(arag("info", "--index", index, "--json")[1])["documents"] == 5
+
+
+# --- what somebody does in the first hour ---
+
+
+def test_an_empty_scope_is_named(arag, index):
+    for command in (["search", "keyword", "light"], ["search", "semantic", "light"], ["grep", "light"], ["list"]):
+        err = arag(*command, "--documents", "no/*", "--index", index)[2]
+        assert "No document of the index is in the scope." in err
+    assert "scope" not in arag("search", "keyword", "light", "--index", index)[2]
+
+
+def test_a_name_limits_searches_and_questions(arag, index):
+    out = arag("search", "keyword", "light", "--within", "vellin light", "--index", index)[1]
+    assert "light: 1 chunk. All:" in out
+    record = json.loads(arag("ask", QUESTION, "--within", "brannisey", "--index", index, "--json")[1])
+    assert {citation["chunk_id"] for citation in record["citations"]} == {"places/brannisey.md:0"}
+    code, _, err = arag("search", "keyword", "light", "--within", "xyzzy", "--index", index)
+    assert (code, "--within 'xyzzy': no document has these words" in err) == (FAILED, True)
+
+
+def test_keywords_may_begin_with_a_hyphen(arag, tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"a.md": "Use --purge, or -P, to remove the settings, too."})
+    arag("ingest", docs, "--index", tmp_path / "index")
+    for command in (["search", "keyword", "--purge", "-P"], ["grep", "--purge"]):
+        code, out, err = arag(*command, "--index", tmp_path / "index")
+        assert (code, "Use --purge" in out) == (0, True), err
+    code, _, err = arag("search", "keyword", "mills", "--top_k", 3, "--index", tmp_path / "index")
+    assert (code, "--top-k is" in " ".join(err.split())) == (2, True)
+    assert arag("search", "keyword", " --top_k", "--index", tmp_path / "index")[1].startswith("--top_k: none")
+
+
+def test_unknown_ids_are_answered_with_ids_of_the_same_file_and_place(arag, tmp_path):
+    text = "\n\n".join(
+        f"Paragraph {number} speaks of mills and of their wheels at some length." for number in range(99)
+    )
+    docs = write_corpus(tmp_path / "docs", {"mills/wheels.md": text, "a.md": "Nothing."})
+    arag("ingest", docs, "--index", tmp_path / "index", "--chunk-tokens", 50)
+    for unknown in ("mills/wheels.md:11x", "mills/wheels.md:5000", "other/wheels.md:3", "wheels.txt:0"):
+        out = arag("read", unknown, "--index", tmp_path / "index")[1]
+        assert "Ids look like [mills/wheels.md:" in out, unknown
+    assert (
+        "[mills/wheels.md:3], [mills/wheels.md:2]"
+        in arag("read", "other/wheels.md:3", "--index", tmp_path / "index")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("a.tab", "--as .tab=.tsv"), ("a.foo", "--as .foo=.txt"), ("a.zip", "unpack it"), ("a.pages", "save it as")],
+)
+def test_files_without_a_reader_come_with_what_to_do(arag, tmp_path, name, advice):
+    docs = write_corpus(tmp_path / "docs", {"b.md": "The mill stands."})
+    data = b"a\tb\n1\t2\n" if name in {"a.tab", "a.foo"} else bytes(range(256))
+    (docs / name).write_bytes(data)
+    assert advice in arag("ingest", docs, "--index", tmp_path / "index")[2]
+    assert advice in arag("ingest", docs / name, "--index", tmp_path / "other")[2]
+
+
+def test_a_question_without_a_model_is_introduced(arag, index):
+    out, err = arag("ask", QUESTION, "--index", index)[1:]
+    assert err.startswith("No language model is named, so fixed rules search and quote. To name one: --model ")
+    assert "No language model is named" not in out
+    assert "No language model" not in "".join(arag("ask", QUESTION, "--index", index, "--json")[1:])

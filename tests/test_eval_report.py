@@ -239,6 +239,16 @@ def test_a_run_without_records_is_refused(write_run):
         write_report([folder], folder)
 
 
+def test_a_report_without_a_language_model_says_so_above_the_table(write_run):
+    built_in = write_run({"arag": [record(1)]}, name="one", model="extractive")
+    other = write_run({"arag": [record(1)]}, name="two")
+    said = "No language model was used"
+    page = write_report([built_in], built_in / "out")[0].read_text()
+    assert 0 < page.index(said) < page.index("<table")
+    assert said not in write_report([other], other / "out")[0].read_text()
+    assert f"{said} in " in write_report([built_in, other], built_in / "both")[0].read_text()
+
+
 def test_the_command_writes_a_report(arag, write_run, tmp_path):
     folder = write_run({"arag": [record(1)], "naive-rag": [record(1)]})
     code, written, _ = arag("eval", "report", folder, "--out", tmp_path / "out", "--no-pages", "--json")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -93,6 +94,57 @@ def test_tools_are_offered_as_models_see_them(index):
 def test_a_wrong_call_is_told_what_is_wrong(index, name, arguments, told):
     result = use(make_mcp_server(index, model="extractive", tools="paper"), name, **arguments)
     assert (result.is_error, told in result.content[0].text) == (True, True)
+
+
+def test_tools_have_titles_and_return_what_programs_read(index):
+    async def session(client):
+        listed = await client.list_tools()
+        return listed.tools, await client.call_tool("keyword_search", {"keywords": ["Boso"]})
+
+    tools, result = run(session, make_mcp_server(index, model="extractive", tools="paper"))
+    assert [tool.title for tool in tools] == ["Keyword search", "Semantic search", "Chunk read", "Ask"]
+    assert all(tool.output_schema["type"] == "object" for tool in tools)
+    assert result.structured_content["text"] == result.content[0].text
+    boso = {"chunk_id": "boso:0", "document_id": "boso", "title": "Boso", "pages": None}
+    assert result.structured_content["chunks"] == [boso]
+
+
+# --- progress ---
+
+
+def test_ask_reports_the_calls_of_its_agent(index):
+    model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("Boso [boso:0]."))
+    told = []
+
+    async def session(client):
+        async def note(progress, total, message):
+            told.append((progress, message))
+
+        return await client.call_tool("ask", {"question": "Who was her father?"}, progress_callback=note)
+
+    result = run(session, make_mcp_server(index, model=model, tools="paper"))
+    assert told == [(1, "keyword_search: ['Teutberga']")]
+    answer = result.structured_content
+    assert (answer["answer"], answer["stop_reason"]) == ("Boso [boso:0].", "answered")
+    assert answer["sources"] == [{"chunk_id": "boso:0", "seen": True, "title": "Boso", "pages": None}]
+
+
+def test_a_long_call_shows_signs_of_life(index, monkeypatch):
+    monkeypatch.setattr("arag.mcp_results.BEAT_SECONDS", 0.01)
+    is_told = threading.Event()
+
+    def wait(_):
+        assert is_told.wait(60)
+        return AIMessage("Boso [boso:0].")
+
+    async def session(client):
+        async def note(progress, total, message):
+            is_told.set()
+
+        return await client.call_tool("ask", {"question": "Who?"}, progress_callback=note)
+
+    assert not run(session, make_mcp_server(index, model=ScriptedModel(wait), tools="paper")).is_error
+    assert is_told.is_set()
 
 
 # --- ask ---

@@ -290,3 +290,14 @@ def test_a_box_drawn_as_a_table_of_one_column_keeps_its_lines(tmp_path):
     cell.add_paragraph("make all")
     word.save(tmp_path / "a.docx")
     assert read_office(tmp_path / "a.docx").text == "make clean\n\nmake all"
+
+
+def test_the_title_of_a_table_stands_above_it(tmp_path):
+    word = WordDocument()
+    table = word.add_table(2, 2)
+    for cell, text in zip(table._cells, ["Food", "Price", "Oats", "3"], strict=True):
+        cell.text = text
+    table._tbl.tblPr.append(parse_xml(f'<w:tblCaption {SPACES} w:val="What ducks eat"/>'))
+    word.save(tmp_path / "a.docx")
+    text = read_office(tmp_path / "a.docx").text
+    assert text == "What ducks eat\n\nFood | Price\nOats | 3"

@@ -77,6 +77,16 @@ def test_a_section_with_its_name(read, section, size, is_one_line):
     assert headings(read, pages) == [f"# {section} Name und Sitz"]
 
 
+@pytest.mark.parametrize("name", [".register files", "/etc and its files", '"Quiet" rooms', "„Stille“ Räume"])
+@pytest.mark.parametrize("size", [11, 15])
+def test_the_name_of_a_section_may_begin_with_a_sign(read, name, size):
+    pages = Pages()
+    pages.lines(72, 760, TEXT)
+    y = pages.lines(72, 700, [f"§ 2 {name}"], size, "Helvetica-Bold", pitch=17)
+    pages.lines(72, y - 10, TEXT)
+    assert headings(read, pages) == [f"# § 2 {name}"]
+
+
 def test_sections_that_a_text_mentions(read):
     pages = Pages()
     pages.lines(72, 760, ["§ 7", "Carts of the yard", *TEXT])

@@ -460,6 +460,17 @@ def test_lines_of_chinese_are_joined_without_a_space(read):
     assert read("a.pdf", pages.finish()).text == "".join(lines)
 
 
+def test_a_line_that_is_two_characters_shorter_goes_on(read):
+    lines = [
+        "北岸磨坊建于一八八〇年，由两兄弟出钱并且和他们的邻居共同修",
+        "建。磨坊每年春天开放水闸，禁止在水渠和它的池塘中捕鱼和",
+        "虾。违者罚款两马克。",
+    ]
+    pages = Pages()
+    pages.lines(72, 700, lines, 12, CHINESE, 20)
+    assert read("a.pdf", pages.finish()).text == "".join(lines)
+
+
 def test_a_title_that_is_wider_than_the_lines_below_it(read):
     lines = ["水車小屋は千八百八十年に二人の兄弟が建てた", "もので、その台帳は村の倉庫に保管されている。"]
     pages = Pages()

@@ -159,6 +159,18 @@ def test_an_ebook_is_read_chapter_by_chapter_like_web_pages(readers, tmp_path):
     assert (content.title, dict(content.metadata)) == ("Lamps", {"author": "Ann Lee", "date": "1880-05-03"})
 
 
+@pytest.mark.parametrize(
+    ("note", "seen"),
+    [("Ibid.", "Ibid."), ("Only since 1911", "Only since 1911"), ("<a href='#n'>1</a> See above", "1 See above")],
+)
+def test_a_short_note_of_an_ebook(readers, tmp_path, note, seen):
+    path = book(
+        tmp_path / "a.epub", f"<p>One flash means fog.</p><aside>{note}</aside>", "<footer>Bergen, 1912</footer>"
+    )
+    text = readers.read(path).text
+    assert text == f"One flash means fog.\n\n{seen}\n\nBergen, 1912"
+
+
 @pytest.mark.parametrize("picture", ["<img src='p.jpg' alt=''/>", "<svg><image href='p.jpg'/></svg>"])
 def test_a_chapter_that_is_a_picture_is_named(readers, tmp_path, picture):
     path = book(tmp_path / "a.epub", "<p>The mill stands.</p>", f"<div>{picture}</div>")

@@ -231,6 +231,7 @@ class TestHtml:
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
             ("<header>Site</header><nav>A B</nav><p>x<aside>Ad</aside><footer>©</footer>y", "x\n\ny"),
+            ("<p>x<aside>Closed on Mondays.</aside><footer>Why not?</footer>", "x\n\nClosed on Mondays.\n\nWhy not?"),
             ("<header><h1>A</h1>by B</header><main>x<aside>Note</aside></main>", "# A\n\nby B\n\nx\n\nNote"),
             ("<nav><a>Only links</a></nav>", "Only links"),
         ],

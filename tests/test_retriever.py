@@ -8,6 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.load import dumps
 
+from arag.errors import InputError
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings
 
@@ -64,3 +65,19 @@ def test_a_question_is_searched_by_its_words(index):
 def test_a_setting_that_is_not_valid_is_named(index):
     with pytest.raises(ValueError, match="'semantic' or 'keyword'"):
         index.as_retriever(search="hybrid")
+
+
+@pytest.mark.parametrize("search", ["semantic", "keyword"])
+def test_a_call_may_ask_for_another_number_as_with_other_retrievers(index, search):
+    query = "Who was the father of Teutberga, a queen or a king?"
+    retriever = index.as_retriever(search, search_kwargs={"k": 2})
+    assert len(retriever.invoke(query)) == 2
+    assert len(retriever.invoke(query, k=1)) == 1
+    assert len(asyncio.run(retriever.ainvoke(query, k=3))) == 3
+    with pytest.raises(InputError, match="top_k is 0: it must be at least 1"):
+        retriever.invoke(query, k=0)
+
+
+def test_search_options_that_are_not_known_are_named(index):
+    with pytest.raises(InputError, match=r"unknown keys: fetch_k\. Valid key: k"):
+        index.as_retriever(search_kwargs={"k": 1, "fetch_k": 20})

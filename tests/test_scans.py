@@ -142,6 +142,17 @@ class TestNotes:
         nested = in_form(pdf((page_picture("x"), ""), "Text."))
         assert read("b.pdf", nested).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
 
+    @pytest.mark.parametrize("number", ["2", "- 12 -", "Page 12 of 30"])
+    def test_a_small_picture_is_a_page_if_there_is_only_its_number(self, read, number):
+        buffer = io.BytesIO()
+        canvas = Canvas(buffer, pagesize=A5)
+        canvas.drawImage(ImageReader(page_picture("x", size=(600, 400))), 40, 250, 330, 220)
+        canvas.drawString(200, 20, number)
+        canvas.showPage()
+        canvas.drawString(40, 500, "Text.")
+        canvas.save()
+        assert read("a.pdf", buffer.getvalue()).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+
     def test_letters_that_are_drawn_as_shapes_are_a_picture(self, read):
         buffer = io.BytesIO()
         canvas = Canvas(buffer, pagesize=A5)

@@ -93,7 +93,7 @@ class TestPaths:
         assert (ids, problems) == (["a/b/c.TXT", "a/z.md", "a.txt", "b.txt"], [])
         link = "a link, which is not followed"
         assert {path.name: why for path, why in skipped.items()} == {
-            "p.mp3": "no reader for .mp3",
+            "p.mp3": "no reader for .mp3; give its text, or a reader of yours in Python (readers=)",
             "x.log": "no reader for .log; to read it as text: --as .log=.txt",
             "idx": "an index",
             "link.txt": link,
@@ -107,7 +107,7 @@ class TestPaths:
             (["a.txt", ""], "an empty path"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
             ("empty", r"empty' contains no files that can be read; valid extensions are \.txt "),
-            ("other/a.xyz", r"other/a\.xyz' has an unknown extension, '\.xyz'; valid .*\.jsonl.*--as \.EXT=\.txt"),
+            ("other/a.xyz", r"other/a\.xyz' has an unknown extension: no reader for \.xyz; "),
             ("idx", "idx' is an index: give the documents that it was made from"),
             ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
         ],

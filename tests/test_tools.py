@@ -9,7 +9,7 @@ import re
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.errors import InputError, ModelError
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import Index
@@ -464,3 +464,12 @@ def test_a_copy_of_a_tool_shares_its_index(index):
 def test_of_many_unknown_ids_the_first_ones_get_examples(call):
     shown = call("chunk_read", chunk_ids=[f"nothing-{n}" for n in range(30)]).text
     assert (shown.count("There is no chunk with this id"), shown.count("Ids look like")) == (30, 20)
+
+
+def test_tools_open_the_index_at_a_place(tmp_path):
+    place = tmp_path / "index"
+    ingest([{"id": "boso", "text": "Boso the Elder was a count."}], place, embedder=HashEmbeddings()).close()
+    (read,) = make_tools(place, names=["chunk_read"])
+    assert "a count" in read.invoke({"chunk_ids": ["boso:0"]})
+    with pytest.raises(IndexNotFoundError, match="no index in"):
+        make_tools(tmp_path / "none")

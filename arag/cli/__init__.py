@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from arag.cli.ask import ask, chat, mcp
+from arag.cli.hyphens import TAKES_HYPHENS
 from arag.cli.index import copy, grep, info, ingest, list_documents, read, remove, search, sql, verify
 from arag.cli.shell import shell
 from arag.cli.web import web
@@ -28,7 +29,8 @@ app = typer.Typer(
 )
 app.add_typer(eval_app, name="eval")
 for command in (ingest, ask, chat, search, grep, sql, shell, read, info, remove, verify, copy, mcp, web):
-    app.command()(command)
+    settings = TAKES_HYPHENS if command in (search, grep) else None
+    app.command(context_settings=settings)(command)
 app.command("list")(list_documents)
 
 

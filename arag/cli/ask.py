@@ -25,19 +25,25 @@ from arag.options import (
     ToolsOption,
     TopKOption,
     WhereOption,
+    WithinOption,
     open_scoped,
     read_model_options,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, end_at_once, out, print_json, show_error
+from arag.terminal import FAILED, end_at_once, err, out, print_json, show_error
 from arag.text.surrogates import replace_surrogates
 
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
+_BUILT_IN = (
+    "No language model is named, so fixed rules search and quote. "
+    "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
+)
 
 
 def ask(
+    context: typer.Context,
     question: Annotated[str, typer.Argument(help="The question.")],
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
@@ -45,6 +51,7 @@ def ask(
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
     html: Annotated[
@@ -64,8 +71,10 @@ def ask(
         _check_folder(html)
     question = replace_surrogates(question)
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
+        if not as_json:
+            _introduce_built_in(context)
         try:
             conversation.ask(question, shown=not as_json)
         except BaseException as error:
@@ -81,6 +90,13 @@ def ask(
         conversation.write_page(html)
 
 
+def _introduce_built_in(context: typer.Context) -> None:
+    """Say what the built-in model is, and how to name another one, if none was named."""
+    source = context.get_parameter_source("model")
+    if source is not None and source.name == "DEFAULT":
+        err.print(_BUILT_IN)
+
+
 def _check_folder(page: Path) -> None:
     folder = page.absolute().parent
     if not folder.is_dir():
@@ -88,12 +104,14 @@ def _check_folder(page: Path) -> None:
 
 
 def chat(
+    context: typer.Context,
     index: IndexOption,
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
@@ -106,8 +124,9 @@ def chat(
     code = 0
     is_interrupted = False
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
+        _introduce_built_in(context)
         for question in _read_questions():
             try:
                 conversation.ask(question)

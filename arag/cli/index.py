@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.progress import TextColumn
 
+from arag.cli.hyphens import check_text, check_texts
 from arag.cli.summary import show_summary
 from arag.options import (
     DocumentsOption,
@@ -23,7 +24,7 @@ from arag.options import (
 )
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress
-from arag.text.normalise import count
+from arag.text.normalise import count, name_duration
 from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def copy(
     else:
         out.print(
             f"Copied {summary.documents:,} documents, {summary.chunks:,} chunks and {summary.sentences:,} sentences in "
-            f"{summary.seconds:.1f} s; {summary.chunks - summary.written:,} chunks were there already."
+            f"{name_duration(summary.seconds)}; {summary.chunks - summary.written:,} chunks were there already."
         )
 
 
@@ -246,9 +247,7 @@ def list_documents(
         if as_json:
             print_json({"documents": list(map(asdict, found.documents)), "fields": list(map(asdict, found.fields))})
             return
-        if not found.total:
-            err.print("No document of the index is in the scope." if where or documents else "The index is empty.")
-        elif out.is_terminal:
+        if found.total and out.is_terminal:
             print("ID", "TITLE", "CHUNKS", "SOURCE", "NOT READ", sep="\t")  # noqa: T201
         for document in found.documents:
             fields = [document.id, document.title, f"{document.chunks:,}", document.source]
@@ -259,7 +258,9 @@ def list_documents(
 
 
 def grep(
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression in RE2's syntax.")],
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", callback=check_text, help="A regular expression in RE2's syntax.")
+    ],
     index: IndexOption,
     within: WithinOption = "",
     match_case: Annotated[bool, typer.Option("--case", help="Match capital and small letters apart.")] = False,
@@ -301,9 +302,14 @@ def search(
     kind: Annotated[_Kind, typer.Argument(help="How to search.")],
     text: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT", help="Keywords, matched exactly, ignoring case; or a text close in meaning."),
+        typer.Argument(
+            metavar="TEXT",
+            callback=check_texts,
+            help="Keywords, matched exactly, ignoring case; or a text close in meaning.",
+        ),
     ],
     index: IndexOption,
+    within: WithinOption = "",
     top_k: TopKOption = DEFAULT_TOP_K,
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -316,7 +322,7 @@ def search(
     """
     from arag.retrieval.presentation.plain_values import describe_results
 
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         results: Any = None
         if paper or as_json:
             results = _search(opened, kind, text, top_k)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag.errors import InputError
-from arag.options import DocumentsOption, IndexOption, WhereOption, open_scoped
+from arag.options import DocumentsOption, IndexOption, WhereOption, WithinOption, open_scoped
 from arag.terminal import FAILED, out, show_error
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def shell(
     command: Annotated[
         str | None, typer.Argument(metavar="COMMAND", help="The command; without one, each line of the input is one.")
     ] = None,
+    within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
 ) -> None:
@@ -31,7 +32,7 @@ def shell(
     pipes and loops work. `meaning "a question"` prints the nearest sentences, `sql "SELECT ..."` queries all tables.
     Exit code 1 means that nothing matched; others are the command's own.
     """
-    with open_scoped(index, where, documents) as opened:
+    with open_scoped(index, where, documents, within) as opened:
         if command is not None:
             raise typer.Exit(_run(opened, command))
         code = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arag.terminal import err, out
-from arag.text.normalise import count, shorten
+from arag.text.normalise import count, name_duration, shorten
 
 if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary
@@ -19,7 +19,7 @@ def show_summary(summary: IngestSummary, location: str) -> None:
     out.print(
         f"Read {count(summary.read, 'document')}: {summary.written:,} new or changed, "
         f"{count(summary.embedded, 'sentence')} embedded, {count(summary.removed, 'document')} removed, "
-        f"{summary.seconds:.1f} s."
+        f"{name_duration(summary.seconds)}."
     )
     documents = count(summary.documents, "document")
     chunks = count(summary.chunks, "chunk")

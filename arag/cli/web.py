@@ -44,5 +44,5 @@ def web(
     from arag.web.server import serve_web
 
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents) as opened:
-        serve_web(opened.within(within), model=model, options=options, port=port, reports=reports)
+    with open_scoped(index, where, documents, within) as opened:
+        serve_web(opened, model=model, options=options, port=port, reports=reports)

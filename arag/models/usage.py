@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 _END_REASONS = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for why a reply ended
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class ModelCall(TypedDict):
     """One model call; the provider reports the tokens, which are zero if it reports none."""
 
@@ -39,14 +41,20 @@ class ModelCall(TypedDict):
     """Tokens of the reply that are reasoning."""
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class Usage(TypedDict):
     """The sums over a question's model calls."""
 
     model_calls: int
+    """Number of model calls, forced answers included."""
     input_tokens: int
+    """Tokens of the prompts, cached ones included."""
     cached_tokens: int
+    """Tokens of the prompts that the provider had in its cache."""
     output_tokens: int
+    """Tokens of the replies, reasoning included."""
     reasoning_tokens: int
+    """Tokens of the replies that are reasoning."""
 
 
 def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCall:

@@ -8,6 +8,8 @@ import unicodedata
 CELL_BOUNDARY = " | "  # between the cells of a table's row
 HEADING_BOUNDARY = " > "  # between the headings above a sentence
 CUT = "…"  # marks the place where a text was cut
+_MINUTE = 60  # seconds
+_HOUR = 3_600
 _WORD = re.compile(r"\w+")
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -24,6 +26,16 @@ def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 chunk` or `1,204 chunks`."""
     plural = "" if number == 1 else "s"
     return f"{number:,} {noun}{plural}"
+
+
+def name_duration(seconds: float) -> str:
+    """Return a duration, such as `8.2 s`, `12 min 5 s` or `1 h 12 min`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.1f} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
 def shorten(text: str, length: int) -> str:

@@ -17,6 +17,7 @@ FRAME_END = "\x05"
 _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
+_SENTENCE_END = (".", "!", "?", "。", "！", "？")
 _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
 # Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
@@ -53,8 +54,9 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
     """Return the parts of headers, footers and asides around a page's text that say nothing: a few words, or links."""
     empty: list[etree._Element] = []
     for element in _AROUND(page):
-        words = "".join(element.itertext()).split()
-        if len(words) < _MIN_WORDS or _is_mostly_links(element):
+        text = "".join(element.itertext()).strip()
+        is_sentence = len(text.split()) >= _MIN_WORDS or text.endswith(_SENTENCE_END)
+        if not is_sentence or _is_mostly_links(element):
             empty.append(element)
             continue
         empty += element.iter("form")

@@ -132,7 +132,8 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     embedded = _embedded_pages(page, hidden)
     frame = find_frame(page) if mark_frame else ()
     quotes = find_quotes(page) if is_mail else ()
-    text = _page_text(page, {*hidden, *page.iter("nav"), *find_empty_frame(page)}, frame, quotes)
+    empty = find_empty_frame(page) if mark_frame else ()  # in a book, an aside may be a note
+    text = _page_text(page, {*hidden, *page.iter("nav"), *empty}, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden

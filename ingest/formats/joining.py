@@ -36,7 +36,7 @@ _ITEM = re.compile(
     r"|[（(][一二三四五六七八九十\d]{1,3}[)）]"
 )
 _MAX_PITCH = 2.2  # times the size of the type, from one line to the next of a paragraph
-_EDGE = 2.0  # times the size: how far a line that goes on may end from the right edge
+_EDGE = 2.5  # times the size, more than two characters: how far a line that goes on may end from the right edge
 _WORD_EDGE = 4.0  # the same for scripts whose lines end between words: the next word may have this length
 _MIN_WIDTH = 8  # times the size: shorter lines are those of a list of words
 _INDENT = 1.2  # times the size: a line that is set in so far begins a paragraph

@@ -14,6 +14,7 @@ from arag.text.normalise import plain
 
 # A scanned page may have a page number, a stamp or a line of its archive as text.
 _MAX_CHARACTERS = 200
+_MAX_PAGE_NUMBER = 10  # characters: such as Page 12 of 30
 _MIN_SHARE = 0.5  # of such a page that pictures cover
 _MIN_SHARE_WITHOUT_TEXT = 0.05
 _MIN_SHAPES = 50  # of a page without text whose letters are drawn as shapes
@@ -62,9 +63,10 @@ def _is_picture(page: pypdfium2.PdfPage, characters: int) -> bool:
             share += _share(item, page)
         elif item.type == raw.FPDF_PAGEOBJ_PATH:
             shapes += 1
-    if characters:
+    if characters > _MAX_PAGE_NUMBER:
         return share >= _MIN_SHARE
-    return share >= _MIN_SHARE_WITHOUT_TEXT or shapes >= _MIN_SHAPES
+    has_shapes = not characters and shapes >= _MIN_SHAPES
+    return has_shapes or share >= _MIN_SHARE_WITHOUT_TEXT
 
 
 def _share(item: pypdfium2.PdfObject, page: pypdfium2.PdfPage) -> float:

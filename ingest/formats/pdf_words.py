@@ -143,6 +143,8 @@ def _bounds(text: str, mended: Mapping[int, str]) -> Iterator[tuple[int, int]]:
 
 def _is_removed(mended: Mapping[int, str], end: int, start: int) -> bool:
     """Return whether nothing is left between the end of a part of a word and the start of the next part."""
+    if not mended:
+        return False
     if end == start:
         return end - 1 in mended  # a glyph in a word that PDFium has no character for
     return all(mended.get(place) == "" for place in range(end, start))
@@ -171,6 +173,6 @@ def _may_have_raised(word: str, span: _Span) -> bool:
     """Return whether the boxes of a word's characters must be compared, which takes time."""
     if abs(span.head.height - span.tail.height) > _SAME_HEIGHT * span.head.height:
         return True
-    if len(word) < _MIN_WITH_RAISED or word[-1].isdigit():
+    if word.isalpha() or len(word) < _MIN_WITH_RAISED or word[-1].isdigit():
         return False
     return any(map(str.isdigit, word))

@@ -221,7 +221,10 @@ class _PartReader:
     # --- tables ---
 
     def _read_table(self, table: etree._Element) -> Iterator[_Block]:
-        """Yield the rows of a table; the cells of a single column, which is a box around text, as blocks."""
+        """Yield a table's title and rows; the cells of a single column, which is a box around text, as blocks."""
+        title = collapse_whitespace(value_of(table, "{*}tblPr/{*}tblCaption"))
+        if title:
+            yield _Block(title, title)
         rows = rows_of(table)
         widths = {len(row.cells) for row in rows}
         if widths <= {1}:

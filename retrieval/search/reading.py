@@ -14,6 +14,7 @@ from arag.text.normalise import words
 
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ids
 _MAX_CLOSEST = 3
+_MAX_DIGITS = 9  # of a chunk's number: a longer one is none
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # models wrap ids in these
 _BEHIND_IDS = string.whitespace + ",;."
 _MAX_AROUND_ID = 4  # pairs that are stripped one by one: the id itself may have the inner ones
@@ -97,9 +98,28 @@ def _strip(chunk_id: str) -> Iterator[str]:
 
 
 def _find_closest_ids(view: View, chunk_id: str) -> tuple[str, ...]:
-    """Return ids of the document that an unknown id seems to mean, or else the next ids in the alphabet."""
-    document_id = chunk_id.rpartition(":")[0]
-    chunks = view.chunks_of([chunk_id, document_id])[:_MAX_CLOSEST]
-    if chunks:
-        return tuple(chunk.id for chunk in chunks)
-    return tuple(view.nearby_ids(chunk_id, _MAX_CLOSEST))
+    """Return ids of the documents that an unknown id seems to mean, or else the next ids in the alphabet.
+
+    A document is meant by its id, or else by the words of its file's name; its chunks by their numbers.
+    """
+    document_id, _, number = chunk_id.rpartition(":")
+    chunks = view.chunks_of([chunk_id, document_id])
+    if not chunks:
+        chunks = view.chunks_of(_find_named_files(view, document_id or chunk_id))
+    if not chunks:
+        return tuple(view.nearby_ids(chunk_id, _MAX_CLOSEST))
+    wanted = int(number[:_MAX_DIGITS]) if number.isdecimal() else 0
+    chunks.sort(key=lambda chunk: abs(chunk.ordinal - wanted))
+    return tuple(chunk.id for chunk in chunks[:_MAX_CLOSEST])
+
+
+def _find_named_files(view: View, path: str) -> list[str]:
+    """Return the ids of a few documents with the words of a path in their names, or else those of its last part."""
+    file = path.rpartition("/")[2]
+    for name in (path, file, file.rpartition(".")[0]):
+        parts = words(name)[:MAX_NAME_WORDS]
+        if parts:
+            ids = view.named(parts, _MAX_CLOSEST)
+            if ids:
+                return ids
+    return []

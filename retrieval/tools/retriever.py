@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, TypeAlias
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import run_in_executor
 from pydantic import Field
 
 from arag.retrieval.index import Index
@@ -38,11 +39,26 @@ class IndexRetriever(BaseRetriever):
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it
+        k: int | None = None,
     ) -> list[Document]:
+        return self._find(query, k)
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it
+        k: int | None = None,
+    ) -> list[Document]:
+        return await run_in_executor(None, self._find, query, k)
+
+    def _find(self, query: str, k: int | None) -> list[Document]:
+        """Return the best documents: `k` of them if a call gave it, as LangChain's convention is."""
+        wanted = self.k if k is None else k
         if self.search == "semantic":
-            hits = self.index.semantic_search(query, self.k).hits
+            hits = self.index.semantic_search(query, wanted).hits
         else:
-            hits = self.index.keyword_search(list_keywords(query), self.k, ranking="bm25").hits[: self.k]
+            hits = self.index.keyword_search(list_keywords(query), wanted, ranking="bm25").hits[:wanted]
         return [self._make_document(hit) for hit in hits]
 
     def _make_document(self, hit: Hit) -> Document:

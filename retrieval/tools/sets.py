@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from langchain_core.tools import BaseTool
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.index import Index
+from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.base import KEPT_SCOPES, RetrievalTool
 from arag.retrieval.tools.compact import ChunkRead, KeywordSearch, SemanticSearch
 from arag.retrieval.tools.corpus import Grep, ListDocuments
@@ -62,7 +63,7 @@ def expand_sets(tools: ToolSet | Sequence[Any]) -> list[Any]:
 
 
 def make_tools(
-    index: Index,
+    index: Index | str | Path,
     *,
     names: ToolSet | Sequence[str | type[RetrievalTool]] = DEFAULT_TOOLS,
     top_k: int = DEFAULT_TOP_K,
@@ -85,7 +86,7 @@ def make_tools(
     documents.
 
     Args:
-        index: The index that the tools search.
+        index: The index that the tools search, or where it is: then it stays open as long as the tools are used.
         names: A set of tools (`paper`, `all` or `shell`), or a list of names, sets and classes of your own. Without
             `chunk_read` and `shell` both searches return full chunk texts (the paper's ablation, Table 2).
         top_k: How many chunks a search shows, 1 to 20; more if more keywords or queries are given.
@@ -98,6 +99,7 @@ def make_tools(
 
     Raises:
         InputError: An argument is not valid.
+        IndexNotFoundError: There is no index there.
 
     Example:
         >>> from arag import make_tools
@@ -116,9 +118,10 @@ def make_tools(
             classes.append(kind)
     if not classes or len(classes) != len(wanted):
         raise InputError(f"tools {wanted!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
+    opened = index if isinstance(index, Index) else open_index(index)
     tool_names = {kind.model_fields["name"].default for kind in classes}
     settings = {
-        "index": index,
+        "index": opened,
         "top_k": top_k,
         "full_texts": tool_names.isdisjoint(READERS),
         "has_grep": "grep" in tool_names,

@@ -19,6 +19,7 @@ from arag.evaluation.report.figures import COST, EFFORT, INTERVALS, Interval, he
 from arag.evaluation.report.frame import Run, load_runs
 from arag.evaluation.report.tables import csv_rows, kind_csv_rows, overview_tables, run_tables
 from arag.evaluation.runs import record_file
+from arag.models.names import EXTRACTIVE
 from arag.page import render, trace_page
 from arag.terminal import progress
 from arag.text.normalise import count
@@ -111,8 +112,9 @@ def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
-    """Return a sentence for each method that has missing, failed or unjudged answers."""
-    lines: list[str] = []
+    """Return a sentence if no language model answered, and one for each method with missing or unjudged answers."""
+    lines = _name_built_in(runs)
+    has_gaps = False
     for run in runs:
         by_method = frame[frame["run"] == run.name].groupby("title", sort=False)
         asked = max(run.plan.asked, by_method.size().max())
@@ -121,9 +123,19 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
             if gaps:
                 name = f"{title} on {run.name}" if len(runs) > 1 else title
                 lines.append(f"{name}: {'; '.join(gaps)}.")
-    if lines:
+                has_gaps = True
+    if has_gaps:
         lines.append("The next run goes on with these questions.")
     return lines
+
+
+def _name_built_in(runs: Sequence[Run]) -> list[str]:
+    """Return a sentence if the built-in model, which quotes by fixed rules, answered in some or all of the runs."""
+    names = [run.name for run in runs if run.plan.model == EXTRACTIVE]
+    if not names:
+        return []
+    place = "" if len(names) == len(runs) else f" in {', '.join(names)}"
+    return [f"No language model was used{place}: the built-in model quotes sentences by fixed rules."]
 
 
 def _find_gaps(rows: pd.DataFrame, asked: int) -> list[str]:

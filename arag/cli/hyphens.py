@@ -1,0 +1,30 @@
+"""Texts of the command line that begin with a hyphen, such as the keyword `--purge`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import typer
+
+TAKES_HYPHENS = {"ignore_unknown_options": True}  # settings of a command: its unknown options are texts
+
+_MIN_SIMILARITY = 0.8  # of a text and an option that was probably meant
+
+
+def check_text(context: typer.Context, text: str) -> str:
+    """Return a text, unless it looks like a misspelt option of the command."""
+    stripped = text.strip()
+    if not text.startswith("--"):
+        return text
+    options = [name for parameter in context.command.params for name in parameter.opts]
+    closest = get_close_matches(stripped, options, n=1, cutoff=_MIN_SIMILARITY)
+    if closest:
+        raise typer.BadParameter(
+            f"{stripped} is not an option, but {closest[0]} is; to search for it, write ' {stripped}' with a space"
+        )
+    return text
+
+
+def check_texts(context: typer.Context, texts: list[str]) -> list[str]:
+    """Return texts, unless one of them looks like a misspelt option of the command."""
+    return [check_text(context, text) for text in texts]

@@ -16,8 +16,6 @@ from arag.terminal import err
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
 
-_MAX_NAMED = 1 << 40  # documents that --within may name
-
 IndexOption = Annotated[
     str,  # a `Path` would damage an address
     typer.Option(
@@ -113,17 +111,9 @@ def open_scoped(
             scoped = index.limited_to(Scope(where=conditions, documents=documents or None))
         if next(scoped.documents(), None) is None:
             err.print("The index is empty." if scoped is index else "No document of the index is in the scope.")
-        elif within:
-            scoped = _limit_to_named(scoped, within)
-        yield scoped
-
-
-def _limit_to_named(index: Index, name: str) -> Index:
-    """Return an index limited to the documents that a name means."""
-    ids = index.find_documents(name, _MAX_NAMED)
-    if not ids:
-        raise InputError(f"--within {name!r}: no document has these words in its title, id or file's name")
-    return index.limited_to(ids)
+            yield scoped
+        else:
+            yield scoped.within(within)
 
 
 def _read_conditions(text: str) -> dict[str, Any]:

@@ -155,9 +155,11 @@ class Listing:
 
     def _list_file(self, path: Path) -> list[Listed]:
         if not self._knows(path):
-            if _is_picture(path):
-                raise InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
-            raise InputError(f"{_show(path)} has an unknown extension: {_describe_unknown(path)}")
+            raise self._nothing_to_read(
+                path,
+                f"has an unknown extension, {path.suffix!r}",
+                advice=_advise(path),
+            )
         return [ListedFile(path, path.name, _real_path(path))]
 
     def _list_folder(self, path: Path) -> list[Listed]:
@@ -169,15 +171,18 @@ class Listing:
             raise self._nothing_to_read(path, "contains no files that can be read")
         return listed
 
-    def _nothing_to_read(self, path: Path, fault: str) -> InputError:
+    def _nothing_to_read(self, path: Path, fault: str, advice: str = "") -> InputError:
         for each in (path, *self.skipped):
             if _is_picture(each) and not self._knows(each):
                 return InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
         extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
-        return InputError(
+        message = (
             f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
             'of programs; to read another as text: --as .EXT=.txt (in Python: readers={".EXT": ".txt"})'
         )
+        if advice:
+            message += f"; for this file: {advice}"
+        return InputError(message)
 
     def _drop_repeats(self, listed: list[Listed]) -> list[Listed]:
         """Return what is not listed already, and remember its files."""
@@ -255,17 +260,22 @@ def _real_path(path: Path) -> str:
 
 def _describe_unknown(path: Path) -> str:
     """Return why a file without a reader is skipped."""
-    extension = path.suffix.lower()
     if _is_picture(path):
         return f"a picture: {how_to_use_ocr()}"
+    return f"no reader for {path.suffix.lower()}; {_advise(path)}"
+
+
+def _advise(path: Path) -> str:
+    """Return what to do with a file without a reader."""
+    extension = path.suffix.lower()
     if _is_text(path):
         if extension in _TABLES:
-            return f"no reader for {extension}; to read it as a table: --as {extension}=.tsv"
-        return f"no reader for {extension}; to read it as text: --as {extension}=.txt"
+            return f"to read it as a table: --as {extension}=.tsv"
+        return f"to read it as text: --as {extension}=.txt"
     for extensions, advice in _ADVICE.items():
         if extension in extensions:
-            return f"no reader for {extension}; {advice}"
-    return f"no reader for {extension}; give its text, or a reader of yours in Python (readers=)"
+            return advice
+    return "give its text, or a reader of yours in Python (readers=)"
 
 
 def _is_picture(path: Path) -> bool:

@@ -449,23 +449,22 @@ def test_prose_in_close_columns_is_no_table(read):
 # --- line ends ---
 
 
-def test_lines_of_chinese_are_joined_without_a_space(read):
-    lines = [
-        "北岸磨坊建于一八八〇年，由两兄弟共同修",
-        "建。磨坊每年春天开放水闸，禁止在水渠中捕",
-        "鱼。违者罚款两马克。",
-    ]
-    pages = Pages()
-    pages.lines(72, 700, lines, 12, CHINESE, 20)
-    assert read("a.pdf", pages.finish()).text == "".join(lines)
-
-
-def test_a_line_that_is_two_characters_shorter_goes_on(read):
-    lines = [
-        "北岸磨坊建于一八八〇年，由两兄弟出钱并且和他们的邻居共同修",
-        "建。磨坊每年春天开放水闸，禁止在水渠和它的池塘中捕鱼和",
-        "虾。违者罚款两马克。",
-    ]
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "北岸磨坊建于一八八〇年，由两兄弟共同修",
+            "建。磨坊每年春天开放水闸，禁止在水渠中捕",
+            "鱼。违者罚款两马克。",
+        ],
+        [  # the second line is two characters shorter
+            "北岸磨坊建于一八八〇年，由两兄弟出钱并且和他们的邻居共同修",
+            "建。磨坊每年春天开放水闸，禁止在水渠和它的池塘中捕鱼和",
+            "虾。违者罚款两马克。",
+        ],
+    ],
+)
+def test_lines_of_chinese_are_joined_without_a_space(read, lines):
     pages = Pages()
     pages.lines(72, 700, lines, 12, CHINESE, 20)
     assert read("a.pdf", pages.finish()).text == "".join(lines)

@@ -232,6 +232,7 @@ class TestHtml:
             ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
             ("<header>Site</header><nav>A B</nav><p>x<aside>Ad</aside><footer>©</footer>y", "x\n\ny"),
             ("<p>x<aside>Closed on Mondays.</aside><footer>Why not?</footer>", "x\n\nClosed on Mondays.\n\nWhy not?"),
+            ("<p>x<aside>बंद है।</aside>", "x\n\nबंद है।"),
             ("<header><h1>A</h1>by B</header><main>x<aside>Note</aside></main>", "# A\n\nby B\n\nx\n\nNote"),
             ("<nav><a>Only links</a></nav>", "Only links"),
         ],

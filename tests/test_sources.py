@@ -107,7 +107,7 @@ class TestPaths:
             (["a.txt", ""], "an empty path"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
             ("empty", r"empty' contains no files that can be read; valid extensions are \.txt "),
-            ("other/a.xyz", r"other/a\.xyz' has an unknown extension: no reader for \.xyz; "),
+            ("other/a.xyz", r"other/a\.xyz' has an unknown extension, '\.xyz'; valid .*\.jsonl.*--as \.EXT=\.txt"),
             ("idx", "idx' is an index: give the documents that it was made from"),
             ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
         ],

@@ -13,14 +13,13 @@ _MIN_SIMILARITY = 0.8  # of a text and an option that was probably meant
 
 def check_text(context: typer.Context, text: str) -> str:
     """Return a text, unless it looks like a misspelt option of the command."""
-    stripped = text.strip()
     if not text.startswith("--"):
         return text
     options = [name for parameter in context.command.params for name in parameter.opts]
-    closest = get_close_matches(stripped, options, n=1, cutoff=_MIN_SIMILARITY)
+    closest = get_close_matches(text, options, n=1, cutoff=_MIN_SIMILARITY)
     if closest:
         raise typer.BadParameter(
-            f"{stripped} is not an option, but {closest[0]} is; to search for it, write ' {stripped}' with a space"
+            f"{text} is not an option, but {closest[0]} is; to search for it, write ' {text}' with a space"
         )
     return text
 

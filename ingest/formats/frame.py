@@ -9,6 +9,7 @@ from itertools import islice
 
 from lxml import etree
 
+from arag.ingest.boundaries import ENDS
 from arag.text.normalise import collapse_whitespace
 
 FRAME_START = "\x04"  # before a text that may be part of the frame, and before each line of it in a page's text
@@ -17,7 +18,6 @@ FRAME_END = "\x05"
 _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
-_SENTENCE_END = (".", "!", "?", "。", "！", "？")
 _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
 # Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
@@ -55,7 +55,7 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
     empty: list[etree._Element] = []
     for element in _AROUND(page):
         text = "".join(element.itertext()).strip()
-        is_sentence = len(text.split()) >= _MIN_WORDS or text.endswith(_SENTENCE_END)
+        is_sentence = len(text.split()) >= _MIN_WORDS or text.endswith(tuple(ENDS))
         if not is_sentence or _is_mostly_links(element):
             empty.append(element)
             continue

@@ -113,8 +113,7 @@ def _title(runs: Sequence[Run], frame: pd.DataFrame) -> str:
 
 def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
     """Return a sentence if no language model answered, and one for each method with missing or unjudged answers."""
-    lines = _name_built_in(runs)
-    has_gaps = False
+    lines: list[str] = []
     for run in runs:
         by_method = frame[frame["run"] == run.name].groupby("title", sort=False)
         asked = max(run.plan.asked, by_method.size().max())
@@ -123,10 +122,9 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
             if gaps:
                 name = f"{title} on {run.name}" if len(runs) > 1 else title
                 lines.append(f"{name}: {'; '.join(gaps)}.")
-                has_gaps = True
-    if has_gaps:
+    if lines:
         lines.append("The next run goes on with these questions.")
-    return lines
+    return [*_name_built_in(runs), *lines]
 
 
 def _name_built_in(runs: Sequence[Run]) -> list[str]:

@@ -1,1 +1,1 @@
-"""A page for a browser on this machine: search, read, ask."""
+"""Pages for a browser on this machine: search, read, ask."""

@@ -1,94 +1,58 @@
-"""Lets only this machine's user in: checks the host, the origin and the token of each request."""
+"""Lets only this machine's user in, and keeps pages harmless."""
 
 from __future__ import annotations
 
-import hmac
-from typing import Any
-from urllib.parse import urlsplit
+from secrets import compare_digest
 
-from starlette.datastructures import MutableHeaders
+from starlette.middleware.base import RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-MAX_BODY = 100_000  # bytes of a form
-_MAX_QUERY = 8_000  # characters behind the ? of an address
-_SAFE_METHODS = {"GET", "HEAD"}
-_FOREIGN_SITES = {"cross-site", "same-site"}  # the latter are other ports of this machine
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Reports are files that may come from elsewhere, with styles of their own: they run nothing and send nothing.
+_REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'; "
+    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+)
 _HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with none at all, browsers hide the origin of forms
+    "referrer-policy": "same-origin",  # with `no-referrer`, browsers hide the origin of our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_WELCOME = '<!DOCTYPE html><html lang="en"><title>A-RAG</title><p><a href="/">Open the page</a></p></html>'
+# A page of its own, as browsers send no strict cookie along a redirection that another page began.
+_WELCOME = (
+    '<!DOCTYPE html><html lang="en"><meta http-equiv="refresh" content="0; url=/"><title>A-RAG</title>'
+    '<a href="/">Open the page</a></html>'
+)
 _NO_TOKEN = "Open the address that `arag web` has printed: it holds the token that this page needs.\n"  # noqa: S105
 
 
-class Guard:
-    """An application around another one: it refuses requests of strangers, and sets headers that keep pages harmless.
+async def guard(request: Request, call_next: RequestResponseEndpoint, token: str, port: int) -> Response:
+    """Answer a request: itself if it comes from a stranger, else as the application does."""
+    response = _answer_stranger(request, token, f"arag-{port}")  # browsers send cookies to all ports
+    if response is None:
+        response = await call_next(request)
+    is_report = request.url.path.startswith("/reports/")
+    response.headers.update(_HEADERS)
+    response.headers["content-security-policy"] = _REPORT_POLICY if is_report else _POLICY
+    return response
 
-    Args:
-        app: The application.
-        token: What the address and then the cookie must have.
-        port: The port of the server, which is a part of its host names.
-    """
 
-    def __init__(self, app: Any, token: str, port: int) -> None:
-        self._app = app
-        self._token = token
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        self._cookie = f"arag-{port}"  # browsers share cookies between ports
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        response = self._answer_stranger(Request(scope))
-        await (response or self._app)(scope, receive, send_with_headers)
-
-    def _answer_stranger(self, request: Request) -> Response | None:
-        """Return the answer to a request that does not come from the page itself, or None."""
-        if request.headers.get("host", "") not in self._hosts:
-            return PlainTextResponse("This host is not known here.\n", 421)
-        if len(request.url.query) > _MAX_QUERY:
-            return PlainTextResponse("The address is too long.\n", 414)
-        if request.url.path == "/" and self._is_token(request.query_params.get("token", "")):
-            # The next request comes from this site: browsers send no strict cookie along a redirection from another.
-            welcome = HTMLResponse(_WELCOME, headers={"refresh": "0; url=/"})
-            welcome.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-            return welcome
-        is_foreign = request.headers.get("sec-fetch-site") in _FOREIGN_SITES
-        if is_foreign or not self._is_token(request.cookies.get(self._cookie, "")):
-            return PlainTextResponse(_NO_TOKEN, 403)
-        if request.method not in _SAFE_METHODS:
-            return self._check_form(request)
-        return None
-
-    def _check_form(self, request: Request) -> Response | None:
-        """Return the refusal of a form that another page has sent, or that is too large."""
-        origin = urlsplit(request.headers.get("origin", ""))
-        if origin.scheme != "http" or origin.netloc != request.headers["host"]:
-            return PlainTextResponse("Other pages may not use this one.\n", 403)
-        size = request.headers.get("content-length", "")
-        if not size.isdecimal() or int(size) > MAX_BODY:
-            return PlainTextResponse(f"The form is larger than {MAX_BODY:,} bytes.\n", 413)
-        return None
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+def _answer_stranger(request: Request, token: str, cookie: str) -> Response | None:
+    """Return the answer to a request that does not come from our own pages, or None."""
+    given = request.query_params.get("token", "")
+    if request.url.path == "/" and compare_digest(given.encode(), token.encode()):
+        welcome = HTMLResponse(_WELCOME)
+        welcome.set_cookie(cookie, token, httponly=True, samesite="strict")
+        return welcome
+    given = request.cookies.get(cookie, "")
+    if not compare_digest(given.encode(), token.encode()):
+        return PlainTextResponse(_NO_TOKEN, 403)
+    own = f"http://{request.headers['host']}"
+    if request.method == "POST" and request.headers.get("origin") != own:
+        return PlainTextResponse("Other pages may not use this one.\n", 403)
+    return None

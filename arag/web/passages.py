@@ -25,9 +25,6 @@ _LAST_DAY = "9999-12-31"
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
 
 
-# --- documents ---
-
-
 def list_all(index: Index) -> Sequence[ListedDocument]:
     """Return all documents, in the order of ids; they are kept, as to list 10,000 takes half a second."""
     return index._search(_LISTED).documents  # noqa: SLF001 - kept by view
@@ -54,9 +51,6 @@ def list_headings(chunks: Iterable[Chunk]) -> dict[str, str]:
             if sentence.heading:
                 places.setdefault(sentence.heading, address(chunk.id, [sentence.start], chunk.pages))
     return places
-
-
-# --- passages ---
 
 
 def find_passages(index: Index, query: str) -> list[ShownHit]:

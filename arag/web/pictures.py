@@ -26,11 +26,9 @@ def draw_page(path: str, texts: Sequence[str], first: int, last: int) -> NDArray
     document = pypdfium2.PdfDocument(path)
     if document.get_formtype():
         document.init_forms()  # or the values in its fields are not drawn
-    candidates: list[tuple[list[Word], pypdfium2.PdfPage]] = []
-    for number in range(first, last + 1):
-        page = document[number - 1]
-        candidates.append((_find_words(page, texts), page))
-    words, page = max(candidates, key=lambda candidate: len(candidate[0]))
+    pages = [document[number - 1] for number in range(first, last + 1)]
+    found = [_find_words(page, texts) for page in pages]
+    words, page = max(zip(found, pages, strict=True), key=lambda pair: len(pair[0]))
     file = io.BytesIO()
     _draw(page, set(words)).save(file, "PNG", compress_level=_FAST)
     return np.frombuffer(file.getvalue(), np.uint8)

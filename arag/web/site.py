@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -19,7 +17,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from arag.errors import ARAGError, InputError
+from arag.errors import ARAGError
 from arag.page import render, stream
 from arag.retrieval.index import Index
 from arag.web import passages
@@ -45,6 +43,7 @@ class Site:
     reports: Path | None
     """A folder with pages of runs and reports."""
     _runs: dict[int, Run] = field(default_factory=dict)
+    _limited: dict[frozenset[str], Index] = field(default_factory=dict)  # kept, as to limit a large index takes long
 
     def make_app(self, token: str, port: int) -> Starlette:
         """Return the application."""
@@ -62,16 +61,10 @@ class Site:
         ]
         if self.reports is not None:
             routes.append(Mount("/reports", StaticFiles(directory=self.reports)))
-        return Starlette(
-            routes=routes,
-            middleware=[
-                Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
-                Middleware(BaseHTTPMiddleware, dispatch=partial(guard, token=token, port=port)),
-            ],
-            exception_handlers={ARAGError: _show_error, HTTPException: _show_error},
-        )
-
-    # --- searching and reading ---
+        app = Starlette(routes=routes, exception_handlers={ARAGError: _show_error, HTTPException: _show_error})
+        app.add_middleware(BaseHTTPMiddleware, dispatch=partial(guard, token=token, port=port))
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+        return app
 
     def search(self, request: Request) -> Response:
         """Show the search box, and below it what a search found, or else the documents."""
@@ -82,7 +75,8 @@ class Site:
         chosen = [document for document in documents if passages.allow(document, filters)]
         index = self.index
         if len(chosen) < len(documents):
-            index = self._limited_to(frozenset(document.id for document in chosen))
+            ids = frozenset(document.id for document in chosen)
+            index = self._limited.setdefault(ids, index.limited_to(ids))
         listed = [document for document in chosen if document.id > values.get("from", "")]
         return _page(
             "search",
@@ -95,10 +89,6 @@ class Site:
             total=len(chosen),
             listed=listed,
         )
-
-    @cached_property
-    def _limited_to(self) -> Callable[[frozenset[str]], Index]:
-        return lru_cache(maxsize=16)(self.index.limited_to)  # to limit a large index takes long
 
     def document(self, request: Request) -> Response:
         """Show what is known of a document: its headings, its tables, and what was left out."""
@@ -146,8 +136,6 @@ class Site:
         texts = [text for start, text in parts if start]
         return Response(draw_page(original, texts, pages), media_type="image/png")
 
-    # --- asking ---
-
     def list_runs(self, _: Request) -> Response:
         """Show the form for a question, the questions so far, and the pages in the folder of reports."""
         pages = sorted(self.reports.rglob("*.html")) if self.reports else []
@@ -156,10 +144,9 @@ class Site:
     async def ask(self, request: Request) -> Response:
         """Ask the agent, and go to the page of the run."""
         form = parse_qs((await request.body()).decode())
-        if "q" not in form:
-            raise InputError("the question is blank")
+        question = form.get("q", [""])[0]
         number = len(self._runs) + 1
-        self._runs[number] = Run(form["q"][0], self.agent, self.model)
+        self._runs[number] = Run(question, self.agent, self.model)
         return RedirectResponse(f"/runs/{number}", 303)
 
     def show_run(self, request: Request) -> Response:

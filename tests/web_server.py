@@ -31,6 +31,11 @@ with open_index(f"{folder}/index", embedder=fakes.HashEmbeddings()) as index:
 """
 SCRIPT = "<script>alert(1)</script>"
 SENTENCE = "The harbour light was first lit in 1791."
+IN_COLUMN = "The eel supper will be held in the Corn Exchange on the last Friday of June."
+COLUMNS = (
+    ["The swing bridge was painted", "green in May by nine men from", "the boatyard, who hung in slings."],
+    ["The eel supper will be held in", "the Corn Exchange on the last", "Friday of June. Tickets are free."],
+)
 
 
 def write_pdf(path):
@@ -40,6 +45,15 @@ def write_pdf(path):
         if page == 2:
             canvas.drawString(72, 400, SENTENCE)
         canvas.showPage()
+    canvas.save()
+
+
+def write_columns(path):
+    """Write a page with two columns, as programs do that draw each line across the whole page."""
+    canvas = Canvas(str(path))
+    for number, line in enumerate(zip(*COLUMNS, strict=True)):
+        for left, text in zip((72, 300), line, strict=True):
+            canvas.drawString(left, 700 - 14 * number, text)
     canvas.save()
 
 
@@ -56,6 +70,7 @@ def write_site(folder):
     corpus = folder / "corpus"
     (corpus / "notes").mkdir(parents=True)
     write_pdf(corpus / "light.pdf")
+    write_columns(corpus / "gazette.pdf")
     write_sheet(corpus / "wages.xlsx")
     (corpus / "notes" / "keeper.md").write_text(
         f"# The keeper\n\nThe keeper {SCRIPT} wound the clock.\n\n## Nights\n\nHe slept.\n\n"

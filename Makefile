@@ -9,7 +9,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench clean
+.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench evidence clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -28,6 +28,8 @@ help:
 	@echo "make bench    set up, measure speed (ARAG_AUTHORS=DIR: beside the authors' code in this checkout), what is"
 	@echo "              found and answered in examples/, what recorded tool calls show there (DATA=DIR: in other"
 	@echo "              corpora), and what is found across languages"
+	@echo "make evidence  set up, play the recorded experiments again, without key and network, and report in"
+	@echo "              build/evidence/runs; it fails if a model would be shown anything else than was recorded"
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
@@ -121,6 +123,9 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 	$(BIN)/python benchmarks/languages.py
+
+evidence: $(VENV)/demo $(VENV)/test
+	$(BIN)/python benchmarks/evidence.py replay --work build/evidence --out build/evidence/runs
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index notebooks/languages-index .coverage*

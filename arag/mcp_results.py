@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from pydantic import BaseModel, ConfigDict
 
+from arag.mcp_resources import chunk_uri
 from arag.retrieval.index import Index
 from arag.text.normalise import collapse_whitespace, shorten
 
@@ -32,6 +33,8 @@ class ShownChunk(BaseModel):
     """The document's title."""
     pages: tuple[int, int] | None
     """First and last page, for documents that have pages."""
+    uri: str
+    """The address of its text as a resource."""
 
 
 class ToolOutput(BaseModel):
@@ -58,6 +61,8 @@ class Source(BaseModel):
     """The document's title."""
     pages: list[int] | None
     """First and last page, for documents that have pages."""
+    uri: str
+    """The address of its text as a resource."""
 
 
 class AskOutput(BaseModel):
@@ -88,6 +93,7 @@ def describe_result(index: Index, text: str, artifact: Mapping[str, Any]) -> dic
             document_id=chunk.document_id,
             title=chunk.title,
             pages=chunk.pages,
+            uri=chunk_uri(chunk.id),
         )
         chunks.append(shown)
     return ToolOutput(text=text, chunks=chunks).model_dump(mode="json")

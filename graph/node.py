@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.types import Command
@@ -67,7 +67,7 @@ class Node(Runnable[Any, Any]):
         return step
 
 
-def advance(steps: Steps, results: list[Any] | None = None) -> Any:
+def advance(steps: Generator[Any, Any, Any], results: Any = None) -> Any:
     """Run a node up to its next call and return that; after the last one, return the state's update."""
     try:
         return steps.send(results)
@@ -95,7 +95,11 @@ def _list_results(output: Any, seconds: float) -> list[Any]:
             continue
         messages = part["messages"] if isinstance(part, dict) else [part]
         for message in messages:
-            # A reply that an experiment has stored already says how long it took.
-            metadata = {"seconds": seconds, **message.response_metadata}
-            results.append(message.model_copy(update={"response_metadata": metadata}))
+            results.append(with_seconds(message, seconds))
     return results
+
+
+def with_seconds(message: AnyMessage, seconds: float) -> AnyMessage:
+    """Return a message that says how long it took, if it does not: a reply that an experiment has stored does."""
+    metadata = {"seconds": seconds, **message.response_metadata}
+    return message.model_copy(update={"response_metadata": metadata})

@@ -64,28 +64,33 @@ class _Call:
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
     """Return the steps, trace, model calls and usage of a run, from its messages before the answer and the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
-    calls: dict[str | None, _Call] = {}
-    model_calls = []
-    for step, reply in enumerate(replies, 1):
-        model_calls.append(model_call(reply, step=step))
-        for asked in list_calls(reply):
-            arguments = asked["args"]
-            if not isinstance(arguments, dict):  # they are not JSON
-                arguments = {}
-            calls[asked["id"]] = _Call(step, arguments)
+    model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-
-    trace = []
-    for message in run:
-        if isinstance(message, ToolMessage):
-            call = calls.get(message.tool_call_id, _Call())
-            trace.append(tool_record(message, call.step, call.arguments))
     return {
         "steps": len(replies) if is_forced else len(replies) + 1,
-        "trace": trace,
+        "trace": record_results(run),
         "model_calls": model_calls,
         "usage": total(model_calls),
     }
+
+
+def record_results(run: Sequence[AnyMessage], *, first_step: int = 1) -> list[ToolRecord]:
+    """Return the records of the calls of a run, in order; the first reply in it is of the step `first_step`."""
+    calls: dict[str | None, _Call] = {}
+    step = first_step - 1
+    trace = []
+    for message in run:
+        if isinstance(message, AIMessage):
+            step += 1
+            for asked in list_calls(message):
+                arguments = asked["args"]
+                if not isinstance(arguments, dict):  # they are not JSON
+                    arguments = {}
+                calls[asked["id"]] = _Call(step, arguments)
+        elif isinstance(message, ToolMessage):
+            call = calls.get(message.tool_call_id, _Call())
+            trace.append(tool_record(message, call.step, call.arguments))
+    return trace
 
 
 def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:

@@ -23,6 +23,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
+from arag.graph.annotations import as_written
 from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -32,8 +33,9 @@ _SHOWN_ARGUMENTS = 200  # characters of invalid arguments that an error repeats;
 _NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughly
 
+# `ended`: something else than the model ended the run, such as other middleware, or a tool that answers directly.
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply", "ended"]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
@@ -145,6 +147,8 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
+    structured_response: Any
+    """The answer in the form of the agent's `response_format`, if it has one."""
     grounding: Grounding
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""
@@ -243,9 +247,10 @@ def drop_orphans(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
 def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a turn as providers accept it: arguments that are not JSON are empty, and each call has a result.
 
-    Other agents of a larger graph may leave calls without one, such as those beside a handoff.
+    Replies are as their models wrote them. Other agents of a larger graph may leave calls without a result, such as
+    those beside a handoff.
     """
-    turn = drop_orphans(turn)
+    turn = drop_orphans([as_written(message) for message in turn])
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:

@@ -18,7 +18,8 @@ from arag.evaluation.cache import CallCache, Store
 from arag.evaluation.datasets import Question
 from arag.evaluation.method import RunContext
 from arag.evaluation.methods import find_methods, make_method
-from arag.evaluation.runs import RecordFile, answer_questions, prepare
+from arag.evaluation.records import RecordFile
+from arag.evaluation.runs import answer_questions, prepare
 from arag.models.chat import load_model
 from openai_server import chat
 from scripted import call

@@ -11,7 +11,7 @@ import pytest
 
 from arag import terminal
 from arag.evaluation.plan import load_plan
-from arag.evaluation.runs import record_file
+from arag.evaluation.records import record_file
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.terminal import INTERRUPTED

@@ -15,7 +15,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer, Session
 from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
 from arag.evaluation.methods.agentic import GraphMethod
-from arag.evaluation.runs import make_record
+from arag.evaluation.records import make_record
 from arag.page import trace_page
 from lab import ask, make_lab, script
 from scripted import QUESTION, call

@@ -14,7 +14,8 @@ import typer
 
 from arag.cli.ask import ask, chat, mcp
 from arag.cli.hyphens import TAKES_HYPHENS
-from arag.cli.index import copy, grep, info, ingest, list_documents, read, remove, search, sql, verify
+from arag.cli.index import copy, grep, info, list_documents, read, remove, search, sql, verify
+from arag.cli.ingest import ingest
 from arag.cli.shell import shell
 from arag.cli.web import web
 from arag.errors import ARAGError, InputError

@@ -17,7 +17,8 @@ from arag.errors import InputError
 from arag.evaluation.datasets import name_dataset
 from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
-from arag.evaluation.runs import Record, RecordFile
+from arag.evaluation.recordings import REPLAY
+from arag.evaluation.records import Record, RecordFile
 from arag.models.prices import cost
 from arag.models.usage import ModelCall
 
@@ -76,12 +77,17 @@ class Run:
     def _model(self) -> str:
         return ", ".join(self.models) or self.plan.model
 
+    def _describe_replay(self) -> str:
+        name = self.plan.model.removeprefix(REPLAY)
+        return "" if name == self.plan.model else f"replayed from {PurePath(name).name}"
+
     def describe(self) -> dict[str, str]:
         """Return the run's settings as texts, without empty ones."""
         plan = self.plan
         sizes = [f"{plan.contents[key]:,} {key}" for key in ("documents", "chunks") if key in plan.contents]
         settings = {
             "Model": self._model,
+            "Replies": self._describe_replay(),
             "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()),
             "Judge": plan.judge or "none",
             "Embedder": str(plan.contents.get("embedder", "unknown")),

@@ -14,11 +14,11 @@ from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
 from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
+from arag.evaluation.records import record_file
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import COST, EFFORT, INTERVALS, Interval, headline, show
 from arag.evaluation.report.frame import Run, load_runs
 from arag.evaluation.report.tables import csv_rows, kind_csv_rows, overview_tables, run_tables
-from arag.evaluation.runs import record_file
 from arag.models.names import EXTRACTIVE
 from arag.page import render, trace_page
 from arag.terminal import progress

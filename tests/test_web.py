@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import socket
+import sys
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -13,6 +15,8 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
+from arag import open_index, serve_web
+from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
 from fakes import HashEmbeddings
 from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
@@ -271,3 +275,20 @@ def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, clie
     finally:
         original.unlink(missing_ok=True)
         moved.rename(original)
+
+
+# --- starting ---
+
+
+def test_a_missing_extra_and_a_taken_port_are_named(folder, monkeypatch):
+    with (
+        open_index(folder / "index", embedder=HashEmbeddings()) as index,
+        socket.create_server(("127.0.0.1", 0)) as taken,
+    ):
+        port = taken.getsockname()[1]
+        settings = {"model": "extractive", "options": {}, "port": port, "reports": None}
+        with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1, port {port}: Address already in use"):
+            serve_web(index, **settings)
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        with pytest.raises(InputError, match=re.escape("pip install 'langgraph-arag[web]'")):
+            serve_web(index, **settings)

@@ -5,14 +5,15 @@ The SDK is the extra `mcp`: it is imported when a server is made.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import anyio
 from langchain_core.language_models import BaseChatModel
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from arag.graph.cited import Citation
     from arag.graph.state import InputState, State
+
+T = TypeVar("T")
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -120,7 +123,8 @@ def make_mcp_server(
         async with progress.signs_of_life():
             try:
                 with stopping_at_exit():
-                    message = await offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+                    invocation = offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+                    message = await _cancelling_once(invocation)
             except ARAGError as error:
                 return make_error(str(error))
         if message.status == "error" or _has_nothing_known(message.artifact):
@@ -143,6 +147,21 @@ def make_mcp_server(
         on_call_tool=call_tool,
         **make_resource_handlers(index),
     )
+
+
+async def _cancelling_once(call: Coroutine[Any, Any, T]) -> T:
+    """Await a call; if this is cancelled, cancel the call once.
+
+    The SDK's cancellations interrupt every later `await`, too: LangGraph could not end what a run has started.
+    """
+    task = asyncio.create_task(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise
 
 
 def _has_nothing_known(artifact: Mapping[str, Any]) -> bool:

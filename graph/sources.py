@@ -47,6 +47,8 @@ class RunRecord(TypedDict):
     """Steps that the recursion limit left at the last model call."""
     intact: list[str]
     """Ids of the calls whose results the model was sent unchanged in its last request."""
+    forgets: bool
+    """Whether a result was taken away from the model that it had before."""
     tools: list[str] | None
     """The retrieval tools that the model got by default; None if somebody chose them."""
     reply_id: str | None

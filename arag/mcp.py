@@ -35,6 +35,7 @@ from arag.text.normalise import collapse_whitespace, shorten
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
+    import mcp_types as types
     from mcp.server.lowlevel import Server
 
     from arag.graph.cited import Citation
@@ -91,20 +92,7 @@ def make_mcp_server(
     offered = {tool.name: tool for tool in make_tools(index, names=DEFAULT_TOOLS if tools is None else tools)}
     if model is not None:
         offered["ask"] = _make_ask(index, model, tools)
-    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    offers = []
-    for each in offered.values():
-        function = convert_to_openai_function(each)
-        output = AskOutput if each.name == "ask" else ToolOutput
-        offer = types.Tool(
-            name=function["name"],
-            title=each.name.replace("_", " ").capitalize(),
-            description=function["description"],
-            input_schema=function["parameters"],
-            output_schema=output.model_json_schema(mode="serialization"),
-            annotations=hints,
-        )
-        offers.append(offer)
+    offers = [_describe_tool(each) for each in offered.values()]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=offers)
@@ -146,6 +134,22 @@ def make_mcp_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         **make_resource_handlers(index),
+    )
+
+
+def _describe_tool(offered: BaseTool) -> types.Tool:
+    """Return what clients are told about a tool."""
+    import mcp_types as types
+
+    function = convert_to_openai_function(offered)
+    output = AskOutput if offered.name == "ask" else ToolOutput
+    return types.Tool(
+        name=function["name"],
+        title=offered.name.replace("_", " ").capitalize(),
+        description=function["description"],
+        input_schema=function["parameters"],
+        output_schema=output.model_json_schema(mode="serialization"),
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
 

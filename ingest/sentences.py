@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from arag.ingest.boundaries import CLOSERS, ENDS, LIST_ITEM, split_paragraph
+from arag.ingest.boundaries import CLOSERS, ENDS, LEADERS, LIST_ITEM, PAGE, split_paragraph
 from arag.ingest.outline import (
     BARE,
     FENCE_LINE,
@@ -27,6 +27,8 @@ _MAX_HEADING_WORDS = 12  # a line with more words is text
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
+_ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
+_ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
 
@@ -50,6 +52,7 @@ class _Line(NamedTuple):
     is_row: bool  # of a table
     is_alone: bool  # whether it is a block by itself
     ends_paragraph: bool  # whether it ends the paragraph before it
+    is_entry_end: bool  # whether it ends an entry of contents or an index, and so its paragraph
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
@@ -177,10 +180,12 @@ def _blocks(text: str, title: str) -> Iterator[_Block]:
                 level=line.level,
                 is_row=line.is_row,
             )
-        elif paragraph:
-            paragraph = paragraph._replace(end=line.end)
-        else:
-            paragraph = _Block(line.start, line.end)
+            continue
+        start = paragraph.start if paragraph else line.start
+        paragraph = _Block(start, line.end)
+        if line.is_entry_end:
+            yield paragraph
+            paragraph = None
     if paragraph:
         yield paragraph
 
@@ -228,6 +233,7 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
             is_row=is_row,
             is_alone=is_alone,
             ends_paragraph=ends_paragraph,
+            is_entry_end=_ENTRY_END.search(stripped[-_ENTRY_CHARACTERS:]) is not None,
             level=level,
         )
         is_after_blank = is_blank

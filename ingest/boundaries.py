@@ -139,7 +139,9 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
         start = _WHITE.match(text, candidate).end()  # type: ignore[union-attr]
         start = _before_openers(text, start, opening_quotes)
         is_inside = 0 < start < len(text)
-        if is_inside and _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
+        if not is_inside or _is_before_page(text, start):
+            continue
+        if _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
             boundaries.add(start)
     return sorted(boundaries)
 
@@ -189,7 +191,7 @@ def _after_kept_stops(doc: Doc) -> Iterator[int]:
 
 
 def _after_kept_numbers(doc: Doc) -> Iterator[int]:
-    """Yield the starts of sentences after numbers with a full stop that are no ordinals."""
+    """Yield the starts of sentences after numbers with a full stop that are not ordinals."""
     for token in doc[:-1]:
         if token.whitespace_ and _NO_ORDINAL.fullmatch(token.text):
             yield token.nbor().idx
@@ -217,6 +219,14 @@ def _before_openers(text: str, boundary: int, opening_quotes: set[int]) -> int:
         boundary = last
 
 
+def _is_before_page(text: str, boundary: int) -> bool:
+    """Return whether an entry of contents goes on with its page."""
+    if not _PAGE_AFTER.match(text, boundary):
+        return False
+    before = text[max(0, boundary - _BEFORE_BOUNDARY) : boundary]
+    return _LEADERS_BEFORE.search(before) is not None
+
+
 def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     before = text[max(0, boundary - _BEFORE_BOUNDARY) : boundary]
     after = text[boundary : boundary + _AFTER_BOUNDARY]
@@ -226,8 +236,6 @@ def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
         return False
     end = without_closers[-1]
     if end not in ENDS:
-        return False
-    if _PAGE_AFTER.match(after) and _LEADERS_BEFORE.search(before):
         return False
     needs_space = end not in _ENDS_WITHOUT_SPACE
     has_space = before != sentence

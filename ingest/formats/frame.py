@@ -165,7 +165,7 @@ def _is_menu(element: etree._Element) -> bool:
 
 
 def _is_field(element: etree._Element) -> bool:
-    """Return whether an element has a name and a value, and is no note on rights."""
+    """Return whether an element has a name and a value, and is not a note on rights."""
     text = "".join(element.itertext())
     text = collapse_whitespace(text)
     if _FIELD.match(text) is None:

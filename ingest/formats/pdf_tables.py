@@ -99,7 +99,7 @@ def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _is_by_itself(row: Row) -> bool:
-    """Return whether a line ends the rows before it, and is no name above the rows after it."""
+    """Return whether a line ends the rows before it, and is not a name above the rows after it."""
     return _is_line(row) and not _may_be_name(row)
 
 

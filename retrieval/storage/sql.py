@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
@@ -119,6 +120,15 @@ class TableReader(ABC):
         if places is not None:
             rows = [(places.get(document_id, 0), ordinal, row_id) for document_id, ordinal, row_id in rows]
         return [row_id for _, _, row_id in sorted(rows)]
+
+    def text_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the row ids of all chunks in the order of documents and of the text, and their documents' numbers."""
+        rows = self.query(
+            "SELECT number, dense_rank() OVER (ORDER BY document_id) AS document "
+            f"FROM {self.chunks_table} ORDER BY document_id, ordinal"
+        )
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return columns[:, 0].copy(), columns[:, 1].copy()
 
     def first_row_ids(self, document_ids: Collection[str]) -> set[int]:
         """Return the row ids of documents' first chunks."""

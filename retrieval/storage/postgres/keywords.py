@@ -15,8 +15,8 @@ import numpy as np
 
 from arag.retrieval.storage.batches import batches, read_ahead
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
+from arag.retrieval.storage.ranking import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.text.normalise import searchable
 from arag.text.scripts import SPACED, makes_words

@@ -20,6 +20,7 @@ from arag.retrieval.storage.postgres.keywords import KeywordTables
 from arag.retrieval.storage.postgres.schema import GENERATION, State, shifted, unpack
 from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
+from arag.retrieval.storage.words.index import WordIndex
 
 _MAX_LISTED = 1_000  # row ids in a condition: more are sent as a mask
 _BITS_PER_ROW_ID = 32  # a mask with so many bits for each row id is about as long as the list
@@ -78,6 +79,9 @@ class PostgresView(KeywordTables):
         if self._whole is not None:
             return self._whole.words_of_length(shortest, longest)
         return super().words_of_length(shortest, longest)
+
+    def word_index(self) -> WordIndex | None:
+        return None
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self

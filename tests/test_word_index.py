@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import ChunkText
-from arag.retrieval.storage.words.build import update_segments
+from arag.retrieval.storage.words.build import build_segments, find_new
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
-from arag.retrieval.storage.words.segment import read_segment
+from arag.retrieval.storage.words.segment import keep_chunks, read_segment
 from arag.retrieval.storage.words.spans import find_words, is_in_word
 from arag.text.normalise import lower, searchable
 from arag.text.scripts import SPACED, UNSPACED
@@ -73,7 +73,14 @@ def stored(segments):
 
 def segments_of(chunks, before=()):
     by_id = {chunk.row_id: chunk for chunk in chunks}
-    return update_segments(before, np.array(sorted(by_id), np.int64), lambda ids: [by_id[i] for i in ids])
+    row_ids = np.array(sorted(by_id), np.int64)
+    left = []
+    for segment in before:
+        is_kept = np.isin(segment.row_ids, row_ids)
+        if is_kept.any():
+            left.append(keep_chunks(segment, is_kept))
+    kept, new = find_new([segment.row_ids for segment in left], row_ids)
+    return [*left[:kept], *build_segments(new, lambda ids: [by_id[i] for i in ids])]
 
 
 def texts_of(chunks, words=None):

@@ -64,7 +64,7 @@ def count_lines(
     return CountedLines(
         row_ids=order.row_ids[held],
         counts=counts[held],
-        documents=np.count_nonzero(np.diff(order.documents[held], prepend=0)),
+        documents=int(np.count_nonzero(np.diff(order.documents[held], prepend=0))),
     )
 
 

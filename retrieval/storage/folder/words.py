@@ -6,15 +6,16 @@ import mmap
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from arag.errors import StorageError
 from arag.retrieval.storage.sql import TableReader
-from arag.retrieval.storage.words.build import update_segments
+from arag.retrieval.storage.words.build import build_segments, find_new, is_right
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
-from arag.retrieval.storage.words.segment import Segment, read_segment
+from arag.retrieval.storage.words.segment import Segment, keep_chunks, read_segment
 from arag.system.files import written_whole
 
 
@@ -37,14 +38,29 @@ def write_words(file: Path, chunks: TableReader, before: Path | None) -> None:
         chunks: Reads the chunks.
         before: The file of an earlier snapshot, whose segments are kept as far as they are right.
     """
+    row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
     segments: list[Segment] = []
-    if before is not None:
-        segments = read_segments(before)
-    row_ids = np.array(chunks.ordered_row_ids(), dtype=np.int64)
+    for segment in [] if before is None else read_segments(before):
+        is_kept = np.isin(segment.row_ids, row_ids)
+        if is_kept.any():
+            segments.append(segment if is_kept.all() else keep_chunks(segment, is_kept))
+    kept, new = find_new([segment.row_ids for segment in segments], row_ids)
     with written_whole(file) as out:
-        for segment in update_segments(segments, row_ids, chunks.texts_by_row_id):
+        for segment in chain(segments[:kept], build_segments(new, chunks.texts_by_row_id)):
             out.write(segment.postings)
             out.write(segment.head())
+
+
+def has_right_words(file: Path, chunks: TableReader) -> bool:
+    """Return whether a word index is what is made of all chunks; one that is missing is not wrong."""
+    row_ids = np.array(chunks.ordered_row_ids(), dtype=np.int64)
+    try:
+        segments = [segment for _, segment in _OpenFile(file).segments()]
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return not len(row_ids)  # no chunks make an empty file
+    return all(is_right(segment, row_ids, chunks.texts_by_row_id) for segment in segments)
 
 
 def read_segments(file: Path) -> list[Segment]:

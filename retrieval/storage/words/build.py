@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,50 +15,55 @@ from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.storage.words.segment import Integers, Segment, encode, find_gaps, keep_chunks
 from arag.retrieval.storage.words.spans import SEPARATOR, find_words, keeps_case
 
-_CHUNKS_AT_ONCE = 1_000  # that are sorted together: more take more memory
-_CHUNKS_READ = 200  # that are read together
-_MAX_CHUNKS = 200_000  # of a segment: more take more memory
+ReadTexts = Callable[[Sequence[int]], Sequence[ChunkText]]
+
+_CHUNKS_AT_ONCE = 1_000  # that are read and sorted together: more take more memory
+_MAX_CHUNKS = 100_000  # of a segment: more take more memory
 _MERGED = 2  # a segment is small if it has at most so many times as many chunks as there are new ones
 
 
-def update_segments(
-    segments: Iterable[Segment], row_ids: Integers, read: Callable[[Sequence[int]], Iterable[ChunkText]]
-) -> list[Segment]:
-    """Return the segments of some chunks, given those of an earlier snapshot.
+def find_new(known: Sequence[Integers], row_ids: Integers) -> tuple[int, Integers]:
+    """Return how many of an index's first segments stay, and which chunks need a new one.
 
-    A segment keeps the chunks that are left. New chunks make another one, together with the last segments if these are
-    small: so there are never many.
+    New chunks are put together with those of the last segments if these are small: so there are never many segments.
 
     Args:
-        segments: The segments of an earlier snapshot, in the order of their chunks' row ids.
-        row_ids: The row ids of the chunks.
+        known: The row ids of the segments' chunks.
+        row_ids: The row ids of all chunks.
+    """
+    kept = len(known)
+    while True:
+        others = np.concatenate([np.empty(0, np.int64), *known[:kept]])
+        new = np.setdiff1d(row_ids, others)
+        if kept == 0 or len(known[kept - 1]) > _MERGED * len(new):
+            return kept, new
+        kept -= 1
+
+
+def build_segments(row_ids: Integers, read: ReadTexts) -> Iterator[Segment]:
+    """Make the segments of some chunks, apart from those whose words are not the words of their lines.
+
+    Args:
+        row_ids: The chunks' row ids, rising.
         read: Returns the texts of chunks, by their row ids.
     """
-    kept: list[Segment] = []
-    for segment in segments:
-        is_kept = np.isin(segment.row_ids, row_ids)
-        if is_kept.all():
-            kept.append(segment)
-        elif is_kept.any():
-            kept.append(keep_chunks(segment, is_kept))
-    known = [segment.row_ids for segment in kept]
-    new = np.setdiff1d(row_ids, np.concatenate([np.empty(0, np.int64), *known]))
-    while kept and len(new) > 0 and len(kept[-1].row_ids) <= _MERGED * len(new):
-        new = np.append(kept.pop().row_ids, new)
-    for part in batches(np.sort(new).tolist(), _MAX_CHUNKS):
-        texts = chain.from_iterable(map(read, batches(part, _CHUNKS_READ)))
-        segment_of_part = build_segment(texts)
-        if segment_of_part is not None:
-            kept.append(segment_of_part)
-    return kept
+    for part in batches(row_ids.tolist(), _MAX_CHUNKS):
+        builder = _Builder()
+        for some in batches(part, _CHUNKS_AT_ONCE):
+            builder.add(read(some))
+        segment = builder.finish()
+        if segment is not None:
+            yield segment
 
 
-def build_segment(chunks: Iterable[ChunkText]) -> Segment | None:
-    """Make the segment of some chunks; None if it can have none of them."""
-    builder = _Builder()
-    for batch in batches(chunks, _CHUNKS_AT_ONCE):
-        builder.add(batch)
-    return builder.finish()
+def is_right(segment: Segment, row_ids: Integers, read: ReadTexts) -> bool:
+    """Return whether a segment is what is made of those of its chunks that are left."""
+    is_kept = np.isin(segment.row_ids, row_ids)
+    if not is_kept.any():
+        return True
+    expected = next(build_segments(segment.row_ids[is_kept], read), None)
+    found = segment if is_kept.all() else keep_chunks(segment, is_kept)
+    return expected is not None and expected.postings == found.postings and expected.head() == found.head()
 
 
 @dataclass(frozen=True, slots=True)

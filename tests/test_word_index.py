@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import unicodedata
+from contextlib import suppress
 
 import numpy as np
+import pytest
 import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arag.errors import IndexFormatError
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.corpus import counted_lines, grep
+from arag.retrieval.index import open_index
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.storage.words.build import build_segments, find_new
@@ -19,6 +26,8 @@ from arag.retrieval.storage.words.segment import keep_chunks, read_segment
 from arag.retrieval.storage.words.spans import find_words, is_in_word
 from arag.text.normalise import lower, searchable
 from arag.text.scripts import SPACED, UNSPACED
+from fakes import HashEmbeddings, write_corpus
+from selection import EVERYWHERE
 
 PIECES = [
     *"aAbsSkK ",
@@ -137,3 +146,129 @@ def test_the_characters_of_words_are_known():
         assert is_in_word(word) == (find_words(lower(word)) == [lower(word)]), hex(number)
         if unspaced.match(character):
             assert not any(find_words(character)), hex(number)
+
+
+# --- an index with its words ---
+
+DOCUMENTS = {
+    f"{'ab'[number % 2]}/d{number}.md": f"# The light {number}\n\n"
+    f"The lamp of light {number % 7} was lit. THE other lamps; bathes.\n\n| Lamp | Oil |\n| --- | --- |\n"
+    + f"| the {number} | whale |\n\n" * (number % 3)
+    + "ſmall İlk the K. Ελλάς ΟΔΟΣ. 灯the塔 the_end.\n" * (number % 2)
+    for number in range(30)
+}
+PATTERNS = [
+    "the",
+    "(?-i)The",
+    r"\bthe\b",
+    "light|lamps?",
+    r"(?i:LAMP)\w*",
+    r"l[ai]\w+t",
+    "small",
+    "ilk",
+    "ke?l",
+    "οδος",
+    "whale",
+]
+PATTERNS += [
+    r"\blight\b",
+    "the l",
+    "th.",
+    "the$",
+    "[^x]the",
+    "the塔",
+    "_end",
+    r"the\d?",
+    "zzz",
+    "the|lit",
+    r"\Blight",
+    "οδοσ",
+]
+
+
+@pytest.fixture
+def count_all(monkeypatch):
+    """Small indexes are counted by their words, too."""
+    monkeypatch.setattr(counted_lines, "_FEW", -1)
+
+
+def assert_counted_as_scanned(index, monkeypatch, patterns=PATTERNS):
+    for pattern in patterns:
+        for ignore_case in (True, False):
+            asked = {"pattern": pattern, "ignore_case": ignore_case}
+            counted = [index.grep(**asked), index.grep(**asked, start=3, limit=4), index.grep(**asked, start=10**6)]
+            with monkeypatch.context() as patch:
+                patch.setattr(grep, "count_lines", lambda *_: None)
+                scanned = [index.grep(**asked), index.grep(**asked, start=3, limit=4), index.grep(**asked, start=10**6)]
+            assert counted == scanned, asked
+
+
+@pytest.mark.usefixtures("count_all")
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+def test_lines_are_counted_as_a_scan_does_in_all_documents_and_in_some(make_index, monkeypatch):
+    index = make_index(DOCUMENTS, chunk_tokens=50)
+    assert index._search(lambda view: view.word_index()) is not None
+    assert_counted_as_scanned(index, monkeypatch)
+    some = [document.id for document in index.documents() if document.id.startswith("a/")]
+    limited = index.limited_to(some)
+    other = make_index({name: text for name, text in DOCUMENTS.items() if name in some}, chunk_tokens=50)
+    assert_counted_as_scanned(limited, monkeypatch, PATTERNS[:6])
+    for pattern in PATTERNS:
+        assert limited.grep(pattern) == other.grep(pattern)
+        assert index.grep(pattern, within="a/") == other.grep(pattern)
+    for keywords in (["the"], ["lamp", "light 3"], ["whale", "zzz"], ["ſmall"], ["bath", "K"]):
+        for ranking in ("paper", "bm25"):
+            assert limited.keyword_search(keywords, ranking=ranking) == other.keyword_search(keywords, ranking=ranking)
+
+
+@pytest.mark.usefixtures("count_all")
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+def test_words_follow_added_changed_and_removed_documents(tmp_path, backend, places, monkeypatch):
+    place = places(backend, tmp_path / "index")
+    versions = [DOCUMENTS, dict([*DOCUMENTS.items()][:27]), {**DOCUMENTS, "a/d1.md": "The lamp is new.", "c.md": "the"}]
+    versions += [dict([*DOCUMENTS.items()][20:]), {"c.md": "A lamp."}]
+    for documents in versions:
+        shutil.rmtree(tmp_path / "corpus", ignore_errors=True)
+        corpus = write_corpus(tmp_path / "corpus", documents)
+        summary = run_ingest(corpus, place, embedder=HashEmbeddings(), prune=True, chunk_tokens=50)
+        assert summary.documents == len(documents)
+        with open_index(place, embedder=HashEmbeddings()) as index:
+            assert_counted_as_scanned(index, monkeypatch, PATTERNS[:6])
+            assert index.store.find_damage() == []
+
+
+@pytest.mark.usefixtures("count_all")
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+def test_an_index_of_an_earlier_version_is_scanned_until_something_changes(make_index, tmp_path, backend, monkeypatch):
+    index = make_index(DOCUMENTS)
+    before = [index.grep(pattern) for pattern in PATTERNS]
+    if backend == "folder":
+        for file in index.path.glob("words-*"):
+            file.unlink()
+    else:
+        index.store._pool.query("DROP TABLE word_segments")
+    with open_index(index.store, embedder=HashEmbeddings()) as old:
+        assert old._search(lambda view: view.word_index()) is None
+        assert [old.grep(pattern) for pattern in PATTERNS] == before
+        assert old.store.find_damage() == []
+        corpus = write_corpus(tmp_path / "more", {"new.md": "A new lamp."})
+        run_ingest(corpus, index.path, embedder=HashEmbeddings())
+        assert old._search(lambda view: view.word_index()) is not None
+        assert_counted_as_scanned(old, monkeypatch, PATTERNS[:6])
+
+
+@pytest.mark.usefixtures("count_all")
+def test_a_damaged_file_of_words_is_named_and_made_again(make_index):
+    index = make_index(DOCUMENTS)
+    whole = index.grep("the")
+    (file,) = index.path.glob("words-*")
+    good = file.read_bytes()
+    for bad in (b"", good[1:], good[:-1], good[: len(good) // 2], bytes(len(good)), good[:8] + b"\x90\x90" + good[10:]):
+        file.write_bytes(bad)
+        (damage,) = index.store.find_damage()
+        assert str(damage) == f"{file.name}: it does not have the words of the chunks"
+        with open_index(index.path, embedder=HashEmbeddings()) as other, suppress(IndexFormatError):
+            assert other.grep("the") == whole or bad.startswith(good[:8])
+    index.store.repair()
+    assert index.store.find_damage() == []
+    assert index.grep("the") == whole

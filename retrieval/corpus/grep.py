@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from arag.errors import InputError
+from arag.errors import IndexFormatError, InputError
 from arag.retrieval.corpus.counted_lines import CountedLines, count_lines
 from arag.retrieval.corpus.lines import Line, LineBlock
 from arag.retrieval.corpus.patterns import Pattern
@@ -83,7 +83,10 @@ def _read_page(view: View, pattern: Pattern, start: int, limit: int, counted: Co
                 shown.append(in_page)
     total = int(ends[-1]) if len(ends) else 0
     if sum(len(found.positions) for found in shown) != min(limit, max(0, total - start)):
-        raise view.damage("its word index counts other lines than there are: `arag verify --repair` makes it again")
+        raise IndexFormatError(
+            "the index's list of words counts other lines than there are: run `arag verify --repair`, which makes it "
+            "again"
+        )
     return _Page(shown, total, len(ends), counted.documents)
 
 

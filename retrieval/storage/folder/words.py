@@ -15,7 +15,7 @@ from arag.errors import StorageError
 from arag.retrieval.storage.sql import TableReader
 from arag.retrieval.storage.words.build import build_segments, find_new, is_right
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
-from arag.retrieval.storage.words.segment import Segment, keep_chunks, read_segment
+from arag.retrieval.storage.words.segment import Integers, Segment, keep_chunks, read_segment
 from arag.system.files import written_whole
 
 
@@ -39,11 +39,7 @@ def write_words(file: Path, chunks: TableReader, before: Path | None) -> None:
         before: The file of an earlier snapshot, whose segments are kept as far as they are right.
     """
     row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
-    segments: list[Segment] = []
-    for segment in [] if before is None else read_segments(before):
-        is_kept = np.isin(segment.row_ids, row_ids)
-        if is_kept.any():
-            segments.append(segment if is_kept.all() else keep_chunks(segment, is_kept))
+    segments = [] if before is None else _read_kept(before, row_ids)
     kept, new = find_new([segment.row_ids for segment in segments], row_ids)
     with written_whole(file) as out:
         for segment in chain(segments[:kept], build_segments(new, chunks.texts_by_row_id)):
@@ -56,17 +52,24 @@ def has_right_words(file: Path, chunks: TableReader) -> bool:
     row_ids = np.array(chunks.ordered_row_ids(), dtype=np.int64)
     try:
         segments = [segment for _, segment in _OpenFile(file).segments()]
+        return all(is_right(segment, row_ids, chunks.texts_by_row_id) for segment in segments)
     except FileNotFoundError:
         return True
     except (OSError, ValueError):
         return not len(row_ids)  # no chunks make an empty file
-    return all(is_right(segment, row_ids, chunks.texts_by_row_id) for segment in segments)
 
 
-def read_segments(file: Path) -> list[Segment]:
-    """Return the segments of a word index, in the order of their chunks; none if it is missing or damaged."""
+def _read_kept(file: Path, row_ids: Integers) -> list[Segment]:
+    """Return the segments of a word index with those of their chunks that are left; none if any are damaged."""
+    segments: list[Segment] = []
     with suppress(OSError, ValueError):
-        return [segment for _, segment in _OpenFile(file).segments()]
+        for _, segment in _OpenFile(file).segments():
+            is_kept = np.isin(segment.row_ids, row_ids)
+            if is_kept.all():
+                segments.append(segment)
+            elif is_kept.any():
+                segments.append(keep_chunks(segment, is_kept))
+        return segments
     return []
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stringzilla import Str
 
+from arag.errors import IndexFormatError
 from arag.retrieval.storage.words.segment import Segment, decode
 from arag.text.normalise import lower
 
@@ -150,7 +151,12 @@ class StoredSegment:
         ends = self._posting_ends[numbers]
         starts = ends - self.sizes[numbers]
         postings = self._read(list(zip(starts.tolist(), ends.tolist(), strict=True)))
-        return decode(postings, int(self._first_lines[-1]))
+        try:
+            return decode(postings, int(self._first_lines[-1]))
+        except ValueError as error:
+            raise IndexFormatError(
+                f"the index's list of words is damaged ({error}): run `arag verify --repair`, which makes it again"
+            ) from error
 
     def _count_by_chunk(self, lines: Integers, weights: Integers) -> Counted:
         """Add the weights of lines, chunk by chunk."""

@@ -246,13 +246,13 @@ def test_an_index_of_an_earlier_version_is_scanned_until_something_changes(make_
         for file in index.path.glob("words-*"):
             file.unlink()
     else:
-        index.store._pool.query("DROP TABLE word_segments")
+        index.store._pool.run(lambda session: session.execute("DROP TABLE word_segments"))
     with open_index(index.store, embedder=HashEmbeddings()) as old:
         assert old._search(lambda view: view.word_index()) is None
         assert [old.grep(pattern) for pattern in PATTERNS] == before
         assert old.store.find_damage() == []
         corpus = write_corpus(tmp_path / "more", {"new.md": "A new lamp."})
-        run_ingest(corpus, index.path, embedder=HashEmbeddings())
+        run_ingest(corpus, index.store, embedder=HashEmbeddings())
         assert old._search(lambda view: view.word_index()) is not None
         assert_counted_as_scanned(old, monkeypatch, PATTERNS[:6])
 

@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -145,9 +146,13 @@ class TableReader(ABC):
 
     def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
         """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
-        rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
-        texts = {text.row_id: text for text in self._make_chunk_texts(rows)}
+        texts = {text.row_id: text for text in self.texts_among(row_ids)}
         return list(self._take_all(texts, row_ids).values())
+
+    def texts_among(self, row_ids: Collection[int]) -> list[ChunkText]:
+        """Return the texts of the chunks that exist among some, in the order of the row ids."""
+        rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
+        return sorted(self._make_chunk_texts(rows), key=attrgetter("row_id"))
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""

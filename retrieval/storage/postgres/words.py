@@ -32,22 +32,22 @@ class WordSegments:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._lock = threading.Lock()
-        self._kept: dict[int, StoredSegment] = {}
+        # By the table, which may be made again, and the number.
+        self._kept: dict[tuple[int, int], StoredSegment] = {}
 
     def read(self, state: State) -> WordIndex | None:
         """Return the word index of a snapshot; None if it has none, as in an index of an earlier version."""
         if not state.has_words:
             return None
         with self._lock:
-            visible = f"SELECT number FROM word_segments WHERE {state.visible()}"
-            numbers = {number for (number,) in self._pool.query(visible)}
-            missing = sorted(numbers - self._kept.keys())
-            heads = self._pool.query("SELECT number, head FROM word_segments WHERE number = ANY (?)", missing)
-            kept = {number: segment for number, segment in self._kept.items() if number in numbers}
-            for number, head in heads:
-                kept[number] = StoredSegment(_parse(head), partial(self._read_postings, number))
+            rows = self._pool.query(f"SELECT tableoid::bigint, number FROM word_segments WHERE {state.visible()}")
+            missing = [number for table, number in rows if (table, number) not in self._kept]
+            kept = {key: self._kept[key] for key in rows if key in self._kept}
+            read = "SELECT tableoid::bigint, number, head FROM word_segments WHERE number = ANY (?)"
+            for table, number, head in self._pool.query(read, missing) if missing else ():
+                kept[table, number] = StoredSegment(_parse(head), partial(self._read_postings, number))
             self._kept = kept
-            return WordIndex([kept[number] for number in sorted(kept)])
+            return WordIndex(list(kept.values()))
 
     def _read_postings(self, number: int, parts: Sequence[tuple[int, int]]) -> list[bytes]:
         starts = [start for start, _ in parts]
@@ -90,7 +90,8 @@ def update_words(session: Session, chunks: Tables, *, ahead: int = 1) -> None:
                 numbers.append(number)
                 known.append(held)
         kept, new = find_new(known, row_ids)
-        segments = [_row(segment) for segment in build_segments(new, chunks.texts_by_row_id)]
+        # Another writer may remove chunks meanwhile.
+        segments = [_row(segment) for segment in build_segments(new, chunks.texts_among)]
         lock(session, "snapshot")
         ((generation,),) = session.query(GENERATION)
         session.execute(

@@ -9,7 +9,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench clean
+.PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench evidence clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -19,7 +19,7 @@ help:
 	@echo "make test     set up, run the tests"
 	@echo "make test-fast  set up without the models' weights, run the tests that are quick and load no embedding model"
 	@echo "make coverage  set up, run the tests and show which lines of the package they do not run"
-	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
+	@echo "make test-servers  set up, run the tests on PostgreSQL, on servers that they start, and in Chromium"
 	@echo "make test-torch  set up with PyTorch, run the tests of embedding models that need it"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, imports, spelling and wording"
@@ -28,6 +28,8 @@ help:
 	@echo "make bench    set up, measure speed (ARAG_AUTHORS=DIR: beside the authors' code in this checkout), what is"
 	@echo "              found and answered in examples/, what recorded tool calls show there (DATA=DIR: in other"
 	@echo "              corpora), and what is found across languages"
+	@echo "make evidence  set up, play the recorded experiments again, without key and network, and report in"
+	@echo "              build/evidence/runs; it fails if a model would be shown anything else than was recorded"
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
@@ -51,7 +53,7 @@ $(VENV)/torch: $(VENV)/package
 	@touch $@
 
 # A dependency group of pyproject.toml.
-$(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/package
+$(VENV)/test $(VENV)/browser $(VENV)/lint $(VENV)/docs: $(VENV)/package
 	$(PIP) --group $(@F)
 	$(COMPILE)
 	@touch $@
@@ -89,7 +91,7 @@ test-fast: $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers and not torch" \
 		--max-worker-restart 0
 
-test-servers: $(VENV)/demo $(VENV)/test
+test-servers: $(VENV)/demo $(VENV)/test $(VENV)/browser
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
 
@@ -121,6 +123,10 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/overhead.py --at-most 1.5
+
+evidence: $(VENV)/demo $(VENV)/test
+	$(BIN)/python benchmarks/evidence.py replay --work build/evidence --out build/evidence/runs
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info $(INDEX) notebooks/lanthry-index notebooks/languages-index .coverage*

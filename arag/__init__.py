@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag.errors import ARAGError as ARAGError
+    from arag.graph.agent_tool import make_agent_tool as make_agent_tool
     from arag.graph.context import Context as Context
     from arag.graph.graph import ARAGAgent as ARAGAgent
     from arag.graph.graph import create_arag_agent as create_arag_agent
+    from arag.graph.middleware import ARAGMiddleware as ARAGMiddleware
+    from arag.graph.sources import SourcesMiddleware as SourcesMiddleware
     from arag.ingest.copying import copy_index as copy_index
     from arag.ingest.pipeline import IngestOptions as IngestOptions
     from arag.ingest.pipeline import ingest as ingest
@@ -30,13 +33,17 @@ if TYPE_CHECKING:
     from arag.retrieval.index import open_index as open_index
     from arag.retrieval.scope import Scope as Scope
     from arag.retrieval.tools.sets import make_tools as make_tools
+    from arag.web.server import serve_web as serve_web
 
 # The module of each public name. It is imported when the name is first used, so that `import arag` stays fast.
 _MODULES = {
     "ARAGError": "arag.errors",
+    "make_agent_tool": "arag.graph.agent_tool",
     "Context": "arag.graph.context",
     "ARAGAgent": "arag.graph.graph",
     "create_arag_agent": "arag.graph.graph",
+    "ARAGMiddleware": "arag.graph.middleware",
+    "SourcesMiddleware": "arag.graph.sources",
     "copy_index": "arag.ingest.copying",
     "IngestOptions": "arag.ingest.pipeline",
     "ingest": "arag.ingest.pipeline",
@@ -50,6 +57,7 @@ _MODULES = {
     "open_index": "arag.retrieval.index",
     "Scope": "arag.retrieval.scope",
     "make_tools": "arag.retrieval.tools.sets",
+    "serve_web": "arag.web.server",
 }
 __all__ = list(_MODULES)
 

@@ -9,10 +9,10 @@ import hmac
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import anyio
 from langchain_core.language_models import BaseChatModel
@@ -22,10 +22,12 @@ from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError
+from arag.mcp_resources import chunk_uri, make_resource_handlers
 from arag.mcp_results import AskOutput, Progress, Source, ToolOutput, describe_result
 from arag.models.chat import naming_failures
 from arag.retrieval.index import Index
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet, make_tools
+from arag.system.stopping import stopping_at_exit
 from arag.terminal import err
 from arag.text.marks import mark, without_marks
 from arag.text.normalise import collapse_whitespace, shorten
@@ -34,7 +36,8 @@ from arag.text.surrogates import replace_surrogates
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from arag.graph.state import Citation, InputState
+    from arag.graph.cited import Citation
+    from arag.graph.state import InputState, State
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -54,9 +57,10 @@ def make_mcp_server(
 ) -> Server[Any]:
     """Make an MCP server for an index: the SDK's `Server`, to run with any of its transports.
 
-    It offers retrieval tools, with the schemas and texts that the agent's model gets. Calls share no memory:
-    a search shows everything, whatever the client was shown before. Errors are results with `isError`, which a model
-    can correct.
+    It offers retrieval tools, with the schemas and texts that the agent's model gets, and the documents and chunks as
+    resources. Calls share no memory: a search shows everything, whatever the client was shown before. Errors are
+    results with `isError`, which a model can correct. A call that its client cancels ends its command, its SQL and its
+    search for a pattern, and asks no model again; a search by keywords or meaning runs to its end.
 
     Args:
         index: The index. It must stay open while the server runs.
@@ -115,10 +119,11 @@ def make_mcp_server(
         progress = Progress(context.session)
         async with progress.signs_of_life():
             try:
-                message = await offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+                with stopping_at_exit():
+                    message = await offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
             except ARAGError as error:
                 return make_error(str(error))
-        if message.status == "error":
+        if message.status == "error" or _has_nothing_known(message.artifact):
             return make_error(message.text)
         structured = message.artifact
         if params.name != "ask":
@@ -136,7 +141,13 @@ def make_mcp_server(
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        **make_resource_handlers(index),
     )
+
+
+def _has_nothing_known(artifact: Mapping[str, Any]) -> bool:
+    """Return whether all ids that a call named are unknown."""
+    return bool(artifact.get("results", {}).get("unknown")) and not artifact["chunk_ids"]
 
 
 def _make_ask(index: Index, model: str | BaseChatModel, tools: ToolSet | Sequence[str] | None) -> BaseTool:
@@ -169,9 +180,12 @@ def _make_ask(index: Index, model: str | BaseChatModel, tools: ToolSet | Sequenc
 
 def _write_answer(state: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return an answer with its sources as a text, and as structured content."""
+    from arag.graph.outcome import describe_end
+
     answer = state["answer"]
-    if state["stop_reason"] != "answered":
-        answer = f"{answer}\n\nThe answer was forced: {state['stop_reason']}."
+    end = describe_end(cast("State", state))
+    if end:
+        answer = f"{answer}\n\n{end}"
     lines = [_write_source(citation) for citation in state["citations"]] or ["none"]
     sources = []
     for citation in state["citations"]:
@@ -181,6 +195,7 @@ def _write_answer(state: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             seen=citation["seen"],
             title=document["title"] if document else "",
             pages=citation["pages"],
+            uri=chunk_uri(citation["chunk_id"]),
         )
         sources.append(source)
     # An answer may quote such a line, too: the last line "Sources:" is always ours.
@@ -281,7 +296,12 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
         raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
     _, actual_port = listener.getsockname()[:2]
     err.print_line(f"Serving {index.path} at http://{host}:{actual_port}/mcp")
-    config = uvicorn.Config(check, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS)
+    config = uvicorn.Config(
+        check,
+        http="h11",  # httptools keeps spaces behind a header's value, and clients' names then fit nothing
+        log_level="warning",
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
     uvicorn.Server(config).run(sockets=[listener])
 
 

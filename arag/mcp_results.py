@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from pydantic import BaseModel, ConfigDict
 
+from arag.mcp_resources import chunk_uri
 from arag.retrieval.index import Index
 from arag.text.normalise import collapse_whitespace, shorten
 
@@ -32,6 +33,8 @@ class ShownChunk(BaseModel):
     """The document's title."""
     pages: tuple[int, int] | None
     """First and last page, for documents that have pages."""
+    uri: str
+    """The address of its text as a resource."""
 
 
 class ToolOutput(BaseModel):
@@ -58,6 +61,8 @@ class Source(BaseModel):
     """The document's title."""
     pages: list[int] | None
     """First and last page, for documents that have pages."""
+    uri: str
+    """The address of its text as a resource."""
 
 
 class AskOutput(BaseModel):
@@ -70,7 +75,7 @@ class AskOutput(BaseModel):
     answer: str
     """The answer alone."""
     stop_reason: str
-    """Why the search ended; everything except `answered` means that the answer was forced."""
+    """Why the search ended; `cut_off` and `refused` say what the answer is; else, except `answered`, it was forced."""
     grounding: str
     """How far the sources support the answer: supported, partly or none."""
     sources: list[Source]
@@ -88,6 +93,7 @@ def describe_result(index: Index, text: str, artifact: Mapping[str, Any]) -> dic
             document_id=chunk.document_id,
             title=chunk.title,
             pages=chunk.pages,
+            uri=chunk_uri(chunk.id),
         )
         chunks.append(shown)
     return ToolOutput(text=text, chunks=chunks).model_dump(mode="json")

@@ -16,16 +16,14 @@ from arag.terminal import err
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
 
-IndexOption = Annotated[
-    str,  # a `Path` would damage an address
-    typer.Option(
-        "--index",
-        "-i",
-        metavar="LOCATION",
-        envvar="ARAG_INDEX",
-        help="The index: a folder, or the address of a PostgreSQL database.",
-    ),
-]
+INDEX = typer.Option(
+    "--index",
+    "-i",
+    metavar="LOCATION",
+    envvar="ARAG_INDEX",
+    help="The index: a folder, or the address of a PostgreSQL database.",
+)
+IndexOption = Annotated[str, INDEX]  # a `Path` would damage an address
 ModelOption = Annotated[
     str,
     typer.Option(

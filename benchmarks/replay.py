@@ -35,7 +35,7 @@ from rich.table import Table
 
 from arag.evaluation.datasets import Source
 from arag.evaluation.plan import load_plan
-from arag.evaluation.runs import find_gold, find_sources, load_records
+from arag.evaluation.records import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index

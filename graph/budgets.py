@@ -8,7 +8,10 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import trim_messages
 
+from arag.graph.asking import name_spent_doubt
 from arag.graph.context import Resources
+from arag.graph.costs import would_exceed
+from arag.graph.repeats import find_repetition
 from arag.graph.state import (
     SplitConversation,
     StopReason,
@@ -17,6 +20,8 @@ from arag.graph.state import (
     kind_of_reply,
     split_turn,
 )
+from arag.models.usage import ModelCall
+from arag.retrieval.tools.base import RetrievalTool
 
 
 def fit(messages: Sequence[AnyMessage], room: int) -> SplitConversation:
@@ -36,18 +41,36 @@ def find_spent_budget(
     resources: Resources,
     replies: Sequence[AIMessage],
     sent: Sequence[AnyMessage],
+    *,
+    steps: int,
+    calls: Sequence[ModelCall],
+    room: int,
 ) -> StopReason | None:
     """Return the budget that a run has used up, if any.
 
     Args:
-        resources: The run's settings, and the room for the conversation.
+        resources: The run's settings and tools.
         replies: The model's replies in this run.
         sent: The conversation that the model would be sent next.
+        steps: Model calls of this run.
+        calls: The records of all model calls that the run has cost.
+        room: Tokens that the conversation may have.
+
+    Raises:
+        InputError: There is a `max_cost`, and the cost is unknown.
     """
     if replies and kind_of_reply(replies[-1]) == "empty":
         return "empty_reply"
-    if len(replies) >= resources.settings.max_steps:
+    searches = {name for name, tool in resources.tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+    stuck = name_spent_doubt(replies) or find_repetition(replies, sent, searches)
+    if stuck is not None:
+        return stuck
+    if steps >= resources.settings.max_steps:
         return "max_steps"
-    if count_context_tokens(sent) > resources.room:
+    max_cost = resources.settings.max_cost
+    last_calls = 1 if resources.structurer is None else 2
+    if max_cost is not None and would_exceed(max_cost, calls, last_calls):
+        return "max_cost"
+    if count_context_tokens(sent) > room:
         return "token_budget"
     return None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -19,12 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
-from arag.errors import InputError, ModelError, list_faults
+from arag.errors import InputError, list_faults
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
+from arag.graph.models import Model, as_model, bind_tools, find_chat_model
 from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
-from arag.models.chat import load_model
+from arag.graph.structured import Structurer, make_structurer
 from arag.models.extractive import ExtractiveModel
+from arag.models.replies.model import as_regular
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, find_scope, read_scope
@@ -40,6 +40,9 @@ from arag.retrieval.tools.sets import (
     make_tools,
 )
 from arag.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
 
 _FEW_STEPS = 2  # that are left: then the model is told
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
@@ -85,7 +88,10 @@ class Context(BaseModel):
     max_steps: int = Field(default=DEFAULT_MAX_STEPS, ge=1, le=MAX_STEPS, json_schema_extra=_AGENT)
     """Maximum model calls before an answer is forced."""
     max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
-    """Maximum tokens in the model's context before an answer is forced."""
+    """Maximum tokens in the model's context before an answer is forced. By default, 128,000, or what the model takes if
+    that is known to be less."""
+    max_cost: float | SkipJsonSchema[None] = Field(default=None, gt=0, json_schema_extra=_AGENT)
+    """Maximum cost of a run in US dollars, at list prices: an answer is forced before it is reached."""
 
     def __init__(self, **settings: Any) -> None:
         given = {}
@@ -136,6 +142,16 @@ class Context(BaseModel):
         return self.model_copy(update=changed)
 
 
+def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
+    """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
+    profile = getattr(find_chat_model(model), "profile", None) or {}
+    known = profile.get("max_input_tokens")
+    is_given = "max_context_tokens" in settings.model_fields_set
+    if is_given or not known or known >= settings.max_context_tokens:
+        return settings
+    return settings.model_copy(update={"max_context_tokens": known})
+
+
 @dataclass(frozen=True)
 class Resources:
     """Everything a run needs."""
@@ -144,11 +160,15 @@ class Resources:
     """The agent's settings, changed by the run's context."""
     index: Index
     """The index, limited to the run's scopes."""
-    model: BaseChatModel
+    model: Runnable[Any, AIMessage]
     """The model without tools, for forced answers."""
     searcher: Runnable[Any, AIMessage]
     """The model with its tools bound."""
     tools: ToolNode
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None
+    """Has a person approve calls, if some need that."""
+    structurer: Structurer | None
+    """What makes structured answers, if the agent gives them."""
     room: int
     """Tokens of the context that the system prompt and the tools' schemas leave for the conversation."""
 
@@ -171,21 +191,27 @@ Loader: TypeAlias = Callable[[object], Resources]
 
 
 def make_loader(
-    model: str | BaseChatModel,
+    model: Model | Sequence[Model],
     open_index: Callable[[], Index],
     tools: ToolSet | Sequence[AnyTool] | None = None,
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
+    response_format: Any = None,
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
 ) -> Loader:
     """Build the resource loader.
 
     Args:
-        model: The model of runs whose context names none.
+        model: The model of runs whose context names none; see `as_model`.
         open_index: Opens the index, when the first run needs it.
         tools: A set of retrieval tools, or a list of names and the caller's own tools. By default, `DEFAULT_TOOLS`, and
             all but `shell` for the built-in model, which writes no commands.
         settings: The agent's settings.
         find_user_scope: Returns the scope of a run's user, if any.
+        response_format: The schema of structured answers, if the agent gives them.
+        reviewer: Has a person approve calls, if some need that.
+        scope_from: Returns the scope in a context of another class, whose attribute `scope` means something else.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -211,37 +237,56 @@ def make_loader(
     def load(merged: Context, user_scope: Scope | None) -> Resources:
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
-        chat_model = load_model(merged.model or model)
+        chat_model = as_model(merged.model or model)
+        merged = _fit_to_model(merged, chat_model)
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)
-        node = _make_tools([*names, *others], merged, open_once(), index)
+        node = _make_tools([*names, *others], merged, open_once(), index, reviewer)
         bound = list(node.tools_by_name.values())
-        schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
+        structurer = None
+        if response_format is not None:
+            structurer = make_structurer(chat_model, response_format)
         resources = Resources(
             settings=merged,
             index=index,
-            model=chat_model,
-            searcher=_bind_tools(chat_model, bound),
+            model=as_regular(chat_model),
+            searcher=as_regular(bind_tools(chat_model, bound), bound),
             tools=node,
-            room=merged.max_context_tokens - MESSAGE_TOKENS - count_tokens(schemas),
+            reviewer=reviewer,
+            structurer=structurer,
+            room=merged.max_context_tokens - MESSAGE_TOKENS - count_schemas(bound),
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
     def load_for_run(context: object) -> Resources:
+        is_own = context is None or isinstance(context, Context)
+        if scope_from is not None and not is_own:
+            context = Context(scope=scope_from(context))
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run
 
 
-def default_tools(model: BaseChatModel) -> tuple[ToolName, ...]:
+def count_schemas(tools: Iterable[BaseTool | dict[str, Any]]) -> int:
+    """Count the tokens of the schemas of tools."""
+    return count_tokens(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
+
+
+def default_tools(model: Runnable[Any, AIMessage]) -> tuple[ToolName, ...]:
     """Return the tools that a model gets if nobody chooses: the built-in model calls tools, and writes no commands."""
-    if isinstance(model, ExtractiveModel):
+    if isinstance(find_chat_model(model), ExtractiveModel):
         return TOOL_SETS["all"]
     return TOOL_SETS[DEFAULT_TOOLS]
 
 
-def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> ToolNode:
+def _make_tools(
+    choice: Sequence[AnyTool],
+    settings: Context,
+    whole: Index,
+    index: Index,
+    reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None,
+) -> ToolNode:
     """Make the retrieval tools, and add the caller's own. A tool replaces an earlier one with its name.
 
     Retrieval tools that the caller made over the whole index are limited to the run's scopes, too.
@@ -260,15 +305,11 @@ def _make_tools(choice: Sequence[AnyTool], settings: Context, whole: Index, inde
             tools.append(tool.model_copy(update={"index": index, "follows_context": False}))
         else:
             tools.append(tool)
-    return ToolNode(tools)
-
-
-def _bind_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
-    """Bind the tools, asking for one call at a time if the provider supports that."""
-    options: dict[str, Any] = {}
-    if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
-        options["parallel_tool_calls"] = False
-    try:
-        return model.bind_tools(tools, **options)
-    except NotImplementedError as error:
-        raise ModelError(f"{type(model).__name__} cannot call tools: its class has no `bind_tools`") from error
+    if reviewer is None:
+        return ToolNode(tools)
+    # A person may have changed a call: the middleware runs it so, and tells the model.
+    wrappers: dict[str, Any] = {
+        "wrap_tool_call": reviewer.wrap_tool_call,
+        "awrap_tool_call": reviewer.awrap_tool_call,
+    }
+    return ToolNode(tools, **wrappers)

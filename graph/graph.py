@@ -7,11 +7,10 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     RemoveMessage,
@@ -28,13 +27,19 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
+from arag.graph.annotations import annotate
+from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
-from arag.graph.forced import as_answer, ask_from_evidence
+from arag.graph.forced import as_answer
+from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
+from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
+from arag.graph.repeats import notice_of_repeat
+from arag.graph.review import check_names, make_reviewer, review
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -49,9 +54,14 @@ from arag.graph.state import (
     split_turn,
     union,
 )
+from arag.graph.structured import Structurer
+from arag.models.failures import is_overflow
+from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
+from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
-from arag.retrieval.tools.sets import ToolSet
+from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 
@@ -59,7 +69,7 @@ ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputStat
 
 
 def create_arag_agent(
-    model: str | BaseChatModel,
+    model: Model | Sequence[Model],
     index: Index | str | Path,
     *,
     tools: ToolSet | Sequence[AnyTool] | None = None,
@@ -68,16 +78,22 @@ def create_arag_agent(
     interrupt_before: All | list[str] | None = None,
     interrupt_after: All | list[str] | None = None,
     name: str = "arag",
+    response_format: Any = None,
+    interrupt_on: Mapping[str, Any] | None = None,
+    output_schema: type | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
 
     It searches until the model answers or a budget is used up. Then the model must answer without tools, from the
-    evidence so far, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced
-    before it is reached. A run can change the agent's settings with its context: see `Context`.
+    evidence so far, and `stop_reason` names the budget. Any recursion limit of 3 or more (4 with a `response_format`)
+    is safe: the answer is forced before it is reached. A run can change the agent's settings with its context: see
+    `Context`.
 
     Args:
-        model: A chat model that calls tools, or a string for `load_model`.
+        model: A chat model that calls tools, or a string for `load_model`; also one with fallbacks, bound options or
+            fields that a run's config sets. Of a list of models, each takes over if the one before it fails.
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
         tools: A set of retrieval tools (`paper`, `all` or `shell`), or a list of sets, of tools by name, of subclasses
@@ -88,8 +104,16 @@ def create_arag_agent(
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
-        name: The graph's name, for use inside other graphs.
-        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`.
+        name: The graph's name, for use inside other graphs; its messages have it, too.
+        response_format: A pydantic model, a `TypedDict` or a JSON schema with a title: one more model call puts each
+            answer into its form, as `structured_response` of the state.
+        interrupt_on: Which tools' calls a person must approve, as LangChain's `HumanInTheLoopMiddleware` takes it:
+            `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
+        output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
+            graph that has the agent as a node keeps its own `usage` and the like.
+        scope_from: Returns the scope in the context of a graph around the agent, if that has no `scope` of ours.
+        settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
+            `max_cost`.
 
     Returns:
         A compiled graph. Its input is `messages`; `OutputState` describes its output.
@@ -106,10 +130,21 @@ def create_arag_agent(
         The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
     """
     opened = index if isinstance(index, Index) else open_index(index)
-    load = make_loader(model, lambda: opened, tools, Context(**settings))
-    load(None)  # reports errors now, not in the first run
+    load = make_loader(
+        model,
+        lambda: opened,
+        tools,
+        Context(**settings),
+        response_format=response_format,
+        reviewer=make_reviewer(interrupt_on),
+        scope_from=scope_from,
+    )
+    resources = load(None)  # reports errors now, not in the first run
+    check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])
     return build_graph(
         load,
+        is_structured=response_format is not None,
+        output_schema=output_schema or OutputState,
         checkpointer=checkpointer,
         store=store,
         interrupt_before=interrupt_before,
@@ -118,40 +153,75 @@ def create_arag_agent(
     )
 
 
-def build_graph(load: Loader, **options: Any) -> ARAGAgent:
-    """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it."""
-    loop = _Loop(load)
-    builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
+def build_graph(
+    load: Loader,
+    *,
+    name: str,
+    is_structured: bool = False,
+    output_schema: Any = OutputState,
+    **options: Any,
+) -> ARAGAgent:
+    """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it.
+
+    Args:
+        load: Loads what a run needs.
+        name: The graph's name.
+        is_structured: Whether each answer is also put into the form of a schema.
+        output_schema: The keys of the state that a run returns.
+        options: The options.
+    """
+    loop = _Loop(load, name, is_structured=is_structured)
+    builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=output_schema)
     builder.add_node("agent", Node(loop.agent))
     builder.add_node("tools", Node(loop.tools))
     builder.add_node("force_answer", Node(loop.force_answer))
+    end: str = END
+    if is_structured:
+        end = "structure_answer"
+        builder.add_node(end, Node(loop.structure_answer))
+        builder.add_edge(end, END)
+    nodes: dict[Hashable, str] = {name: name for name in ("agent", "tools", "force_answer")}
     builder.add_conditional_edges(START, loop.route, ["agent", "tools", "force_answer"])
-    builder.add_conditional_edges("agent", loop.route_reply, ["agent", "tools", "force_answer", END])
+    builder.add_conditional_edges("agent", loop.route_reply, nodes | {END: end})
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
-    builder.add_edge("force_answer", END)
+    builder.add_edge("force_answer", end)
     # With these, event streams also report tool calls, custom data and updates: here, and in LangGraph's server.
     transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
-    graph = builder.compile(transformers=transformers, **options)
-    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
+    graph = builder.compile(name=name, transformers=transformers, **options)
+    # Two nodes a step, a forced answer and a structured one.
+    limit = 2 * MAX_STEPS + 4
+    return graph.with_config(recursion_limit=limit, metadata={"lc_agent_name": name})
 
 
 class _Loop:
     """The nodes, and the routes between them."""
 
-    def __init__(self, load: Loader) -> None:
+    def __init__(self, load: Loader, name: str, *, is_structured: bool) -> None:
         self._load = load
+        self._name = name
+        self._last_steps = LAST_STEPS
+        if is_structured:
+            self._last_steps += 1
 
     def agent(self, state: State) -> Steps:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
         resources = self._resources()
         earlier, turn = self._fit(state)
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
-        prompt = [SystemMessage(instructions), *earlier, *turn]
-        [reply] = yield Call(resources.searcher, prompt)
-        reply = repair_reply(reply, state["messages"])
-        if kind_of_reply(reply) == "answer":
-            return self._end(state, reply, "answered")
-        return {"messages": [reply]}
+        head = [SystemMessage(instructions), *earlier]
+        try:
+            reply = yield from ask_with_less(resources.searcher, head, turn)
+        except Exception as error:
+            if not has_results(turn) or not is_overflow(error):
+                raise
+            return (yield from self._force(state, "token_budget"))
+        reply = self._sign(repair_reply(reply, state["messages"]))
+        replies = _list_replies(state)
+        steps_left = resources.settings.max_steps - len(replies) - 1
+        judged = judge(reply, state["messages"], replies, steps_left)
+        if judged.reason is not None:
+            return self._end(state, judged.reply, judged.reason, is_forced=False)
+        return {"messages": [judged.reply]}
 
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
@@ -162,10 +232,17 @@ class _Loop:
         tools = self._resources().tools
         *before, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
+        searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+        searches.discard("chunk_read")  # it has a notice of its own
+        reviewed = review(self._resources().reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
-        for call in asking.tool_calls:
-            visible_state = {**state, "messages": [*before, *messages, asking]}
+        for call in reviewed.calls:
+            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            if given is not None:
+                messages.append(given)
+                continue
+            visible_state = {**state, **reviewed.edits, "messages": [*before, *messages, asking]}
             results = yield Call(
                 tools,
                 ToolCallWithContext(tool_call=call, __type="tool_call_with_context", state=visible_state),
@@ -185,14 +262,30 @@ class _Loop:
 
     def force_answer(self, state: State) -> Steps:
         """Ask the model without tools, with the turn's evidence in place of its calls."""
+        return (yield from self._force(state, self._find_spent_budget(state) or "max_steps"))
+
+    def _force(self, state: State, reason: StopReason) -> Steps:
         resources = self._resources()
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        request = ask_from_evidence(turn[0].text, turn, head, resources.settings.max_context_tokens)
-        [reply] = yield Call(resources.model, [*head, request])
-        answer = as_answer(repair_reply(reply, state["messages"]))
-        reason = self._find_spent_budget(state) or "max_steps"
-        return self._end(state, answer, reason)
+        reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
+        answer = as_answer(self._sign(repair_reply(reply, state["messages"])))
+        return self._end(state, answer, reason, is_forced=True)
+
+    def structure_answer(self, state: State) -> Steps:
+        """Ask the model to put the answer into the form of a schema. The answer, with its citations, stays."""
+        resources = self._resources()
+        structurer = cast("Structurer", resources.structurer)
+        turn = self._fit(state).turn
+        request = structurer.ask(turn, resources.settings.max_context_tokens)
+        [reply] = yield Call(structurer.model, request)
+        calls = [*state.get("model_calls", ())]  # none if a person wrote the answer
+        calls.append(model_call(reply, step=len(calls) + 1))
+        return {
+            "structured_response": structurer.read(reply),
+            "model_calls": calls,
+            "usage": total(calls),
+        }
 
     def route(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Run the calls that a conversation ends with, if it does; else ask the agent while every budget allows it."""
@@ -206,7 +299,7 @@ class _Loop:
         return "agent"
 
     def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
-        """End with an answer, or where a person has cleared the thread; an empty reply spends the budget."""
+        """End with an answer, or where a person has cleared the thread; a second unusable reply spends the budget."""
         messages = state["messages"]
         if not messages or kind_of_reply(messages[-1]) == "answer":
             return "__end__"
@@ -215,6 +308,10 @@ class _Loop:
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
 
+    def _sign(self, reply: AIMessage) -> AIMessage:
+        """Return a reply with the agent's name, by which a supervisor tells who spoke."""
+        return reply.model_copy(update={"name": self._name})
+
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
         return fit(state["messages"], self._resources().room)
@@ -222,27 +319,40 @@ class _Loop:
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         earlier, turn = self._fit(state)
-        spent = find_spent_budget(self._resources(), _list_replies(state), [*earlier, *turn])
+        resources = self._resources()
+        replies = _list_replies(state)
+        spent = find_spent_budget(
+            resources,
+            replies,
+            [*earlier, *turn],
+            steps=len(replies),
+            calls=[model_call(reply, step=step) for step, reply in enumerate(replies, 1)],
+            room=resources.room,
+        )
         if spent is not None:
             return spent
-        if state["remaining_steps"] < LAST_STEPS:
+        if state["remaining_steps"] < self._last_steps:
             return "max_steps"
         return None
 
-    def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
-        """Return the last update of a run: the answer with its records, without empty replies."""
+    def _end(self, state: State, reply: AIMessage, reason: StopReason, *, is_forced: bool) -> dict[str, Any]:
+        """Return the last update of a run: the answer with its records, without replies that were not used."""
         index = self._resources().index
         messages = state["messages"]
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
-        empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
+        unused = []
+        for message in run:
+            if kind_of_reply(message) in {"empty", "doubtful"}:
+                unused.append(RemoveMessage(cast("str", message.id)))
+        described = describe_answer(reply.text, index, seen, read)
         return {
-            "messages": [*empty, reply],
+            "messages": [*unused, annotate(reply, described["citations"])],
             "stop_reason": reason,
             "read_chunks": read,
-            **describe_answer(reply.text, index, seen, read),
-            **records(run, reply, is_forced=reason != "answered"),
+            **described,
+            **records(run, reply, is_forced=is_forced),
         }
 
 

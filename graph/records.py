@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from arag.graph.state import ToolRecord, list_calls, union
+from arag.models.replies.reading import list_repairs
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.tools.seen import find_artifacts, find_digests
@@ -59,36 +60,47 @@ class _Call:
 
     step: int = 0
     arguments: dict[str, Any] = field(default_factory=dict)
+    repaired: list[str] = field(default_factory=list)
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
     """Return the steps, trace, model calls and usage of a run, from its messages before the answer and the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
-    calls: dict[str | None, _Call] = {}
-    model_calls = []
-    for step, reply in enumerate(replies, 1):
-        model_calls.append(model_call(reply, step=step))
-        for asked in list_calls(reply):
-            arguments = asked["args"]
-            if not isinstance(arguments, dict):  # they are not JSON
-                arguments = {}
-            calls[asked["id"]] = _Call(step, arguments)
+    model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
     model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
-
-    trace = []
-    for message in run:
-        if isinstance(message, ToolMessage):
-            call = calls.get(message.tool_call_id, _Call())
-            trace.append(tool_record(message, call.step, call.arguments))
     return {
         "steps": len(replies) if is_forced else len(replies) + 1,
-        "trace": trace,
+        "trace": record_results(run),
         "model_calls": model_calls,
         "usage": total(model_calls),
     }
 
 
-def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
+def record_results(run: Sequence[AnyMessage], *, first_step: int = 1) -> list[ToolRecord]:
+    """Return the records of the calls of a run, in order; the first reply in it is of the step `first_step`."""
+    calls: dict[str | None, _Call] = {}
+    step = first_step - 1
+    trace = []
+    for message in run:
+        if isinstance(message, AIMessage):
+            step += 1
+            for asked in list_calls(message):
+                arguments = asked["args"]
+                if not isinstance(arguments, dict):  # they are not JSON
+                    arguments = {}
+                calls[asked["id"]] = _Call(step, arguments, list_repairs(message))
+        elif isinstance(message, ToolMessage):
+            call = calls.get(message.tool_call_id, _Call())
+            trace.append(tool_record(message, call.step, call.arguments, call.repaired))
+    return trace
+
+
+def tool_record(
+    result: ToolMessage,
+    step: int,
+    arguments: dict[str, Any],
+    repaired: Sequence[str] = (),
+) -> ToolRecord:
     """Return the record of a call, from its result."""
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
@@ -105,6 +117,7 @@ def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> To
         evidence_tokens=artifact.get("evidence_tokens", tokens),
         seconds=result.response_metadata.get("seconds", 0.0),
         error=result.text if result.status == "error" else None,
+        repaired=list(repaired),
     )
 
 

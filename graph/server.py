@@ -10,9 +10,11 @@ affected.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
+from dataclasses import dataclass
 
 from langgraph.runtime import get_runtime
 from starlette import status
@@ -75,20 +77,45 @@ def find_user_scope() -> Scope | None:
         ) from error
 
 
-def refuse_foreign_pages(app: ASGIApp, allowed_origins: list[str]) -> ASGIApp:
-    """Return an app that refuses requests of web pages other than its own, Studio's and those of allowed origins."""
+@dataclass(frozen=True)
+class AllowedPages:
+    """The foreign pages that may use the server."""
+
+    origins: frozenset[str]
+    patterns: tuple[re.Pattern[str], ...]
+    """Of other origins."""
+
+    def allow(self, origin: str) -> bool:
+        """Return whether pages of an origin may use the server."""
+        return origin in self.origins or any(pattern.fullmatch(origin) for pattern in self.patterns)
+
+
+def find_allowed_pages() -> AllowedPages:
+    """Return the pages that the environment and `http.cors` of langgraph.json name; `*` names none."""
+    cors = json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}").get("cors") or {}
+    origins = {*_read_list(ORIGINS_VARIABLE), *_read_list("CORS_ALLOW_ORIGINS"), *cors.get("allow_origins", ())}
+    patterns = [_STUDIO]
+    if cors.get("allow_origin_regex"):
+        patterns.append(re.compile(cors["allow_origin_regex"]))
+    return AllowedPages(frozenset(origins), tuple(patterns))
+
+
+def refuse_foreign_pages(app: ASGIApp, allowed: AllowedPages) -> ASGIApp:
+    """Return an app that refuses requests of web pages other than its own and those that are allowed."""
 
     async def check(scope: ASGIScope, receive: Receive, send: Send) -> None:
         headers = Headers(raw=scope.get("headers", []))
         origin = headers.get("origin", "")
         host = headers.get("host")
-        allowed = {f"http://{host}", f"https://{host}", *allowed_origins}
-        if not origin or origin in allowed or _STUDIO.fullmatch(origin):
+        if origin in {"", f"http://{host}", f"https://{host}"} or allowed.allow(origin):
             answer: ASGIApp = app
         elif scope["type"] == "websocket":
             answer = WebSocketClose(status.WS_1008_POLICY_VIOLATION)
         else:
-            refusal = f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
+            refusal = (
+                f"Pages from {origin!r} may not use this server: the origin is neither in {ORIGINS_VARIABLE} nor in "
+                "http.cors of langgraph.json."
+            )
             answer = PlainTextResponse(refusal, status.HTTP_403_FORBIDDEN)
         await answer(scope, receive, send)
 
@@ -116,6 +143,6 @@ hosts = [*_OWN_HOSTS, socket.gethostname(), *_read_list(HOSTS_VARIABLE)]
 app = Starlette(
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
-        Middleware(refuse_foreign_pages, allowed_origins=_read_list(ORIGINS_VARIABLE)),
+        Middleware(refuse_foreign_pages, allowed=find_allowed_pages()),
     ]
 )

@@ -27,7 +27,7 @@ _AFTER_BOUNDARY = 32
 _CHINESE_OR_JAPANESE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
 # A line of a log, which begins with its time, is an item, too.
 LIST_ITEM = re.compile(
-    r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s"
+    r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s+"
 )
 _WHITE = re.compile(r"\s*")
 

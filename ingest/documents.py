@@ -91,12 +91,14 @@ class IngestSummary:
         other_languages: Documents read in this run that are not in English; 0 unless the embedder is known to be for
             English only.
         absent: Documents in the index that were not read in this run.
-        skipped: Entries of folders that were skipped, and why: files without a reader, links and indexes.
+        skipped: Entries of folders that were skipped, and why: files without a reader, ignored ones, links and
+            indexes.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
         notes: Parts of the files read that are not in the index, one note for each such file.
+        read_as: Files that were read as something else than their names say, by their content.
         problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
     """
@@ -114,3 +116,4 @@ class IngestSummary:
     notes: tuple[Note, ...]
     problems: tuple[Problem, ...]
     seconds: float
+    read_as: tuple[Problem, ...] = ()

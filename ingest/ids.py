@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from arag.ingest.documents import Document, Problem
-from arag.ingest.reading import SourceReader
+from arag.ingest.reading import SourceReader, title_of_file
 from arag.ingest.records import EXTENSIONS_OF_MANY
 from arag.ingest.writer import IndexWriter, content_of
 
@@ -62,7 +62,10 @@ class IdAssigner:
             file_id = self._find_moved(document) or self._make_id(path_below_folder)
             self._ids_by_path[document.file] = file_id
             self._paths_by_id[file_id] = document.file
-        return replace(document, id=file_id + record_number)
+        document = replace(document, id=file_id + record_number)
+        if document.title == title_of_file(document.file):  # a file that was renamed keeps its id
+            return replace(document, title=title_of_file(_COPY_NUMBER.sub("", file_id)))
+        return document
 
     def _find_moved(self, document: Document) -> str | None:
         """Return the id of a file that is gone and had this content."""

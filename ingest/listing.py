@@ -13,8 +13,9 @@ from typing_extensions import TypeIs
 from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import clean_characters, reason
+from arag.ingest.formats.content import FormatError, clean_characters, reason
 from arag.ingest.formats.scans import PICTURES, how_to_use_ocr
+from arag.ingest.ignoring import IgnoreRules, make_ignore_rules
 from arag.ingest.records import RECORD_READERS
 from arag.retrieval.storage.locations import is_index, looks_like_address
 
@@ -93,6 +94,7 @@ class Listing:
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the folders that could not be listed.
+        ignored: The absolute paths of the entries that a rule leaves out, without links.
         skipped: The entries of folders that were skipped, and why.
 
     Raises:
@@ -100,13 +102,21 @@ class Listing:
             source has another type.
     """
 
-    def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        readers: Readers,
+        target: Path | None = None,
+        ignore: Iterable[str] = (),
+    ) -> None:
         self.total: int | None = None
         self.folders: list[str] = []
         self.files: set[str] = set()
         self.failures: set[str] = set()
+        self.ignored: set[str] = set()
         self.skipped: dict[Path, str] = {}
         self._readers = readers
+        self._ignore = make_ignore_rules(ignore)
         self._target = target.absolute() if target else None
         if isinstance(sources, str) or _is_object(sources) or not isinstance(sources, Iterable):
             sources = [sources]
@@ -166,7 +176,7 @@ class Listing:
         if is_index(path):
             raise InputError(f"{_show(path)} is an index: give the documents that it was made from")
         self.folders.append(_real_path(path))
-        listed = list(self._walk(path))
+        listed = list(self._walk(path, "", self._ignore))
         if not listed:
             raise self._nothing_to_read(path, "contains no files that can be read")
         return listed
@@ -195,12 +205,13 @@ class Listing:
             new.append(item)
         return new
 
-    def _walk(self, top: Path, below: str = "") -> Iterator[Listed]:
+    def _walk(self, top: Path, below: str, ignore: IgnoreRules) -> Iterator[Listed]:
         """Yield the files of a folder and the folders in it; `below` is the path from the top folder to it."""
         folder = top / below
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
+            ignore = ignore.enter(top, below)
+        except (OSError, FormatError) as error:
             self.failures.add(_real_path(folder))
             yield Problem(str(folder), reason(error))
             return
@@ -209,11 +220,15 @@ class Listing:
             file_id = below + entry.name
             if entry.name.startswith(".") or path.absolute() == self._target:
                 continue
-            fault = self._why_skipped(entry, path)
+            is_folder = entry.is_dir(follow_symlinks=False)
+            ignored = ignore.why_ignored(f"{file_id}/" if is_folder else file_id)
+            if ignored:
+                self.ignored.add(_real_path(path))
+            fault = ignored or self._why_skipped(entry, path)
             if fault:
                 self.skipped[path] = fault
             elif entry.is_dir():
-                yield from self._walk(top, f"{file_id}/")
+                yield from self._walk(top, f"{file_id}/", ignore)
             else:
                 yield ListedFile(path, file_id, _real_path(path))
 

@@ -50,6 +50,9 @@ class IngestOptions(TypedDict, total=False):
         readers: How files are read, by extension, beside the formats that are built in: a known extension to read them
             like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. If it raises
             a ValueError, the file is left out, and the message says why.
+        ignore: Patterns of files and folders, below the given folders, to leave out, in gitignore's syntax:
+            `["drafts/", "*.log"]`, or `["!*.css"]` for what is left out by default. A folder's `.aragignore` has such
+            lines, too.
         encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:
             `windows-1252`. By default, they are read if there is no doubt about it, else left out.
         ocr: Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR, which needs the extra `ocr`
@@ -74,6 +77,7 @@ class IngestOptions(TypedDict, total=False):
     chunk_tokens: int | None
     prune: bool
     readers: Mapping[str, str | Reader] | None
+    ignore: Sequence[str] | None
     encoding: str
     ocr: bool
     text_field: str
@@ -96,8 +100,8 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
             that can be checked is checked before anything is written.
         index: The place of the index, which is made if it does not exist: a folder, the address of a PostgreSQL
             database (`postgresql://user@host/database?index=NAME`), or its store.
-        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `encoding`, `ocr`, `text_field`, `title_field`,
-            `id_field` and `progress`; see `IngestOptions`.
+        **options: `embedder`, `chunk_tokens`, `prune`, `readers`, `ignore`, `encoding`, `ocr`, `text_field`,
+            `title_field`, `id_field` and `progress`; see `IngestOptions`.
 
     Returns:
         The index, open.
@@ -140,21 +144,11 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         (25, 0, ())
     """
     began = time.perf_counter()
-    _check_options(options)
+    check_options(options)
     embedder = options.get("embedder")
     chunk_tokens = options.get("chunk_tokens")
-    own_readers = options.get("readers")
-    with (
-        using_store(index) as store,
-        Readers(own_readers, options.get("encoding", ""), ocr=options.get("ocr", False)) as readers,
-    ):
-        folder = store.location if isinstance(store.location, Path) else None
-        names = FieldNames(
-            text=options.get("text_field", ""),
-            title=options.get("title_field", ""),
-            id=options.get("id_field", ""),
-        )
-        reader = SourceReader(sources, readers, folder, names)
+    with using_store(index) as store, open_readers(options) as readers:
+        reader = make_source_reader(sources, readers, store.location, options)
         meter = Meter(options.get("progress", False), reader.total)
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
@@ -185,7 +179,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 removed=removed,
                 other_languages=languages.others,
                 absent=settings.documents - read,
-                skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
+                skipped=reader.list_skipped(),
+                read_as=reader.list_read_as(),
                 embedded=meter.sentences,
                 documents=settings.documents,
                 chunks=settings.chunks,
@@ -222,7 +217,29 @@ class _LanguageCheck:
         )
 
 
-def _check_options(options: IngestOptions) -> None:
+def open_readers(options: IngestOptions) -> Readers:
+    """Return the readers of an ingestion, to be closed."""
+    return Readers(options.get("readers"), options.get("encoding", ""), ocr=options.get("ocr", False))
+
+
+def make_source_reader(
+    sources: Sources,
+    readers: Readers,
+    location: object,
+    options: IngestOptions,
+) -> SourceReader:
+    """Return what reads the sources of an ingestion. An index that is a folder is passed over below another one."""
+    names = FieldNames(
+        text=options.get("text_field", ""),
+        title=options.get("title_field", ""),
+        id=options.get("id_field", ""),
+    )
+    folder = location if isinstance(location, Path) else None
+    return SourceReader(sources, readers, folder, names, options.get("ignore") or ())
+
+
+def check_options(options: IngestOptions) -> None:
+    """Check the names of options, and the size of chunks."""
     unknown = options.keys() - IngestOptions.__optional_keys__
     if unknown:
         valid = ", ".join(IngestOptions.__annotations__)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,9 +56,10 @@ class SourceReader:
         readers: Readers,
         target: Path | None = None,
         names: FieldNames = NO_NAMES,
+        ignore: Iterable[str] = (),
     ) -> None:
         self._names = names
-        self._listing = Listing(sources, readers, target)
+        self._listing = Listing(sources, readers, target, ignore)
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
         self.bytes = 0
@@ -80,11 +81,24 @@ class SourceReader:
             else:
                 yield self._finish(listed)
 
+    def list_skipped(self) -> tuple[Problem, ...]:
+        """Return the entries of folders that were skipped, and why."""
+        return tuple(Problem(str(path), why) for path, why in sorted(self.skipped.items()))
+
+    def list_read_as(self) -> tuple[Problem, ...]:
+        """Return the files that were read as something else than their names say."""
+        found = sorted(self._readers.read_as.items())
+        return tuple(Problem(str(path), f"{kind}, by its content") for path, kind in found)
+
     def is_gone(self, file: str) -> bool:
-        """Return whether a file was below one of the folders and is no longer there."""
-        if file in self.files or os.path.lexists(file):  # a disk may take long to tell
+        """Return whether a file was below one of the folders and is no longer there, or left out by a rule."""
+        if file in self.files:
             return False
         paths = {file, *map(str, Path(file).parents)}
+        if not paths.isdisjoint(self._listing.ignored):
+            return True
+        if os.path.lexists(file):  # a disk may take long to tell
+            return False
         is_below = not paths.isdisjoint(self.folders)
         was_read = paths.isdisjoint(self.failures)
         return is_below and was_read
@@ -204,10 +218,15 @@ class SourceReader:
         return Problem(source, fault)
 
 
+def title_of_file(path: str) -> str:
+    """Return the title of a file that has none of its own: its name."""
+    return Path(path).stem.replace("_", " ")
+
+
 def _to_document(content: Content, document_id: str, path: Path) -> Document:
     return Document(
         id=document_id,
-        title=content.title or path.stem.replace("_", " "),
+        title=content.title or title_of_file(str(path)),
         text=content.text,
         source=str(path),
         metadata=to_json(dict(content.metadata)),

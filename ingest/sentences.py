@@ -21,11 +21,13 @@ from arag.ingest.outline import (
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 
-RULES_VERSION = 10  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 11  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_HEADING_WORDS = 12  # a line with more words is text
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
-_COMMENT = re.compile(r"Comment by [^\n]{1,100}?: ")  # as readers show one, below what it is about
+_COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
+_NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
 
 
@@ -68,12 +70,18 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
     sentences: list[Sentence] = []
     outline = Outline(title)
     end_of_text = _Block(len(text), len(text), embedded=False)
+    before = _Block(0, 0)
     for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
         has_comment = _COMMENT.match(text, following.start) is not None  # which is about the block
-        may_be_heading = guess_headings and not has_comment
-        if may_be_heading and _is_above_paragraph(text, block, following):
+        is_comment = _COMMENT.match(line) is not None
+        may_be_heading = guess_headings and not has_comment and not is_comment
+        is_above_paragraph = _is_above_paragraph(text, block, following) or (
+            _is_numbered_title(text, before, block, following) and outline.is_plain_heading(line)
+        )
+        before = block
+        if may_be_heading and is_above_paragraph:
             if not outline.is_plain_heading(line) and not outline.repeats(line):  # such as a date or a name
                 sentences.append(Sentence(start=block.start, end=block.end, embedded=True, heading=outline.path))
                 continue
@@ -204,6 +212,22 @@ def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
     if block.is_row or not (block.embedded and following.embedded):
         return False
     return _is_short(text, block) and not _is_short(text, following)
+
+
+def _is_numbered_title(text: str, before: _Block, block: _Block, following: _Block) -> bool:
+    """Return whether a block is a numbered line between blank lines, above a paragraph, and no item of a list."""
+    if not _NUMBERED_LINE.fullmatch(text, block.start, block.end) or not following.embedded:
+        return False
+    is_apart = before.end == 0 or _BLANK_LINE.search(text, before.end, block.start) is not None
+    is_above_blank = _BLANK_LINE.search(text, block.end, following.start) is not None
+    if not is_apart or not is_above_blank or LIST_ITEM.match(text, following.start):
+        return False
+    follows_item = LIST_ITEM.match(text, before.start, before.end) is not None
+    return not follows_item or _indentation(text, before) > _indentation(text, block)
+
+
+def _indentation(text: str, block: _Block) -> int:
+    return block.start - text.rfind("\n", 0, block.start)
 
 
 def _is_short(text: str, block: _Block) -> bool:

@@ -285,12 +285,14 @@ class Index:
         """Return a description of a document, without its text, or None if the index does not hold it."""
         return self._search(_find_document, document_id)
 
-    def documents(self) -> Iterator[DocumentInfo]:
+    def documents(self, *, after: str = "") -> Iterator[DocumentInfo]:
         """Yield a description of each document, without its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
+
+        Args:
+            after: Begin after this id.
         """
-        after = ""
         while page := self._search(_list_documents, after):
             yield from page
             after = page[-1].id
@@ -407,6 +409,8 @@ class Index:
         *,
         k: int = 5,
         search_kwargs: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> IndexRetriever:
         """Return a LangChain retriever of chunks.
 
@@ -420,6 +424,8 @@ class Index:
                 keyword. It ranks as `keyword_search(..., ranking="bm25")`.
             k: How many chunks to return, at least 1. A call may ask for another number: `retriever.invoke(query, k=3)`.
             search_kwargs: `{"k": ...}`, as LangChain's vector stores take it.
+            tags: Tags of its runs in traces.
+            metadata: Metadata of its runs in traces.
 
         Raises:
             InputError: `search_kwargs` has a key other than `k`.
@@ -430,7 +436,13 @@ class Index:
         unknown = sorted(options.keys() - {"k"})
         if unknown:
             raise InputError(f"search_kwargs has unknown keys: {', '.join(unknown)}. Valid key: k")
-        return IndexRetriever(index=self, search=search, k=options["k"])
+        return IndexRetriever(
+            index=self,
+            search=search,
+            k=options["k"],
+            tags=list(tags or ()),
+            metadata=dict(metadata or {}),
+        )
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arag import make_tools, open_index
-from arag.cli.index import LEFT_OUT
+from arag.cli.ingest import LEFT_OUT
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import hash_vector, write_corpus
 from forked import ARAG
@@ -139,7 +139,7 @@ def test_ask_html_writes_a_page_of_the_run_also_of_one_that_failed(arag, index, 
     code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--html", page, "--json")
     assert (code, json.loads(out)["question"], QUESTION in page.read_text("utf-8")) == (0, QUESTION, True)
     code, out, err = arag("ask", "q", "--index", index, *UNREACHABLE, "--html", page)
-    assert (code, out, err.endswith(" failed: Connection error.\n")) == (FAILED, "", True)
+    assert (code, out, " failed: no server listens at http://127.0.0.1:9/v1" in err) == (FAILED, "", True)
     assert f"<b>The run failed.</b> {err.removeprefix('Error: ').strip()}" in page.read_text("utf-8")
 
 
@@ -147,7 +147,7 @@ def test_a_page_that_cannot_be_written_hides_neither_the_answer_nor_the_models_e
     code, out, err = arag("ask", QUESTION, "--index", index, "-m", "extractive", "--html", "/dev/full")
     assert (code, "Mattick Grevane" in out, "No space left on device" in err) == (FAILED, True, True)
     code, _, err = arag("ask", "q", "--index", index, *UNREACHABLE, "--html", "/dev/full")
-    assert (code, "Connection error." in err) == (FAILED, True)
+    assert (code, "no server listens" in err) == (FAILED, True)
 
 
 def test_ask_passes_the_agents_settings_on(arag, index):
@@ -170,7 +170,7 @@ def test_ask_shows_the_answer_as_it_is_written_and_what_it_cost(arag, index):
 
 @pytest.mark.parametrize("response", [Failure(401), Failure(200, page=True), chat() | {"choices": []}])
 def test_what_a_provider_refuses_is_one_line(arag, index, response):
-    with serve([response]) as server:
+    with serve(lambda _, request: response if request else Failure(400)) as server:
         code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--json")
     assert (code, err.startswith("Error: the model "), err.count("\n")) == (FAILED, True, 1)
 
@@ -277,3 +277,42 @@ def test_a_question_without_a_model_is_introduced(arag, index):
     assert err.startswith("No language model is named, so fixed rules search and quote. To name one: --model ")
     assert "No language model is named" not in out
     assert "No language model" not in "".join(arag("ask", QUESTION, "--index", index, "--json")[1:])
+
+
+def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):
+    files = {
+        "mills.md": "# Mills\n\nThey stand.\n\n## Wheels\n\nThey turn.\n\n### Oak\n\nIt lasts.",
+        "prices.csv": "name,price\nBolt,3\nNut,4\n",
+        "site.css": "a { }",
+        "empty.txt": "",
+    }
+    docs = write_corpus(tmp_path / "docs", files)
+    (docs / "letter.doc").write_text("{\\rtf1 The letter is long.}")
+    code, out, err = arag("ingest", docs, "--dry-run")
+    assert code == LEFT_OUT
+    assert "mills.md  Mills (1 chunk)\n    Wheels\n    Wheels > Oak\n" in out
+    assert "prices.csv  prices (1 chunk)\n    table of 2 rows: name, price\n" in out
+    assert out.endswith("Would be written: 3 documents, 3 chunks.\n")
+    assert "Read as: .rtf, by its content (1): " in err
+    assert "site.css" in err
+    assert "empty.txt: the file is empty" in err
+    shown = json.loads(arag("ingest", docs, "--dry-run", "--json", "--index", tmp_path / "index")[1])
+    assert [document["id"] for document in shown["documents"]] == ["letter.doc", "mills.md", "prices.csv"]
+    assert not (tmp_path / "index").exists()
+    assert arag("ingest", docs)[0] == 2
+    assert "Read as: .rtf, by its content (1): " in arag("ingest", docs, "--index", tmp_path / "index")[2]
+
+
+def test_a_moved_file_keeps_its_id_and_the_title_that_fits(arag, tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"mill_book.txt": "The mill stands.", "own.md": "# Wheels\n\nThey turn."})
+    ingest = ["ingest", docs, "--prune", "--index", tmp_path / "index"]
+    arag(*ingest)
+    (docs / "mill_book.txt").rename(docs / "final.txt")
+    (docs / "own.md").rename(docs / "other.md")
+    assert json.loads(arag(*ingest, "--json")[1])["written"] == 0
+    listed = json.loads(arag("list", "--index", tmp_path / "index", "--json")[1])["documents"]
+    assert [(document["id"], document["title"]) for document in listed] == [
+        ("mill_book.txt", "mill book"),
+        ("own.md", "Wheels"),
+    ]
+    assert listed[0]["source"].endswith("final.txt")

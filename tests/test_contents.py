@@ -31,6 +31,9 @@ CONTENTS = {
     "an index with references": f"# Index\n\n{NAMES}\nYawl, see Boat",
     "links": f"# Manual\n\n{LINKS}",
     "Chinese": CHINESE,
+    "sections of a web page": "\n".join(f"- {n // 3 + 1}.{n % 3 + 1}. {name}" for n, name in enumerate(CHAPTERS)),
+    "an index of small words": "# Index\n\nA | L | T\n\nanchor | anchoring\n\nbarrel | barrels of oil\n\n"
+    "capstan\n\nlantern oil | of whales\n\nropewalk | rope",
 }
 CONTENT = {
     "prices": "Rye ..... 120\nLantern oil ..... 45\nOats ..... 80\nBarley ..... 95\nHemp ..... 12\nTar ..... 30",
@@ -42,6 +45,9 @@ CONTENT = {
     "a bibliography": "\n".join(
         f"Smith, J. ({1900 + n}). Lantern oil and its trade. Journal of Rope {n}, {n}-{n + 9}." for n in range(12, 20)
     ),
+    "versions": "2.1 Lantern oil added.\n2.0 Ropes added.\n1.9 Tar added.\n1.8 Hemp added.\n1.7 Oats added.",
+    "measures": "1.5 litres of lantern oil\n0.5 litres of tar\n2.5 kilos of hemp\n1.1 litres of ale\n3.2 kilos of oats",
+    "rules": "\n".join(f"{n}.1 The keepers burn lantern oil at hour {n}." for n in range(1, 8)),
     "a chronicle": "1. Osric 1811\n2. Bettany 1823\n3. Lantern oil 1840\n4. Orlath 1851\n5. Tamsin 1862\n6. Karel 1877",
     "a box": "# Contents\n\n- 3 barrels of lantern oil\n- 2 ropes\n- 12 nails\n- 4 hooks\n- 1 lamp\n- 5 wicks",
     "a text": f"# Contents\n\n{DOTTED}\n\n" + "The keepers poured lantern oil from barrels each night. " * 20,

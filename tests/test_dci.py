@@ -10,7 +10,7 @@ from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer
 from arag.evaluation.methods import all_methods, make_method
-from arag.evaluation.runs import make_record
+from arag.evaluation.records import make_record
 from arag.evaluation.sandbox import Sandbox
 from lab import ask, make_lab, script
 from scripted import QUESTION, STORMS, call

@@ -12,7 +12,7 @@ from arag.errors import InputError
 from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index
 from arag.evaluation.datasets import Number, load_questions
 from arag.evaluation.method import Answer, RunContext, Session
-from arag.evaluation.runs import find_gold, make_record
+from arag.evaluation.records import find_gold, make_record
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.locations import store_at

@@ -11,7 +11,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.failures import ITERATIVE, ONE_SHOT, diagnose, find_failures, read_failures, write_failures
 from arag.evaluation.method import Session
 from arag.evaluation.methods import all_methods, make_method
-from arag.evaluation.runs import make_record
+from arag.evaluation.records import make_record
 from arag.graph.prompts import NO_ANSWER
 from arag.ingest.pipeline import run_ingest
 from lab import ask, make_lab, script

@@ -15,7 +15,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer, Session
 from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
 from arag.evaluation.methods.agentic import GraphMethod
-from arag.evaluation.runs import make_record
+from arag.evaluation.records import make_record
 from arag.page import trace_page
 from lab import ask, make_lab, script
 from scripted import QUESTION, call
@@ -149,6 +149,12 @@ def test_a_reply_that_does_not_fit_is_sent_back_with_what_is_wrong(session):
     assert [made["step"] for made in one.calls] == [1, 2, 3]
     assert session(script(*["no"] * 3)).ask("Name another.", "Which?", Town) is None
     assert session(script(*[" "] * 3)).ask("Say something.", "Well?") == ""
+
+
+def test_thinking_is_no_part_of_a_reply(session):
+    one = session(script("<think>Nice?</think>Arles", '<think>{"name": "Nice"}</think>{"name": "Arles"}'))
+    assert one.ask("Name a town.", "Which?") == "Arles"
+    assert one.ask("Name a town as JSON.", "Which?", Town) == Town(name="Arles")
 
 
 def test_the_complete_parts_of_a_reply_that_was_cut_off_count(session):

@@ -13,13 +13,14 @@ import pytest
 from filelock import Timeout
 
 from arag.errors import InputError
-from arag.evaluation import runs
+from arag.evaluation import records
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
 from arag.evaluation.method import Answer, RunContext, Session
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.plan import Plan, load_plan, open_run
-from arag.evaluation.runs import RecordFile, answer_questions, make_record, prepare, record_file
+from arag.evaluation.records import RecordFile, make_record, record_file
+from arag.evaluation.runs import answer_questions, prepare
 from arag.models.chat import load_model
 from arag.models.prices import cost
 from arag.models.usage import total
@@ -160,7 +161,7 @@ def test_a_full_disk_leaves_the_records_as_they_were(small_index, folder, monkey
 
     with serve(Replies()) as server:
         answer(small_index, server, questions(2), folder)
-        monkeypatch.setattr(runs.os, "fsync", full)
+        monkeypatch.setattr(records.os, "fsync", full)
         with pytest.raises(OSError, match="No space left on device"):
             answer(small_index, server, questions(4), folder)
         monkeypatch.undo()

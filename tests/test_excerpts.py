@@ -244,3 +244,37 @@ def test_every_keyword_is_shown(text, keywords):
     assert matched <= holding
     for keyword in keywords:
         assert any(searchable(keyword) in sentences[position] for position in matched)
+
+
+# --- code ---
+
+
+def shown_of(tmp_path, name, text, keyword):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+    with ingest(tmp_path / "docs", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        (search,) = make_tools(index, names=["keyword_search"])
+        return search.invoke({"keywords": [keyword]})
+
+
+LOOP = "for wheel in range(10):\n    turn(wheel)\n    if wheel > 5:\n        break"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", f"<h1>Loop</h1><p>Turn the wheels:</p><pre>{LOOP}</pre><p>It ends.</p>"),
+        ("a.md", f"# Loop\n\nTurn the wheels:\n\n```python\n{LOOP}\n```\n\nIt ends."),
+        ("a.txt", f"Turn the wheels:\n\n{LOOP}\n\nIt ends."),
+        ("a.py", LOOP),
+    ],
+)
+def test_code_keeps_its_lines_and_indents(tmp_path, name, text):
+    assert f"\n{LOOP}" in shown_of(tmp_path, name, text, "wheel")
+
+
+def test_text_does_not_keep_the_lines_of_its_file(tmp_path):
+    text = "The wheel of the mill\nturns in the river.\n\n- The wheel of oak\n  lasts longest."
+    shown = shown_of(tmp_path, "a.txt", text, "wheel")
+    assert "The wheel of the mill turns in the river." in shown
+    assert "- The wheel of oak lasts longest." in shown

@@ -147,3 +147,48 @@ def test_it_says_what_a_count_counted(small_index):
     assert 'No line of 4 documents matches "ambassador".\n' in none["answer"]
     later = agent.invoke({"messages": [*state["messages"], HumanMessage("Whom did Lothair II marry?")]})
     assert "match" not in later["answer"]  # that was the count of another question
+
+
+# --- where no sentence answers ---
+
+NO_ANSWER = "No sentence that was found answers this. The best passages:"
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How do I set the default index of an array?", "HOW DO I SET THE DEFAULT INDEX OF AN ARRAY?"),
+        ("How do I set the default index?", "The default index is 0."),
+        ("When was the mill built?", "The mill was built by Orlath of good stone."),
+        ("Who built the mill?", "The mill was built of good stone in 1783."),
+        ("How many wheels has the mill?", "The mill has wheels of oak."),
+        ("What is the port of PostgreSQL?", "Ports are described in the services file."),
+        ("What is a sluice?", "New sections on sluices were added to the list."),
+        ("How do I configure the kernel of my toaster?", "The modprobe command configures the kernel at run time."),
+        ("What does the mill script do?", "in its mill script, and"),
+    ],
+)
+def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text):
+    first, *passages = quotes(question, f"[log:0] Log\n{text}")
+    assert first == NO_ANSWER
+    assert passages == [f"Log: {text} [log:0]"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When was the mill built?", "The mill was built in May."),
+        ("How many wheels has the mill?", "The mill has seven wheels."),
+        ("Who built the mill?", "The mill was built by the miller Orlath Tamsin."),
+        ("What is a sluice?", "A sluice is a gate that holds water back."),
+        ("Where is the manual installed?", "The manual is installed below /usr/share/doc."),
+        ("How do I remove a package with its settings?", "To remove a package with its settings, call apt purge."),
+        (
+            "Which mill did Orlath Tamsin, who liked stone, build in Rye when she came there?",
+            "Orlath Tamsin came to Rye for its quarries.",
+        ),
+        ("Wer baute die Mühle am Fluss?", "Die Mühle am Fluss ist aus Stein."),
+    ],
+)
+def test_a_sentence_with_what_is_asked_for_is_the_answer(question, text):
+    assert quotes(question, f"[log:0] Log\n{text}") == [f"Log: {text} [log:0]"]

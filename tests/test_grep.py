@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
+from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import ARAGError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
@@ -26,6 +28,7 @@ from arag.retrieval.corpus.literals import AMBIGUOUS, RARE_FORMS
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.records import ChunkText
+from arag.retrieval.tools.sets import make_tools
 from arag.text.normalise import collapse_whitespace
 from fakes import HashEmbeddings, write_corpus
 from selection import EVERYWHERE
@@ -492,3 +495,20 @@ def test_word_boundaries_count_except_beside_letters_that_re2_does_not_know(make
     index = make_index({"a.md": "The bac is out.\n\nThornback rays swim.\n\nLe câble a rompu."})
     assert [line.text for line in index.grep(r"\bbac\b|câble").lines] == ["The bac is out.", "Le câble a rompu."]
     assert index.grep(r"\bé|â\b").total == 1
+
+
+def test_lines_and_hits_of_a_file_with_pages_name_their_pages(arag, tmp_path):
+    (tmp_path / "docs").mkdir()
+    canvas = Canvas(str(tmp_path / "docs" / "mills.pdf"))
+    for number in (1, 2):
+        canvas.drawString(72, 700, f"The mill of page {number} stands at the river.")
+        canvas.showPage()
+    canvas.save()
+    with ingest(tmp_path / "docs", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        for tool in make_tools(index, names=["grep", "keyword_search", "semantic_search"]):
+            arguments = {"grep": {"pattern": "mill"}, "keyword_search": {"keywords": ["mill"]}}
+            assert "[mills.pdf:0] (" in tool.invoke(arguments.get(tool.name, {"queries": ["mill"]}))
+            assert "pages 1-2) " in tool.invoke(arguments.get(tool.name, {"queries": ["mill"]}))
+    for command in (["search", "keyword", "mill"], ["grep", "mill"]):
+        found = json.loads(arag(*command, "--index", tmp_path / "index", "--json")[1])
+        assert (found.get("hits") or found["lines"])[0]["pages"] == [1, 2]

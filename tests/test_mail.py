@@ -241,7 +241,7 @@ def test_an_invitation_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "kind", "data", "text"),
     [
-        ("notes.csv", "octet-stream", b"Rye;4", "Rye;4"),
+        ("notes.csv", "octet-stream", b"Grain;Marks\nRye;4\nOats;5", "Grain: Oats | Marks: 5"),
         ("page.html", "octet-stream", b"<p>Rye <b>4</b>", "Rye 4"),
         ("old.eml", "octet-stream", FORWARDED, "The axle broke at noon = midday."),
         ("notes.log", "x-log", "Roggen für 4".encode("cp1252"), "Roggen für 4"),

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
-import signal
-import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import httpx
-import httpx2
 import pytest
 import typer
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from openai import OpenAIError
 
@@ -29,11 +26,10 @@ from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
 from fakes import HashEmbeddings, write_corpus, write_index
 from mcp import Client
+from mcp_servers import TOKEN, connect, run, served_over_http, text, use
 from scripted import ScriptedModel, call
 
-ARAG = str(Path(sys.executable).parent / "arag")
 CLIENTS = Path(__file__).parent.parent / "docs" / "tools.md"
-TOKEN = "a-secret"
 DOCUMENTS = [
     {"id": "lothair", "title": "Lothair II", "text": "Lothair II was a king. He married Teutberga."},
     {"id": "boso", "title": "Boso", "text": "Boso the Elder was the father of Teutberga."},
@@ -45,28 +41,6 @@ def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings()) as opened:
         yield opened
-
-
-def run(session, server):
-    """Run an asynchronous function with a client of a server in this process."""
-
-    async def connect():
-        async with Client(server) as client:
-            return await session(client)
-
-    return anyio.run(connect)
-
-
-def use(server, name, **arguments):
-    """Call a tool of a server in this process."""
-    return run(lambda client: client.call_tool(name, arguments), server)
-
-
-async def text(client, name, **arguments):
-    """Call a tool that must succeed."""
-    result = await client.call_tool(name, arguments)
-    assert not result.is_error, result
-    return result.content[0].text
 
 
 # --- tools ---
@@ -105,7 +79,13 @@ def test_tools_have_titles_and_return_what_programs_read(index):
     assert [tool.title for tool in tools] == ["Keyword search", "Semantic search", "Chunk read", "Ask"]
     assert all(tool.output_schema["type"] == "object" for tool in tools)
     assert result.structured_content["text"] == result.content[0].text
-    boso = {"chunk_id": "boso:0", "document_id": "boso", "title": "Boso", "pages": None}
+    boso = {
+        "chunk_id": "boso:0",
+        "document_id": "boso",
+        "title": "Boso",
+        "pages": None,
+        "uri": "arag://chunks/boso%3A0",
+    }
     assert result.structured_content["chunks"] == [boso]
 
 
@@ -126,7 +106,14 @@ def test_ask_reports_the_calls_of_its_agent(index):
     assert told == [(1, "keyword_search: ['Teutberga']")]
     answer = result.structured_content
     assert (answer["answer"], answer["stop_reason"]) == ("Boso [boso:0].", "answered")
-    assert answer["sources"] == [{"chunk_id": "boso:0", "seen": True, "title": "Boso", "pages": None}]
+    (source,) = answer["sources"]
+    assert source == {
+        "chunk_id": "boso:0",
+        "seen": True,
+        "title": "Boso",
+        "pages": None,
+        "uri": "arag://chunks/boso%3A0",
+    }
 
 
 def test_a_long_call_shows_signs_of_life(index, monkeypatch):
@@ -143,7 +130,9 @@ def test_a_long_call_shows_signs_of_life(index, monkeypatch):
 
         return await client.call_tool("ask", {"question": "Who?"}, progress_callback=note)
 
-    assert not run(session, make_mcp_server(index, model=ScriptedModel(wait), tools="paper")).is_error
+    assert not run(
+        session, make_mcp_server(index, model=ScriptedModel(wait, AIMessage("Boso.")), tools="paper")
+    ).is_error
     assert is_told.is_set()
 
 
@@ -211,30 +200,6 @@ def test_a_program_is_served_over_stdin_and_stdout_which_only_the_protocol_reach
 # --- HTTP ---
 
 
-@contextmanager
-def served_over_http(folder):
-    """Run `arag mcp --http`, yield its URL, and end it with Ctrl-C."""
-    command = [ARAG, "mcp", "--tools", "paper", "--http", "--port", "0", "--index", folder]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stderr.readline()
-            assert re.search(r" at http://[\d.]*:\d+/mcp$", line), line + process.stderr.read()
-            yield line.split()[-1]
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
-    assert process.returncode == 130
-
-
-@asynccontextmanager
-async def connect(url, token=TOKEN):
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as sender,
-        Client(streamable_http_client(url, http_client=sender)) as client,
-    ):
-        yield client
-
-
 def status(url, **headers):
     """Send the first message of a session by hand; return the status of the response."""
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -272,6 +237,22 @@ def test_a_server_without_a_token_refuses_web_pages(tmp_path):
         assert status(url) == 200
         assert status(url, Host="example.com") == 421  # a page's own name, which it has led to this machine
         assert status(url, Origin="https://example.com") == status(url, Origin="null") == 403
+
+
+def test_spaces_around_a_headers_value_do_not_count(tmp_path):
+    version = "2026-07-28"
+    envelope = {"protocolVersion": version, "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in envelope.items()}
+    params = {"name": "keyword_search", "arguments": {"keywords": ["Boso"]}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    headers |= {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": "  keyword_search  "}
+    with served_over_http(write_index(tmp_path, DOCUMENTS)) as url:
+        connection = http.client.HTTPConnection(urlsplit(url).netloc)  # httpx drops the spaces
+        connection.request("POST", "/mcp", json.dumps(body), headers)
+        response = connection.getresponse()
+        assert (response.status, "father of Teutberga" in response.read().decode()) == (200, True)
+        connection.close()
 
 
 @pytest.mark.parametrize(

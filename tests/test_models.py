@@ -6,12 +6,14 @@ import asyncio
 import sys
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from arag.errors import InputError, ModelError
 from arag.models.chat import load_model, naming_failures
-from arag.models.embedders import load_embedder
+from arag.models.embedders import Embedder, load_embedder
 from arag.models.extractive import ExtractiveModel
 from arag.models.names import parse_name
 from fakes import HashEmbeddings
@@ -169,12 +171,13 @@ def test_a_missing_key_is_named_and_a_server_of_ones_own_needs_none(monkeypatch,
 
 
 def test_timeouts_and_retries_are_set_and_options_win():
-    model = load_model(OPENAI)
-    assert (model.request_timeout, model.max_retries, model.stream_usage) == (120.0, 3, True)
+    model = load_model(OPENAI)  # on this machine
+    assert (model.request_timeout, model.max_retries, model.stream_usage) == (1800.0, 3, True)
+    assert load_model("openai:gpt-5-mini", api_key="secret").request_timeout == 300.0
     model = load_model(OPENAI, request_timeout=7, max_retries=0, temperature=0)
     assert (model.request_timeout, model.max_retries, model.temperature) == (7, 0, 0)
     model = load_model(ANTHROPIC)
-    assert (model.default_request_timeout, model.max_retries) == (120.0, 3)
+    assert (model.default_request_timeout, model.max_retries) == (1800.0, 3)
 
 
 def test_a_bad_option_is_a_model_error_that_shows_no_key():
@@ -211,7 +214,34 @@ class _Failing(ScriptedModel):
 
 def test_whatever_is_raised_in_a_call_of_a_model_is_a_model_error_and_a_bug_is_not():
     for call in (_Failing().invoke, lambda text: asyncio.run(_Failing().ainvoke(text))):
-        with pytest.raises(ModelError, match="it failed: server overloaded"), naming_failures("it"):
+        with pytest.raises(ModelError, match=r"it failed: .*server overloaded"), naming_failures("it"):
             call("Who?")
     with pytest.raises(ValueError, match="invalid literal"), naming_failures("it"):
         int("a bug")
+
+
+# --- in LangChain ---
+
+
+def test_an_embedder_is_langchains_embeddings_with_the_same_vectors_in_its_own_batches():
+    model = HashEmbeddings()
+    embedder = Embedder("hash", lambda: model, batch=2)
+    embeddings = embedder.as_embeddings()
+    store = InMemoryVectorStore.from_texts(["The lamp burned oil.", "A king died.", "A queen died."], embeddings)
+    assert [found.page_content for found in store.similarity_search("the lamp", k=1)] == ["The lamp burned oil."]
+    assert embeddings.embed_query("oil") == embedder.embed_query("oil").tolist()
+    assert embeddings.embed_documents([]) == []
+    batches = []
+    model.embed_documents = lambda texts: batches.append(texts) or [[1.0, 0.0]] * len(texts)
+    assert embeddings.embed_documents(list("abc")) == [[1.0, 0.0]] * 3
+    assert batches == [["a", "b"], ["c"]]
+
+
+def test_traces_name_the_built_in_model():
+    class Trace(BaseCallbackHandler):
+        def on_chat_model_start(self, *_, metadata, **__):
+            self.metadata = metadata
+
+    trace = Trace()
+    load_model("extractive").invoke("Who?", {"callbacks": [trace]})
+    assert (trace.metadata["ls_provider"], trace.metadata["ls_model_name"]) == ("arag", "extractive")

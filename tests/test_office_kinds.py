@@ -108,6 +108,17 @@ class TestNames:
 
 
 class TestTextsThatLookLikeMarkdown:
+    @pytest.mark.parametrize("mark", ["", "\\*"])
+    def test_footnotes_of_rtf(self, read, mark):
+        data = f"{{\\rtf1\\ansi The gate is shut.{{{mark}\\footnote Except in Lent.}} It is red.\\par}}"
+        text = read("a.rtf", data.encode()).text
+        assert text.startswith("The gate is shut. It is red.")
+        assert "Except in Lent." in text
+
+    def test_signs_of_rtf_that_keep_a_line_together(self, read):
+        data = rb"{\rtf1\ansi Ten\~marks for a self\_acting mule of cot\-ton in C:\\~mill.\par}"
+        assert read("a.rtf", data).text == "Ten marks for a self-acting mule of cotton in C:\\~mill."
+
     def test_in_rtf(self, read):
         data = b"{\\rtf1\\ansi {\\pard # crontab -e\\par}{\\pard ``` is a fence\\par}{\\pard ls | wc {\\b |} tee\\par}}"
         assert read("a.rtf", data).text == "    # crontab -e\n\n\\``` is a fence\n\nls | wc | tee"

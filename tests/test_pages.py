@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from arag.ingest.formats import Readers
+
 HIDDEN = "<p>Seen.</p>{}"
 KATEX = (
     "<span class=katex><math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x_i</annotation></semantics>"
@@ -68,6 +70,8 @@ def test_raised_numbers_do_not_run_into_the_word_before(read, html, text):
         ("สวัสดี\nครับ", "สวัสดีครับ"),
         ("한국어\n문장 and\nwords", "한국어 문장 and words"),
         ("Harbour&shy;master and sail<wbr>maker", "Harbourmaster and sailmaker"),
+        ("Zu\u0308ndholz, Zünd\u200bholz und \ufb01x", "Zündholz, Zündholz und fix"),
+        ("ភាសា\u200bខ្មែរ", "ភាសា\u200bខ្មែរ"),  # it stands between words
     ],
 )
 def test_words_of_other_scripts_stay_whole(read, html, text):
@@ -117,6 +121,7 @@ def test_forms_have_what_is_typed_and_chosen(read):
         ("<img src=m.png alt='Map of the mill race'>", "Map of the mill race"),
         ("<figure><img alt='The mill in 1880'><figcaption>The mill in 1880</figcaption></figure>", "The mill in 1880"),
         ("<figure><img alt='A wheel'><figcaption>The mill</figcaption></figure>", "A wheel\n\nThe mill"),
+        ("<figure><img alt='A wheel'><figcaption aria-hidden=true>A wheel</figcaption></figure>", "A wheel"),
         (
             "<svg><title>Chart</title><path d='M0'/><text>Rye</text><text>4 <tspan>marks</tspan></text></svg>",
             "Rye; 4 marks",
@@ -180,3 +185,40 @@ def test_what_stands_around_a_page_is_read_if_it_says_something(read, html, text
 @pytest.mark.parametrize(("html", "marked"), [("<h2>Fair</h2><p>Free cloakroom", True), ("<p># ls<p>Free", False)])
 def test_a_page_with_headings_says_that_it_marks_them(read, html, marked):
     assert read("a.html", html).marks_headings == marked
+
+
+# --- titles and marks of whole sites ---
+
+
+def write_site(folder, titles):
+    folder.mkdir()
+    for number, title in enumerate(titles):
+        mark = f'<a class="headerlink" href="#s{number}" title="Link">¶</a>'
+        wheel = f"<dl><dt>wheel{mark}</dt><dd>It turns.</dd></dl>"
+        body = f"<h1>Part {number}{mark}</h1>{wheel}<p>See <a href='#a'>¶</a> 7.</p>"
+        text = f"<html><head><title>{title}</title></head><body>{body}</body></html>"
+        (folder / f"{number}.html").write_text(text, encoding="utf-8")
+    with Readers() as readers:
+        return [readers.read(folder / f"{number}.html") for number in range(len(titles))]
+
+
+@pytest.mark.parametrize(
+    "form", ["{} — Mills 3.11.2 documentation", "{} - Wiki | Mills", "Mills: {}", "Mills :: {} — 2"]
+)
+def test_titles_are_without_the_name_that_a_whole_site_shares(tmp_path, form):
+    parts = ["Wheels", "Stones — old", "Sluices", "Ponds", "Races", "Dams"]
+    titles = [form.format(part) for part in parts]
+    pages = write_site(tmp_path / "site", [*titles, "Mills"])
+    assert [page.title for page in pages] == [*parts, "Mills"]
+
+
+def test_titles_that_few_pages_share_are_whole(tmp_path):
+    few = ["Wheels — Mills", "Stones — Mills", "Sluices — Mills", "Ponds — Mills"]
+    assert [page.title for page in write_site(tmp_path / "few", few)] == few
+    others = [f"Part {number} — Book {number}" for number in range(9)]
+    assert [page.title for page in write_site(tmp_path / "others", others)] == others
+
+
+def test_marks_that_lead_to_headings_are_not_text(tmp_path):
+    page = write_site(tmp_path / "site", ["Mills"])[0]
+    assert page.text == "# Part 0\n\nwheel: It turns.\n\nSee ¶ 7."

@@ -145,7 +145,7 @@ def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(read):
     table = "Ships\t1880\t1881\nGull\tin port\t\t40\nPetrel\t—\t(90) %"
     prose = "•\tA sub-class\tis given\n2.\tIt has 3 types"
     assert read("a.pdf", pdf(f"{table}\n{prose}")).text == (
-        "Ships | 1880 | 1881 |\nGull | in port |  | 40\nPetrel | — | (90) % |\n"
+        "Ships | 1880 | 1881 |\nShips: Gull | 1880: in port | 40\nShips: Petrel | 1880: — | 1881: (90) %\n"
         "• A sub-class is given\n2. It has 3 types"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pypdf.annotations import FreeText, Highlight, Text
 from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, NumberObject, TextStringObject
 
+from arag.ingest.sentences import split_sentences
 from pdf_pages import Pages, change
 
 
@@ -26,6 +27,24 @@ def test_values_are_beside_their_labels(read):
     content = read("a.pdf", pages.finish())
     assert content.text == ("Application to the Marrow Mill\nApplicant: Orsolya Pendrick\nInsured: [x]\nGrain: Barley")
     assert content.left_out == ()
+
+
+def test_a_label_and_its_value_are_no_heading(read):
+    pages, fields = form()
+    for y, label, value in ((700, "Claimant", "Idris Fenwake"), (660, "Town of birth", "Lower Wend")):
+        pages.text(72, y, label)
+        fields.textfield(name=label, x=180, y=y - 8, width=200, height=20, value=value)
+    pages.text(72, 620, "Claims are settled within forty days, and nobody is paid twice.")
+    text = read("a.pdf", pages.finish()).text
+    assert "Claimant: Idris Fenwake\nTown of birth: Lower Wend\n" in text
+    assert {sentence.heading for sentence in split_sentences(text)} == {""}
+
+
+def test_a_value_in_a_sentence(read):
+    pages, fields = form()
+    pages.text(72, 700, "and is to be paid by the miller in")
+    fields.textfield(name="sacks", x=260, y=692, width=60, height=20, value="Rye")
+    assert "to be paid by the miller in Rye" in read("a.pdf", pages.finish()).text
 
 
 def test_boxes_before_their_labels(read):
@@ -148,7 +167,7 @@ def test_attached_texts_are_read_and_other_files_are_named(read):
     assert content.text.split("\n\n") == [
         "See what is attached.",
         "Attachment dues.txt:\nAll ships pay dues.",
-        "Attachment rates.csv:\nship;dues\nGull;4",
+        "Attachment rates.csv:\nship | dues\nship: Gull | dues: 4",
     ]
     assert content.left_out == ("1 attachment (plan.dwg)",)
 

@@ -65,7 +65,7 @@ def test_what_is_no_title(read):
     assert headings(read, sections(titles)) == []
 
 
-@pytest.mark.parametrize("section", ["§ 1", "§ 12a", "Art. 3", "Article 4", "ARTIKEL 5"])
+@pytest.mark.parametrize("section", ["§ 1", "§ 12a", "Art. 3", "Article 4", "ARTIKEL 5", "Article 3 bis"])
 @pytest.mark.parametrize("size", [11, 15])
 @pytest.mark.parametrize("is_one_line", [True, False])
 def test_a_section_with_its_name(read, section, size, is_one_line):
@@ -85,6 +85,17 @@ def test_the_name_of_a_section_may_begin_with_a_sign(read, name, size):
     y = pages.lines(72, 700, [f"§ 2 {name}"], size, "Helvetica-Bold", pitch=17)
     pages.lines(72, y - 10, TEXT)
     assert headings(read, pages) == [f"# § 2 {name}"]
+
+
+@pytest.mark.parametrize(
+    "title", ["Article 1er – Dénomination", "Artículo 7.- De los socios", "Art. 5: Soci", "Artigo 2º - Da sede"]
+)
+def test_a_sign_between_a_section_and_its_name(read, title):
+    pages = Pages()
+    pages.lines(72, 760, TEXT)
+    pages.text(72, 700, title, 11, "Helvetica-Bold")
+    pages.lines(72, 680, TEXT)
+    assert headings(read, pages) == [f"# {title}"]
 
 
 def test_sections_that_a_text_mentions(read):

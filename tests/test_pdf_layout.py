@@ -152,10 +152,10 @@ def test_an_empty_cell_is_a_cell(read):
     ]
     assert table(read, rows) == [
         "Grain | 1880 | 1881 | 1882",
-        "Rye | 120 | 130 | n/a",
-        "Oats |  | 75 | 80",
-        "Barley | 15 |  | 22",
-        "Peas | 3 | 4 |",
+        "Grain: Rye | 1880: 120 | 1881: 130 | 1882: n/a",
+        "Grain: Oats | 1881: 75 | 1882: 80",
+        "Grain: Barley | 1880: 15 | 1882: 22",
+        "Grain: Peas | 1880: 3 | 1881: 4",
     ]
 
 
@@ -170,7 +170,7 @@ def test_cells_are_in_the_column_of_figures_that_are_set_to_the_right(read):
             if cell:
                 pages.text(right - width, 700 - 18 * number, cell)
     lines = read("a.pdf", pages.finish()).text.split("\n")
-    assert lines == ["Port | In | Out | Dues", "Orra | 1,204 |  | 90", "Vik |  | 7 | 1,100"]
+    assert lines == ["Port | In | Out | Dues", "Port: Orra | In: 1,204 | Dues: 90", "Port: Vik | Out: 7 | Dues: 1,100"]
 
 
 def test_names_on_the_other_side_of_their_column(read):
@@ -182,7 +182,7 @@ def test_names_on_the_other_side_of_their_column(read):
             if cell:
                 pages.text(right - width if number else left, 700 - 18 * number, cell)
     lines = read("a.pdf", pages.finish()).text.split("\n")
-    assert lines == ["Period | Add | Due", "Weekly | 42.30 | 7.10", "Daily | 8.50 |"]
+    assert lines == ["Period | Add | Due", "Period: Weekly | Add: 42.30 | Due: 7.10", "Period: Daily | Add: 8.50"]
 
 
 def test_sentences_in_cells_are_no_columns(read):
@@ -218,8 +218,8 @@ def test_labels_that_are_set_in_are_in_the_first_column(read):
     pages.rows(664, COLUMNS, [("All", "4", "5", "6")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Goods of the mill | 1880 | 1881 | 1882",
-        "Rye | 1 |  | 2",
-        "All | 4 | 5 | 6",
+        "Goods of the mill: Rye | 1880: 1 | 1882: 2",
+        "Goods of the mill: All | 1880: 4 | 1881: 5 | 1882: 6",
     ]
 
 
@@ -231,8 +231,8 @@ def test_a_name_above_several_columns_is_part_of_their_names(read):
     pages.rows(664, (72, 172, 272, 372, 472), [("Vik", "", "3", "2", "1")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
-        "Orra | 9 | 8 | 7 | 6",
-        "Vik |  | 3 | 2 | 1",
+        "Port: Orra | Dues 1880: 9 | Dues 1881: 8 | Ships 1880: 7 | Ships 1881: 6",
+        "Port: Vik | Dues 1881: 3 | Ships 1880: 2 | Ships 1881: 1",
     ]
 
 
@@ -242,8 +242,8 @@ def test_one_name_above_two_columns(read):
     pages.rows(700, COLUMNS[:3], [("Port", "in", "out"), ("Orra", "9", "8"), ("Vik", "", "3")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Port | Dues paid in | Dues paid out",
-        "Orra | 9 | 8",
-        "Vik |  | 3",
+        "Port: Orra | Dues paid in: 9 | Dues paid out: 8",
+        "Port: Vik | Dues paid out: 3",
     ]
 
 
@@ -255,8 +255,8 @@ def test_names_of_two_lines(read):
     pages.rows(y - 8, COLUMNS, [("Rye", "120", "13", "1880"), ("Oats", "", "7", "1881")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Grain | Sacks sold | Dues in marks | Year of the sale",
-        "Rye | 120 | 13 | 1880",
-        "Oats |  | 7 | 1881",
+        "Grain: Rye | Sacks sold: 120 | Dues in marks: 13 | Year of the sale: 1880",
+        "Grain: Oats | Dues in marks: 7 | Year of the sale: 1881",
     ]
 
 
@@ -267,8 +267,8 @@ def test_further_lines_of_cells_belong_to_their_row(read):
     pages.rows(y - 9, COLUMNS, [("Petrel", "", "nobody", "1881")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Ship | Tons | Sold to | Year",
-        "Gull of Orra | 40 | the board of trade | 1880",
-        "Petrel |  | nobody | 1881",
+        "Ship: Gull of Orra | Tons: 40 | Sold to: the board of trade | Year: 1880",
+        "Ship: Petrel | Sold to: nobody | Year: 1881",
     ]
 
 
@@ -279,9 +279,9 @@ def test_rows_that_are_nearer_to_each_other_than_to_their_header_stay_rows(read)
     pages.rows(y, (72, 200, 300), rows, pitch=13)
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Quarter | Ends | Due date",
-        "January | Mar. 31 | Apr. 30",
-        "April | June 30 | July 31",
-        "July | Sept. 30 | Oct. 31",
+        "Quarter: January | Ends: Mar. 31 | Due date: Apr. 30",
+        "Quarter: April | Ends: June 30 | Due date: July 31",
+        "Quarter: July | Ends: Sept. 30 | Due date: Oct. 31",
     ]
 
 
@@ -292,8 +292,8 @@ def test_one_cell_that_goes_on_in_the_next_line(read):
     pages.rows(y - 9, COLUMNS, [("Petrel", "7", "nobody", "1881")])
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Ship | Tons | Sold to | Year",
-        "Gull | 40 | the board of trade | 1880",
-        "Petrel | 7 | nobody | 1881",
+        "Ship: Gull | Tons: 40 | Sold to: the board of trade | Year: 1880",
+        "Ship: Petrel | Tons: 7 | Sold to: nobody | Year: 1881",
     ]
 
 
@@ -312,9 +312,9 @@ def test_a_table_of_words_alone(read):
     ]
     assert table(read, rows, (72, 200, 330)) == [
         "Ship | Master | Port",
-        "Gull | Ada Berg | Orra",
-        "Petrel | Tom Hill | Vik",
-        "Auk |  | Orra",
+        "Ship: Gull | Master: Ada Berg | Port: Orra",
+        "Ship: Petrel | Master: Tom Hill | Port: Vik",
+        "Ship: Auk | Port: Orra",
     ]
 
 
@@ -354,9 +354,9 @@ def test_a_table_of_words_with_empty_cells(read):
     rows = [("Grain", "Price", "Note"), ("Rye", "4 marks", "good"), ("Oats", "", "wet"), ("Barley", "3 marks", "")]
     assert table(read, rows, (72, 200, 330)) == [
         "Grain | Price | Note",
-        "Rye | 4 marks | good",
-        "Oats |  | wet",
-        "Barley | 3 marks |",
+        "Grain: Rye | Price: 4 marks | Note: good",
+        "Grain: Oats | Note: wet",
+        "Grain: Barley | Price: 3 marks",
     ]
 
 
@@ -368,11 +368,12 @@ def test_a_roster_with_more_empty_cells_than_names(read, corner):
         ("Soup", "", "Bram", "Ines"),
         ("Cellar", "", "", "Kofi"),
     ]
+    duty = f"{corner}: " if corner else ""
     assert table(read, rows, (72, 200, 290, 380)) == [
         f"{corner} | Monday | Tuesday | Friday".strip(),
-        "Bread oven | Ines |  |",
-        "Soup |  | Bram | Ines",
-        "Cellar |  |  | Kofi",
+        f"{duty}Bread oven | Monday: Ines",
+        f"{duty}Soup | Tuesday: Bram | Friday: Ines",
+        f"{duty}Cellar | Friday: Kofi",
     ]
 
 
@@ -393,9 +394,9 @@ def test_names_in_the_middle_of_their_columns(read):
             pages.canvas.drawCentredString(middle, y, name)
     assert read("a.pdf", pages.finish()).text.split("\n") == [
         "Duty | Monday | Tuesday | Wednesday | Friday",
-        "Bread oven | Ines |  | Kofi |",
-        "Cellar |  |  |  | Bram",
-        "Soup |  | Bram |  | Ines",
+        "Duty: Bread oven | Monday: Ines | Wednesday: Kofi",
+        "Duty: Cellar | Friday: Bram",
+        "Duty: Soup | Tuesday: Bram | Friday: Ines",
     ]
 
 
@@ -422,16 +423,55 @@ def test_a_table_whose_cells_span_rows_and_columns_and_have_several_lines(read, 
         cell("Between them."),
         Table(ships, [90, 180, 60], style=[("VALIGN", (0, 0), (-1, -1), edge)]),
     ]
+    said = "What was said of it in the year"
     SimpleDocTemplate(buffer := io.BytesIO()).build(tables)
     assert read("a.pdf", buffer.getvalue()).text.split("\n") == [
         "Port | Dues 1880 | Dues 1881 | Ships 1880 | Ships 1881",
-        "Orra | 9 |  | 7 | 6",
-        "Vik |  | 3 | 2 |",
+        "Port: Orra | Dues 1880: 9 | Ships 1880: 7 | Ships 1881: 6",
+        "Port: Vik | Dues 1881: 3 | Ships 1880: 2",
         "Between them.",
         "Ship | What was said of it in the year | Dues",
-        "Gull of Orra and Vik | It was sold to the board of trade, and then broken up. | 12",
-        "Auk | Lost at sea with all hands in the great storm of the year. |",
+        f"Ship: Gull of Orra and Vik | {said}: It was sold to the board of trade, and then broken up. | Dues: 12",
+        f"Ship: Auk | {said}: Lost at sea with all hands in the great storm of the year.",
     ]
+
+
+@pytest.mark.parametrize("pitch", [22, 13])
+def test_a_cell_of_several_lines_beside_cells_in_the_middle(read, pitch):
+    pages = Pages()
+    pages.rows(700, (72, 150, 220, 430), [("Keeper", "From", "Known for", "Pay")])
+    pages.rows(660, (72, 150), [("Jory Tamm", "1811")])
+    pages.lines(220, 660 + pitch / 2, ["He held the gates in the flood of", "spring"], pitch=pitch)
+    pages.text(430, 660, "9")
+    pages.rows(620, (72, 150, 220, 430), [("Ilse Wend", "", "Geese", ""), ("Bo Carrick", "1840", "", "14")])
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "Keeper | From | Known for | Pay",
+        "Keeper: Jory Tamm | From: 1811 | Known for: He held the gates in the flood of spring | Pay: 9",
+        "Keeper: Ilse Wend | Known for: Geese",
+        "Keeper: Bo Carrick | From: 1840 | Pay: 14",
+    ]
+
+
+def test_years_above_the_names_of_their_columns(read):
+    pages = Pages()
+    pages.text(72, 730, "The inspector counted the children of each school.")
+    pages.text(72, 691, "School")
+    for left, year in ((192, "1899"), (312, "1900")):
+        pages.text(left, 700, year)
+    names = ("", "Boys", "Girls", "Boys", "Girls")
+    rows = [names, ("Harrow lane", "31", "28", "", "30"), ("Infants", "12", "", "", "17")]
+    pages.rows(682, (72, 172, 232, 292, 352), rows)
+    assert read("a.pdf", pages.finish()).text.split("\n") == [
+        "The inspector counted the children of each school.",
+        "School | 1899 Boys | 1899 Girls | 1900 Boys | 1900 Girls",
+        "School: Harrow lane | 1899 Boys: 31 | 1899 Girls: 28 | 1900 Girls: 30",
+        "School: Infants | 1899 Boys: 12 | 1900 Girls: 17",
+    ]
+
+
+def test_columns_without_names_keep_their_places(read):
+    rows = [("Port", "", "", "Note"), ("Orra", "4", "", "wet"), ("Vik", "", "7", "dry")]
+    assert table(read, rows)[1:] == ["Orra | 4 |  | wet", "Vik |  | 7 | dry"]
 
 
 def test_a_reference_with_wide_spaces_and_figures_is_no_row(read):

@@ -79,6 +79,13 @@ def test_a_foot_with_the_number_of_its_page_and_of_all_pages(read, number, is_fi
     assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"]
 
 
+@pytest.mark.parametrize("foot", ["https://mill.example/rye.html {}/6", "file:///rye.html | {} / 6"])
+def test_the_foot_that_a_browser_prints(read, foot):
+    words = read_pages(read, book([""] * 6, [foot.format(page) for page in range(1, 7)]))
+    assert "rye.html" in " ".join(words[0])
+    assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"]
+
+
 @pytest.mark.parametrize("foot", ["水质报告 第{}页 共6页", "水质报告第 {} 页，共 6 页", "水质报告 第{}页"])
 def test_a_foot_in_chinese_with_the_number_of_its_page(read, foot):
     pages = Pages()

@@ -21,6 +21,9 @@ def headings(text, title=""):
         ("这座桥由两个村庄共同\n修建，已经一百年了。\n", "这座桥由两个村庄共同修建，已经一百年了。\n"),
         ("灯台守は毎朝、霧の中で鐘を鳴\nらした。", "灯台守は毎朝、霧の中で鐘を鳴らした。"),
         ("ผู้ดูแลประภาคารตีระฆังทุก\nเช้า", "ผู้ดูแลประภาคารตีระฆังทุกเช้า"),
+        ("- 船长带来煤\n  油和面粉。\n", "- 船长带来煤油和面粉。\n"),
+        ("> 这座桥由两个村庄共同\n> 修建，已经一百年了。\n", "> 这座桥由两个村庄共同修建，已经一百年了。\n"),
+        ("> 床前明月光\n> 疑是地上霜\n", "> 床前明月光\n> 疑是地上霜\n"),
         ("床前明月光\n疑是地上霜\n", "床前明月光\n疑是地上霜\n"),  # the lines of a poem
         ("第一个村庄修建了这座桥。\n第二个村庄修建了水车。\n", "第一个村庄修建了这座桥。\n第二个村庄修建了水车。\n"),
         ("등대지기는 매일 아침 종을\n울렸다.", "등대지기는 매일 아침 종을\n울렸다."),
@@ -54,6 +57,27 @@ def test_a_line_that_is_no_heading_in_a_plain_text(read, line):
         "a.txt", f"Lamps of the coast\n\nFirst text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
     ).text
     assert headings(text)["Then the keeper waits for a whole hour."] in {"", "Lamps of the coast"}
+
+
+def test_numbered_headings_of_a_plain_text():
+    text = (
+        "1.  Introduction\n\nThe mole shows lamps by night.\n\n2.  Lamps\n\n2.1.  Colours\n\nRed means shut.\n\n"
+        "      1. the red one first\n      2. then the green one\n\n3.  Balls\n\nTwo balls: wait.\n\n"
+    )
+    found = headings(text)
+    assert found["The mole shows lamps by night."] == "1. Introduction"
+    assert found["Red means shut."] == "2.1. Colours"
+    assert found["2. then the green one"] == "2.1. Colours"
+    assert found["Two balls: wait."] == "3. Balls"
+
+
+@pytest.mark.parametrize(
+    "items",
+    ["1. Rye\n2. Oats", "1. Rye\n\n2. Oats", "1. Rye is ground\n\n2. Oats are sold", "- Rye\n\n2. Oats"],
+)
+def test_items_of_a_list_are_no_headings(items):
+    found = headings(f"Wares of the mill\n\nThe mill has two wares.\n\n{items}\n\nThey are sold on the quay.\n")
+    assert found["They are sold on the quay."] == "Wares of the mill"
 
 
 @pytest.mark.parametrize("line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp"])
@@ -113,12 +137,13 @@ def test_titles_of_restructured_text(read):
         "a.rst",
         "=====\nLamps\n=====\n\nText of it.\n\nOil\n~~~\n\nThe oil costs six marks.\n\n.. note:: Ask first.\n\n"
         "Wicks\n^^^^^\n\nThey are of cotton.\n\nShips\n~~~~~\n\nThey sail.\n\n"
-        "====  ====\nRye   Oats\n====  ====\n4     5\n====  ====\n",
+        "====  ====\nRye   Oats\n====  ====\n4     5\n====  ====\n\n::\n\n  # sell --all\n\nThey are sold.\n",
     ).text
     found = headings(text)
     assert found["The oil costs six marks."] == "Lamps > Oil"
     assert found["They are of cotton."] == "Lamps > Oil > Wicks"
     assert found["They sail."] == "Lamps > Ships"
+    assert found["They are sold."] == "Lamps > Ships"
     assert "note:: Ask first." in text
 
 

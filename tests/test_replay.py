@@ -12,7 +12,8 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.method import RunContext, Session
 from arag.evaluation.methods.agentic import ARAG
 from arag.evaluation.plan import Plan, open_run
-from arag.evaluation.runs import answer_questions, record_file
+from arag.evaluation.records import record_file
+from arag.evaluation.runs import answer_questions
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model
 from conftest import _ROOT

@@ -79,7 +79,7 @@ def test_the_first_run_opens_index_embedder_and_tokenizer_and_streams_its_answer
     state = data["values"][-1]
     assert FOUNDER in state["answer"]
     assert all(citation["seen"] for citation in state["citations"])
-    assert state.keys() == set(OutputState.__annotations__)
+    assert state.keys() == set(OutputState.__annotations__) - {"structured_response"}
     assert {event["tool"] for event in data["custom"]} == set(PAPER)
     pieces = [message["content"] for message, _ in data["messages"] if message["type"] == "AIMessageChunk"]
     assert FOUNDER in "".join(pieces)
@@ -120,6 +120,22 @@ def test_the_form_for_a_context_has_every_setting(client):
     assert (fields["max_steps"]["minimum"], fields["max_steps"]["maximum"]) == (1, MAX_STEPS)
     assert list(schemas["input_schema"]["properties"]) == schemas["input_schema"]["required"] == ["messages"]
     assert schemas["output_schema"]["properties"].keys() == set(OutputState.__annotations__)
+
+
+def test_other_agents_ask_over_a2a_and_go_on_in_the_same_context(server, client):
+    assistant = client.assistants.create("arag", context=BUILT_IN)["assistant_id"]
+    card = httpx.get(f"{server.url}/.well-known/agent-card.json", params={"assistant_id": assistant}).json()
+    context: dict[str, str] = {}
+    for question, answer in ((LENS, FOUNDER), (SHIPWRIGHT, "Hesper Quillorne")):
+        parts = [{"kind": "text", "text": question}]
+        message = {"kind": "message", "role": "user", "messageId": question, "parts": parts} | context
+        body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+        task = httpx.post(card["url"], json=body, headers={"Accept": "application/json"}, timeout=60).json()["result"]
+        context = {"contextId": task["contextId"]}
+        assert task["status"]["state"] == "completed"
+        assert answer in task["artifacts"][-1]["parts"][0]["text"]
+    state = client.threads.get_state(task["contextId"])["values"]
+    assert [message["content"] for message in state["messages"] if message["type"] == "human"] == [LENS, SHIPWRIGHT]
 
 
 # --- web pages ---
@@ -221,6 +237,12 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
     (shown,) = re.findall(r'^```json title="langgraph.json"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL)
     config = json.loads(shown)
     config["graphs"]["report"] = "./report.py:graph"
+    config["http"]["cors"] = {
+        "allow_origins": ["https://chat.example.com"],
+        "allow_origin_regex": r"http://localhost:\d+",
+        "allow_methods": ["*"],
+        "allow_headers": ["*"],
+    }
     (tmp_path / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     (tmp_path / "report.py").write_text(REPORT, encoding="utf-8")
     (tmp_path / "my-index").symlink_to(example_index.path)
@@ -233,8 +255,19 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
         for question in (LENS, SHIPWRIGHT):
             state = client.runs.wait(thread, "report", input=asked(question))
         assert [message["type"] for message in state["messages"]] == ["human", "ai", "human", "ai"]
-        assert "Hesper Quillorne" in state["messages"][-1]["content"]
-        assert httpx.get(f"{server.url}/info", headers={"origin": "https://evil.example"}).status_code == 403
+        assert "Hesper Quillorne" in json.dumps(state["messages"][-1]["content"])
+        for page, allowed in (
+            ("https://chat.example.com", True),
+            ("http://localhost:3000", True),
+            ("https://evil.example", False),
+        ):
+            asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+            for told in (
+                httpx.options(f"{server.url}/threads", headers={"Origin": page, **asks}),
+                httpx.get(f"{server.url}/info", headers={"Origin": page}),
+            ):
+                assert told.status_code == (200 if allowed else 403)
+                assert told.headers.get("access-control-allow-origin") == (page if allowed else None)
     assert "blocking" not in server.log.read_text(encoding="utf-8").lower()
 
 

@@ -234,7 +234,7 @@ def test_a_keyword_counts_as_a_word_first(make_index):
     documents = {f"n{n}": "The ball rolled over the wall. " * 3 for n in range(8)} | {"w": "They sang it all."}
     (tool,) = make_tools(make_index(documents), names=["keyword_search"])
     assert re.match(r"all: 9 chunks \(1 as a word\)\. .*:\n\n\[w:0\]", tool.invoke({"keywords": ["all"]}))
-    assert tool.invoke({"keywords": ["olle"]}).startswith("olle: 8 chunks. ")  # only inside words: these count then
+    assert tool.invoke({"keywords": ["olle"]}).startswith("olle: 8 chunks, only within longer words. ")
 
 
 def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(search):
@@ -473,3 +473,20 @@ def test_tools_open_the_index_at_a_place(tmp_path):
     assert "a count" in read.invoke({"chunk_ids": ["boso:0"]})
     with pytest.raises(IndexNotFoundError, match="no index in"):
         make_tools(tmp_path / "none")
+
+
+def test_a_keyword_within_longer_words_only_is_shown_as_such(search):
+    documents = {"a": "Harvest moves the waves.", "b": "He saves a ves."}
+    assert search(documents, "arves").startswith("arves: 1 chunk, only within longer words. All:")
+    assert search(documents, "ves").startswith("ves: 2 chunks (1 as a word). ")
+    assert search({"a": "佐々木商店は1585年に開店。"}, "商店").startswith("商店: 1 chunk. All:")
+
+
+def test_a_chinese_phrase_that_is_not_found_is_tried_in_parts(search):
+    documents = {"a": "软件包管理系统很好。\n\n用户的配置在这里。", "b": "这里只有配置。", "c": "Nothing."}
+    shown = search(documents, "软件包管理系统配置")
+    assert shown.startswith("软件包管理系统配置: only 软件包管理系统, 配置, in [a:0]. All:\n\n[a:0] ")
+    assert "软件包管理系统很好" in shown
+    assert "用户的配置" in shown
+    assert search(documents, "升级配置文件夹").startswith("升级配置文件夹: only 配置, in ")
+    assert search(documents, "全新船舶制造").startswith("全新船舶制造: none.")

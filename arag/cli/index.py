@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.progress import TextColumn
 
 from arag.cli.hyphens import check_text, check_texts
-from arag.cli.summary import show_summary
+from arag.cli.ingest import showing_progress
 from arag.options import (
     DocumentsOption,
     IndexOption,
@@ -20,109 +17,19 @@ from arag.options import (
     WhereOption,
     WithinOption,
     open_scoped,
-    read_pairs,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, err, out, print_json, progress
+from arag.terminal import FAILED, err, out, print_json
 from arag.text.normalise import count, name_duration
 from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from arag.ingest.progress import Progress
     from arag.retrieval.index import Index
 
-LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
 
-_ReadAsOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--as", metavar=".EXT=.KNOWN", help="Read files with one extension like another: .log=.txt."),
-]
-_OcrOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--ocr",
-        help="Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR: about 15 seconds of "
-        "processor time a page. It needs the extra `ocr`.",
-    ),
-]
-_TextFieldOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", help="Field of records (json, jsonl) that has their text: body, page.body.")
-]
-_TitleFieldOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", help="Field of records that has their title.")
-]
-_IdFieldOption: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help="Field of records that has their id.")]
-
-
 # --- writing ---
-
-
-def ingest(
-    paths: Annotated[
-        list[str],  # a Path would make the current folder of an empty name
-        typer.Argument(
-            metavar="PATH...",
-            help="Files and folders to read: txt, md, html, pdf, csv, tsv, ipynb, json, jsonl, programs, and with the "
-            "extra `office` docx, pptx, xlsx, odt, epub, eml and others.",
-        ),
-    ],
-    index: IndexOption,
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            help="Embedder as provider:model, plus @base_url for an OpenAI-compatible server. Default: the index's "
-            "embedder, then $ARAG_EMBEDDER, then multilingual-e5-small."
-        ),
-    ] = None,
-    chunk_tokens: Annotated[
-        int | None, typer.Option(min=50, help="Maximum tokens per chunk. Default: the index's setting, or 1,000.")
-    ] = None,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
-    ] = False,
-    read_as: _ReadAsOption = None,
-    encoding: Annotated[
-        str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
-    ] = "",
-    ocr: _OcrOption = False,
-    text_field: _TextFieldOption = "",
-    title_field: _TitleFieldOption = "",
-    id_field: _IdFieldOption = "",
-    as_json: JsonOption = False,
-) -> None:
-    """Write documents into an index; later runs embed only what has changed.
-
-    Exit code 3 means that the index was written, but something was left out. Parts of files that no reader reads, such
-    as pictures, are named, and change no exit code.
-    """
-    from arag.ingest.pipeline import run_ingest
-    from arag.retrieval.storage.locations import store_at
-
-    store = store_at(index)
-    readers = read_pairs("--as", read_as or (), ".log=.txt")
-    with _showing_progress(as_json) as show:
-        summary = run_ingest(
-            paths,
-            store,
-            embedder=embedder,
-            chunk_tokens=chunk_tokens,
-            readers=readers,
-            encoding=encoding,
-            ocr=ocr,
-            text_field=text_field,
-            title_field=title_field,
-            id_field=id_field,
-            prune=prune,
-            progress=show,
-        )
-    if as_json:
-        print_json(asdict(summary))
-    else:
-        show_summary(summary, str(store.location))
-    if summary.problems:
-        raise typer.Exit(LEFT_OUT)
 
 
 def copy(
@@ -133,7 +40,7 @@ def copy(
     """Copy an index to another place without embedding anything again; an interrupted copy is continued."""
     from arag.ingest.copying import copy_index
 
-    with _showing_progress(as_json) as show:
+    with showing_progress(as_json) as show:
         summary = copy_index(source, target, progress=show)
     if as_json:
         print_json(asdict(summary))
@@ -178,22 +85,6 @@ def verify(
             out.print_line(f"Run `arag verify --repair --index {store.location}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
-
-
-@contextmanager
-def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bool]:
-    """Yield a progress callback for a bar on a terminal; else whether lines every few seconds show the progress."""
-    if as_json or not err.is_terminal:
-        yield not as_json
-        return
-    with progress(TextColumn("{task.fields[figures]}")) as bars:
-        task = bars.add_task("", total=None, figures="")
-
-        def show(now: Progress) -> None:
-            figures = f"{now.finished}\n{now.embedded}".rstrip()  # two lines: a terminal may have 80 columns
-            bars.update(task, description=now.step, completed=now.done, total=now.total, figures=figures)
-
-        yield show
 
 
 # --- looking ---

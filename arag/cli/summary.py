@@ -1,16 +1,19 @@
-"""Prints the summary of an ingestion."""
+"""Prints the summary of an ingestion, and the preview of one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arag.terminal import err, out
 from arag.text.normalise import count, name_duration, shorten
 
 if TYPE_CHECKING:
-    from arag.ingest.documents import IngestSummary
+    from arag.ingest.documents import IngestSummary, Problem
+    from arag.ingest.preview import Preview
 
 _MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
+_MAX_HEADINGS = 20  # of a document, in a preview
 _MAX_NOTES = 20  # files of which parts were not read
 
 
@@ -34,15 +37,44 @@ def show_summary(summary: IngestSummary, location: str) -> None:
     _show_omissions(summary)
 
 
+def show_preview(preview: Preview) -> None:
+    """Print the documents that would be written, with their headings and tables, and what would be left out."""
+    for document in preview.documents:
+        out.print_line((document.id, "bold"), f"  {document.title} ({count(document.chunks, 'chunk')})")
+        for heading in document.headings[:_MAX_HEADINGS]:
+            out.print_line(f"    {heading}")
+        others = len(document.headings) - _MAX_HEADINGS
+        if others > 0:
+            out.print(f"    and {count(others, 'more heading')}")
+        for table in document.tables:
+            columns = shorten(", ".join(table.columns), _MAX_NAMES)
+            out.print_line(f"    table of {count(table.rows, 'row')}: {columns}")
+        for part in document.left_out:
+            out.print_line("    ", ("not read:", "yellow"), f" {part}")
+    documents = count(len(preview.documents), "document")
+    chunks = count(sum(document.chunks for document in preview.documents), "chunk")
+    out.print(f"Would be written: {documents}, {chunks}.")
+    _show_files("Read as", preview.read_as)
+    _show_files("Skipped", preview.skipped)
+    for problem in preview.problems:
+        err.print_line(("Left out:", "yellow"), f" {problem}")
+
+
+def _show_files(label: str, files: Sequence[Problem]) -> None:
+    """Print files together that have the same reason."""
+    names_by_reason: dict[str, list[str]] = {}
+    for file in files:
+        names_by_reason.setdefault(file.reason, []).append(file.source)
+    for reason, names in names_by_reason.items():
+        shown = shorten(", ".join(names), _MAX_NAMES)
+        err.print_line((f"{label}:", "yellow"), f" {reason} ({len(names):,}): {shown}")
+
+
 def _show_omissions(summary: IngestSummary) -> None:
     from arag.ingest.formats.scans import OCR_PACKAGE, has_ocr
 
-    files_by_reason: dict[str, list[str]] = {}
-    for problem in summary.skipped:
-        files_by_reason.setdefault(problem.reason, []).append(problem.source)
-    for reason, files in files_by_reason.items():
-        names = shorten(", ".join(files), _MAX_NAMES)
-        err.print_line(("Skipped:", "yellow"), f" {reason} ({len(files):,}): {names}")
+    _show_files("Read as", summary.read_as)
+    _show_files("Skipped", summary.skipped)
     for note in summary.notes[:_MAX_NOTES]:
         err.print_line(("Not read:", "yellow"), f" {note}")
     more = len(summary.notes) - _MAX_NOTES

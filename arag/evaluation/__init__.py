@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from arag.evaluation.method import Answer as Answer
     from arag.evaluation.method import Method as Method
     from arag.evaluation.method import Session as Session
-    from arag.evaluation.runs import Record as Record
-    from arag.evaluation.runs import load_records as load_records
+    from arag.evaluation.records import Record as Record
+    from arag.evaluation.records import load_records as load_records
 
 # Names are imported on first use: the command line imports this package at every start.
 _HOMES = {
@@ -27,10 +27,10 @@ _HOMES = {
     "ExperimentRecord": "arag.evaluation.experiment",
     "Method": "arag.evaluation.method",
     "Question": "arag.evaluation.datasets",
-    "Record": "arag.evaluation.runs",
+    "Record": "arag.evaluation.records",
     "Session": "arag.evaluation.method",
     "load_questions": "arag.evaluation.datasets",
-    "load_records": "arag.evaluation.runs",
+    "load_records": "arag.evaluation.records",
     "run_experiment": "arag.evaluation.experiment",
 }
 __all__ = list(_HOMES)

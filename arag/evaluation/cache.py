@@ -220,7 +220,7 @@ class CallCache(BaseCache):
         key = _call_key(prompt, llm_string)
         generation = cast("ChatGeneration", return_val[0])
         message = cast("AIMessage", generation.message)
-        message.response_metadata["seconds"] = now - self._began[key]
+        message.response_metadata.setdefault("seconds", now - self._began[key])  # a replay knows them
         call = model_call(message, step=0)
         if not call["empty"]:
             self._replies.put({key: message.model_dump()})

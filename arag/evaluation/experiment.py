@@ -5,39 +5,45 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeAlias, get_args
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd
 
-from arag.errors import InputError
+from arag.evaluation.arguments import (
+    Methods,
+    Questions,
+    check_extractive,
+    check_numbers,
+    check_presentation,
+    choose_folder,
+    choose_methods,
+    find_questions,
+    name_source,
+)
 from arag.evaluation.cache import CallCache, Store, store_folder
+from arag.evaluation.chat_models import load_without_retries, name_model, with_cache
 from arag.evaluation.corpora import check_paragraphs, describe_contents, locate_gold, make_index
-from arag.evaluation.datasets import Question, load_questions, name_dataset, read_questions
-from arag.evaluation.method import Method, RunContext
-from arag.evaluation.methods import find_methods, make_method
+from arag.evaluation.datasets import Question
+from arag.evaluation.method import RunContext
 from arag.evaluation.paper_tools import Presentation
-from arag.evaluation.plan import Plan, add_preparation, describe_method, open_run
-from arag.evaluation.runs import Record, RecordFile, answer_questions, list_open, prepare, record_file
+from arag.evaluation.plan import Plan, describe_method, open_run
+from arag.evaluation.recordings import Recorder
+from arag.evaluation.records import Record
+from arag.evaluation.runs import MethodRun
 from arag.graph import DEFAULT_MAX_STEPS
-from arag.models.chat import load_model
-from arag.models.extractive import ExtractiveModel
-from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
+from arag.models.names import EXTRACTIVE
 from arag.retrieval import DEFAULT_TOP_K
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at
 
-Questions: TypeAlias = str | Path | Iterable[Question | Mapping[str, Any]]
-Methods: TypeAlias = str | type[Method] | Method | Iterable[str | type[Method] | Method]
 DEFAULT_CONCURRENCY = 8  # questions at a time: more end sooner, and more often meet a provider's rate limit
-_RUNS = Path("runs")
 
 
 class ExperimentRecord(Record):
@@ -61,6 +67,7 @@ def run_experiment(
     presentation: Presentation = "compact",
     max_steps: int = DEFAULT_MAX_STEPS,
     max_cost: float | None = None,
+    record: str | Path | None = None,
     announce: Callable[[str], None] = print,
 ) -> Iterator[ExperimentRecord]:
     """Answer questions with methods, and yield a record for each question and method.
@@ -88,6 +95,7 @@ def run_experiment(
         presentation: The texts that A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
         max_cost: The US dollars to spend, those of earlier runs included; after that, no more calls begin.
+        record: A file for the recording of the model's replies, which the model `replay:FILE` plays.
         announce: Called with a sentence before work that may take long, and with warnings.
 
     Yields:
@@ -117,6 +125,7 @@ def run_experiment(
         presentation=presentation,
         max_cost=max_cost,
         announce=announce,
+        record=None if record is None else Path(record),
     )
     return _yield_records(experiment)
 
@@ -165,6 +174,7 @@ class Experiment:
         presentation: The texts that A-RAG's tools show.
         max_cost: The US dollars that all runs may cost together.
         announce: Called with a sentence before work that may take long, and with warnings.
+        record: A file for the recording of the model's replies, which `replay:FILE` plays; a judge's are not recorded.
 
     Attributes:
         folder: The folder for the records.
@@ -186,23 +196,24 @@ class Experiment:
         presentation: Presentation,
         max_cost: float | None,
         announce: Callable[[str], None],
+        record: Path | None = None,
     ) -> None:
-        _check_numbers(limit=limit, concurrency=concurrency, top_k=top_k)
+        check_numbers(limit=limit, concurrency=concurrency, top_k=top_k)
         for variant in variants:
-            _check_numbers(max_steps=variant.max_steps)
-        _check_presentation(presentation)
+            check_numbers(max_steps=variant.max_steps)
+        check_presentation(presentation)
         self._methods = choose_methods(methods)
-        self._questions = _read_questions(questions)
+        self._questions = find_questions(questions)
         self._asked = self._questions[:limit]
         self._index = index if isinstance(index, Index) else store_at(index)
         self._closes_store = self._index is not index
-        self.folder = _choose_folder(questions, out)
-        self._source = _name_source(questions, self.folder)
+        self.folder = choose_folder(questions, out)
+        self._source = name_source(questions, self.folder)
         self._model = model
-        self._model_name = _name_model(model)
-        self._judge_name = None if judge is None else _name_model(judge)
+        self._model_name = name_model(model)
+        self._judge_name = None if judge is None else name_model(judge)
         if self._model_name == EXTRACTIVE:
-            _check_extractive(self._methods)
+            check_extractive(self._methods)
         self._judge = None if judge is None else load_without_retries(judge)
         self._variants = variants
         self._models = [load_without_retries(model, **variant.model_options) for variant in variants]
@@ -211,6 +222,7 @@ class Experiment:
         self._presentation = presentation
         self._max_cost = max_cost
         self._announce = announce
+        self._record = record
 
     def folders(self) -> list[Path]:
         """Return the folders of the runs, one for each variant."""
@@ -230,8 +242,9 @@ class Experiment:
                 open_run(self.folder / variant.name, self._make_plan(variant, model, index, contents))
             questions = locate_gold(self._asked, index)
             self._warn_of_missing_gold(questions, index)
+            recorder = None if self._record is None else stack.enter_context(Recorder(self._record))
             stack.callback(stopped.set)
-            yield self._make_runs(index, questions, stopped)
+            yield self._make_runs(index, questions, stopped, recorder)
 
     def _open_index(self, stack: ExitStack) -> Index:
         if isinstance(self._index, Index):  # the caller closes it
@@ -269,7 +282,9 @@ class Experiment:
         if gold and not any(map(index.document, gold)):
             self._announce(f"Warning: none of the questions' gold documents ({gold[0]!r}, ...) is in the index")
 
-    def _make_runs(self, index: Index, questions: Sequence[Question], stopped: Event) -> list[MethodRun]:
+    def _make_runs(
+        self, index: Index, questions: Sequence[Question], stopped: Event, recorder: Recorder | None
+    ) -> list[MethodRun]:
         ledger = Store(self.folder)
         kept = Store(store_folder(index.path))
         # All variants share the cache: they begin with the same calls.
@@ -279,9 +294,9 @@ class Experiment:
         for variant, model in zip(self._variants, self._models, strict=True):
             context = RunContext(
                 index,
-                _with_cache(model, cache),
+                with_cache(model, cache, recorder),
                 kept,
-                judge=None if self._judge is None else _with_cache(self._judge, cache),
+                judge=None if self._judge is None else with_cache(self._judge, cache),
                 top_k=self._top_k,
                 presentation=self._presentation,
                 max_steps=variant.max_steps,
@@ -296,166 +311,7 @@ class Experiment:
                     folder=self.folder / variant.name,
                     questions=questions,
                     context=context,
-                    preparing_model=_with_cache(model, preparing_cache),
+                    preparing_model=with_cache(model, preparing_cache, recorder),
                 )
                 runs.append(run)
         return runs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodRun:
-    """One method of a run: it answers the questions that have no answer yet.
-
-    Attributes:
-        method: The method.
-        variant: The name of the run's variant.
-        folder: The run's folder.
-        questions: The questions, with their gold documents as the index names them.
-        context: Everything that the method's sessions share.
-        preparing_model: The model for the work before the first question; its calls are kept for all runs.
-    """
-
-    method: Method
-    variant: str
-    folder: Path
-    questions: Sequence[Question]
-    context: RunContext
-    preparing_model: BaseChatModel
-
-    @property
-    def file(self) -> RecordFile:
-        """The file of the method's records."""
-        return record_file(self.folder, self.method.name)
-
-    def list_open(self, records: Mapping[str, Record]) -> list[Question]:
-        """Return the questions that have no answer, or, with a judge, no verdict."""
-        return list_open(self.questions, records, judged=self.context.judge is not None)
-
-    def is_complete(self) -> bool:
-        """Return whether no question is open."""
-        return not self.list_open(self.file.read())
-
-    def finished(self) -> list[Record]:
-        """Return the records of the questions that are not open, in the order of the questions."""
-        records = self.file.read()
-        open_ids = {question.id for question in self.list_open(records)}
-        return [records[question.id] for question in self.questions if question.id not in open_ids]
-
-    def prepare(self) -> Any:
-        """Do the method's work before the first question; return the object that `answer` needs."""
-        prepared, calls = prepare(self.method, self.context, self.preparing_model)
-        add_preparation(self.folder, self.method.name, calls)
-        return prepared
-
-    def answer(self, prepared: Any) -> Iterator[Record]:
-        """Answer the open questions, and yield their records as they are written.
-
-        Raises:
-            InputError: Ten questions in a row have failed, or the budget is used up.
-        """
-        return answer_questions(self.method, self.context, prepared, self.questions, self.file)
-
-
-def _check_numbers(**numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None and number < 1:
-            raise InputError(f"{name} is {number}: it must be at least 1")
-
-
-def _check_presentation(presentation: str) -> None:
-    valid = get_args(Presentation)
-    if presentation not in valid:
-        raise InputError(f"presentation is {presentation!r}: valid are {' and '.join(valid)}")
-
-
-def choose_methods(methods: Methods) -> list[Method]:
-    """Return methods by their names, classes, or themselves.
-
-    Raises:
-        InputError: There is no such method, its class lacks a name, or two have the same name.
-    """
-    given = [methods] if isinstance(methods, str | type | Method) else methods
-    chosen: dict[str, Method] = {}
-    for each in given:
-        for method in _find_methods(each):
-            if chosen.setdefault(method.name, method) != method:
-                raise InputError(f"two methods are named {method.name!r}: give each class a name of its own")
-    if not chosen:
-        raise InputError("no method is given: name one, such as 'arag'")
-    return list(chosen.values())
-
-
-def _find_methods(given: str | type[Method] | Method) -> list[Method]:
-    if isinstance(given, str):
-        return [make_method(kind, {}) for kind in find_methods([given]).values()]
-    if isinstance(given, type) and issubclass(given, Method):
-        _check_names(given)
-        return [make_method(given, {})]
-    if isinstance(given, Method):
-        _check_names(type(given))
-        return [given]
-    raise InputError(f"{given!r} is not a method: give a name, a class of arag.evaluation.Method, or an object of one")
-
-
-def _check_names(kind: type[Method]) -> None:
-    for name in ("name", "title"):
-        if not hasattr(kind, name):
-            raise InputError(f"the method {kind.__name__} has no {name}: give its class one, such as {name} = 'mine'")
-
-
-def _check_extractive(methods: Sequence[Method]) -> None:
-    for method in methods:
-        if method.needs_model:
-            raise InputError(f"{method.name} needs a language model: give one with --model, as provider:model")
-
-
-def _read_questions(questions: Questions) -> list[Question]:
-    if isinstance(questions, str | Path):
-        return load_questions(Path(questions))
-    read = read_questions(questions)
-    if not read:
-        raise InputError("no questions are given")
-    return read
-
-
-def _choose_folder(questions: Questions, out: str | Path | None) -> Path:
-    if out is not None:
-        return Path(out)
-    if isinstance(questions, str | Path):
-        return _RUNS / name_dataset(Path(questions))
-    return _RUNS / "experiment"
-
-
-def _name_source(questions: Questions, folder: Path) -> str:
-    """Return the file of the questions; a list of questions has the name of the run's folder."""
-    if isinstance(questions, str | Path):
-        return str(Path(questions).resolve())
-    return folder.resolve().name
-
-
-# --- models ---
-
-
-def load_without_retries(model: str | BaseChatModel | None, **options: Any) -> BaseChatModel:
-    """Return a model whose client does not wait out rate limits: sessions do. A chat model is returned as it is."""
-    loaded = load_model(model, **options)
-    can_retry = "max_retries" in type(loaded).model_fields
-    if isinstance(model, BaseChatModel) or not can_retry or "max_retries" in options:
-        return loaded
-    return load_model(model, **options, max_retries=0)
-
-
-def _name_model(model: str | BaseChatModel | None) -> str:
-    if model is None:
-        return os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
-    if isinstance(model, str):
-        return model
-    if isinstance(model, ExtractiveModel):
-        return EXTRACTIVE
-    name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    kind = type(model).__name__
-    return f"{kind}:{name}" if name else kind
-
-
-def _with_cache(model: BaseChatModel, cache: CallCache) -> BaseChatModel:
-    return model.model_copy(update={"cache": cache})

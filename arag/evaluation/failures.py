@@ -18,7 +18,7 @@ from pydantic import create_model
 
 from arag.errors import InputError
 from arag.evaluation.method import Session
-from arag.evaluation.runs import Record, find_gold, find_sources
+from arag.evaluation.records import Record, find_gold, find_sources
 from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.graph.state import ToolRecord

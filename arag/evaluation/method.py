@@ -27,10 +27,11 @@ from arag.errors import without_credentials
 from arag.evaluation.cache import Store
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
 from arag.evaluation.paper_tools import Presentation
-from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
+from arag.models.pauses import MAX_WAIT_SECONDS, find_pause
+from arag.models.replies.reading import without_thinking
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit
@@ -41,6 +42,17 @@ MAX_ATTEMPTS = 3
 _LONG_PAUSE_SECONDS = 10.0  # it is announced
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+ABILITIES = {
+    "words": "Find exact words",
+    "meaning": "Find by meaning",
+    "follow": "Follow what it has found",
+    "all": "See every match, and count",
+    "tables": "Compute over tables",
+    "cite": "Name the chunks of its answer",
+    "cheap": "Index without model calls",
+}
+"""What a method may be able to do, as reports name it."""
 
 Turns: TypeAlias = str | Sequence[AnyMessage]
 """The part of a prompt that follows the task: a text, or a conversation."""
@@ -62,6 +74,8 @@ class Method(BaseModel):
     """The differences from the published method, in sentences, for reports."""
     needs_model: ClassVar[bool] = False
     """Whether it needs a language model; the built-in extractive model is refused."""
+    abilities: ClassVar[str | None] = None
+    """Which of `ABILITIES` it has, separated by spaces; None if nobody has said."""
     autonomous: ClassVar[bool | None] = False
     """Whether the model decides what comes next (paper, Table 4); None for "in part"."""
     iterative: ClassVar[bool | None] = False
@@ -188,7 +202,7 @@ class Session:
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         model = self.model or self.context.model
-        reply = self.with_retries(lambda: model.invoke(list(messages), **options))
+        reply = without_thinking(self.with_retries(lambda: model.invoke(list(messages), **options)))
         self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
 
@@ -356,6 +370,7 @@ class Session:
                 evidence_tokens=tokens,
                 seconds=0.0,  # not measured
                 error=None,
+                repaired=[],
             )
         )
 

@@ -109,6 +109,12 @@ class Embedder:
         vector: Vectors = vectors[0]
         return vector
 
+    def as_embeddings(self) -> Embeddings:
+        """Return the embedder as LangChain's `Embeddings`, for vector stores and the like."""
+        from arag.models.embeddings import EmbedderEmbeddings
+
+        return EmbedderEmbeddings(self)
+
     def _embed(self, embed: Callable[[EmbeddingModel], Sequence[Sequence[float]]], count: int) -> Vectors:
         vectors = self._ask(lambda model: np.asarray(embed(model), dtype=np.float32))
         if vectors.ndim != 2 or len(vectors) != count or not vectors.size:

@@ -17,11 +17,14 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.models.answering import Candidate, find_answers
+from arag.models.names import EXTRACTIVE
 from arag.text.languages import COMMON_WORDS, is_english
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.scripts import is_east_asian
@@ -37,6 +40,7 @@ _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote 
 
 _NOTHING = "Nothing was found in the corpus."
 _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
+_NO_ANSWER = "No sentence that was found answers this. The best passages:"
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
@@ -58,6 +62,12 @@ class ExtractiveModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "arag-extractive"
+
+    def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> LangSmithParams:
+        params = super()._get_ls_params(stop=stop, **options)
+        params["ls_provider"] = "arag"
+        params.setdefault("ls_model_name", EXTRACTIVE)
+        return params
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind the retrieval tools. It calls the three searches and `grep`; others are ignored."""
@@ -86,7 +96,7 @@ def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     reply = _choose_call(notes, quotes, tool_names)
     if reply is None:
         reply = AIMessage(_answer(notes, quotes))
-    return reply.model_copy(update={"response_metadata": {"model_name": "extractive"}})
+    return reply.model_copy(update={"response_metadata": {"model_name": EXTRACTIVE}})
 
 
 @dataclass(frozen=True)
@@ -345,12 +355,28 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     def aim(quote: _Sentence) -> float:
         return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
 
-    first = max(quotes, key=aim)
+    answers = _find_answers(notes, quotes)
+    first = max(answers or quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
     if notes.count:
         lines.append(without_marks(notes.count))
+    is_counted = notes.count and not _ASKING.isdisjoint(stems)
+    if not answers and not is_counted:
+        lines.insert(0, _NO_ANSWER)
     return "\n".join([*lines, _NOTICE])
+
+
+def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sentence]:
+    """Return the quotes that may answer the question; all of them where the rules do not know its language."""
+    if not is_english(notes.question):
+        return quotes
+    words = content_words(" ".join(_list_asked(notes.question)))
+    found: set[str] = set()
+    for sentence in notes.sentences.values():
+        found |= sentence.words
+    candidates = [Candidate(quote.title, quote.text) for quote in quotes]
+    return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
 
 
 def _answer_by_meaning(notes: _Notes) -> str:

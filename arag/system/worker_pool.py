@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from arag.system.stopping import check_stop, ended_by_stop
 from arag.system.worker_process import WorkerProcess
 
 
@@ -35,14 +36,20 @@ class WorkerPool:
 
     @contextmanager
     def worker(self) -> Iterator[WorkerProcess]:
-        """Lend a process. It is not used again if an error leaves the block."""
+        """Lend a process. It is not used again if an error leaves the block, and is ended if the work is stopped.
+
+        Raises:
+            StoppedError: The work was stopped before its turn came.
+        """
         with self._running:
+            check_stop()
             try:
                 worker = self._idle.pop()
             except IndexError:
                 worker = WorkerProcess(self._module, memory_bytes=self._memory_bytes)
-            yield worker
-            if len(self._idle) < self._most_idle:
+            with ended_by_stop(worker.kill):
+                yield worker
+            if len(self._idle) < self._most_idle and not worker.is_killed:
                 self._idle.append(worker)
             else:
                 worker.close()

@@ -44,12 +44,16 @@ class WorkerProcess:
     Args:
         module: The module's full name.
         memory_bytes: How much memory the process may use, where the system can limit it; by default any amount.
+
+    Attributes:
+        is_killed: Whether the process was ended for good.
     """
 
     def __init__(self, module: str, *, memory_bytes: int | None = None) -> None:
         self._module = module
         self._memory_bytes = memory_bytes or 0
         self._process: subprocess.Popen[bytes] | None = None
+        self.is_killed = False
         self._lock = threading.Lock()
 
     def call(self, name: str, *arguments: Any, seconds: float) -> Any:
@@ -70,6 +74,9 @@ class WorkerProcess:
         request = _pack([seconds, name, *arguments])
         with self._lock:
             process = self._start()
+            if self.is_killed:
+                self._end()
+                raise WorkerError("it was stopped")
             try:
                 _send(self._connection, request)
                 has_failed, result = _receive(self._connection)
@@ -83,6 +90,13 @@ class WorkerProcess:
         if has_failed:
             raise RaisedInWorkerError(result)
         return result
+
+    def kill(self) -> None:
+        """End the process for good. A running call fails, and so do later ones."""
+        self.is_killed = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def close(self) -> None:
         """End the process. A running call fails."""

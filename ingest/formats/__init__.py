@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import Self, TypeAlias
@@ -18,11 +18,13 @@ from arag.ingest.formats.content import (
     Content,
     FormatError,
     clean_text,
+    plain_letters,
     reason,
 )
 from arag.ingest.formats.kinds import MAILBOX, SAME_KINDS, find_kind
 from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.scans import PICTURES, ScanReader
+from arag.ingest.formats.shared_titles import SharedTitle, find_shared_title
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import collapse_whitespace
@@ -54,7 +56,6 @@ READERS: dict[str, _AnyReader] = {
 }
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
-_SOFT_HYPHEN = "\u00ad"  # shows where a word may be divided
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
@@ -63,6 +64,14 @@ _SECONDS = 10  # for any file, with the start of the libraries
 _SECONDS_PER_MB = 2
 _MAX_SECONDS = 60
 _HANG_SECONDS = 600  # by the clock: a child that waits for something takes no processor time
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedByPages:
+    """What most web pages of a folder have: lines, with the page that keeps each, and a part of their titles."""
+
+    keepers: dict[str, Path]
+    title: SharedTitle
 
 
 class Readers:
@@ -77,6 +86,7 @@ class Readers:
 
     Attributes:
         scans: Reads pages by OCR; None if that is not wanted.
+        read_as: The kinds of the files whose names say something else, so far.
 
     Raises:
         InputError: An extension does not begin with a dot, there is no reader for one, or no such encoding; or the
@@ -101,7 +111,8 @@ class Readers:
         for extension, reader in (own or {}).items():
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
-        self._web_keepers: dict[Path, dict[str, Path]] = {}  # by folder: lines of most pages, and who keeps each
+        self.read_as: dict[Path, str] = {}
+        self._shared: dict[Path, _SharedByPages] = {}  # by folder
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
@@ -196,7 +207,11 @@ class Readers:
             return ""
         is_program = extension != "" and READERS[extension] is read_code
         kind = find_kind(path, extension, is_program=is_program)
-        return kind if kind in READERS else extension
+        if kind not in READERS:
+            return extension
+        if kind != extension:
+            self.read_as[path] = kind
+        return kind
 
     def _is_web_page(self, path: Path) -> bool:
         return self._readers.get(path.suffix.lower()) == _HTML
@@ -205,15 +220,27 @@ class Readers:
         return self._read_in_child(_HTML, path, self._encoding)
 
     def _without_repeats(self, content: Content, path: Path) -> Content:
-        """Return a web page without the lines that another page of its folder keeps for all."""
-        keepers = self._find_keepers(path.parent)
-        return replace(content, text=without_repeats(content.text, path, keepers))
+        """Return a web page without the lines that another page of its folder keeps for all, and without its site."""
+        shared = self._find_shared(path.parent)
+        return replace(
+            content,
+            title=shared.title.remove(content.title),
+            text=without_repeats(content.text, path, shared.keepers),
+        )
 
-    def _find_keepers(self, folder: Path) -> dict[str, Path]:
-        if folder not in self._web_keepers:
+    def _find_shared(self, folder: Path) -> _SharedByPages:
+        if folder not in self._shared:
             pages = [file for file in folder.iterdir() if self._is_web_page(file)]
-            self._web_keepers[folder] = find_web_keepers(pages, self._read_web_page)
-        return self._web_keepers[folder]
+            titles: list[str] = []
+
+            def read(page: Path) -> Content:
+                content = self._read_web_page(page)
+                titles.append(content.title)
+                return content
+
+            keepers = find_web_keepers(pages, read)
+            self._shared[folder] = _SharedByPages(keepers, find_shared_title(titles))
+        return self._shared[folder]
 
     def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         limit = _processor_seconds(path)
@@ -269,11 +296,11 @@ def _clean(content: Content | str) -> Content:
         content = Content(title="", text=content)
     if len(content.text) > MAX_CHARACTERS:
         raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
-    pages = [clean_text(page).replace(_SOFT_HYPHEN, "") for page in _split_pages(content)]
+    pages = [plain_letters(clean_text(page)) for page in _split_pages(content)]
     lengths = [len(page) for page in pages]  # a clean page may be shorter
     return replace(
         content,
-        title=collapse_whitespace(clean_text(content.title).replace(_SOFT_HYPHEN, "")),
+        title=collapse_whitespace(plain_letters(clean_text(content.title))),
         text="".join(pages),
         page_starts=tuple(accumulate(lengths[:-1])),
         left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),

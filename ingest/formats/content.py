@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from arag.ingest.formats.encoding import guess_encoding
 from arag.text.normalise import count
+from arag.text.scripts import BURMESE, KHMER, LAO, THAI
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -31,6 +33,9 @@ _MIN_NULS = 4  # of a file without text; a damaged text may have one
 _ENCODING_HINT = "name its encoding, as in --encoding windows-1252"
 BINARY = "a binary file: it has no text"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# Signs that show where a word may or may not be divided. In some scripts, the second one stands between words.
+_INSIDE_WORDS = re.compile(f"[\u00ad\u2060\ufeff]|\u200b(?![{THAI}{LAO}{BURMESE}{KHMER}])")
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 
 class FormatError(ValueError):
@@ -119,6 +124,18 @@ def clean_text(text: str) -> str:
     text = clean_characters(text)
     text = text.replace("\r\r\n", "\n")  # a csv file has these if it was written as text twice
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def plain_letters(text: str) -> str:
+    """Return a text with letters that are found as they are seen.
+
+    An accent is a part of its letter, `fi` stands for its ligature, and what shows where a word may be divided is gone.
+    """
+    if text.isascii():
+        return text
+    text = _INSIDE_WORDS.sub("", text)
+    text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    return unicodedata.normalize("NFC", text)
 
 
 def is_wide(data: bytes) -> bool:

@@ -20,11 +20,12 @@ _UNNAMED = 0.2  # of the titles in one type may be missing in the document's out
 _MAX_LEVEL = 6  # of a heading in Markdown
 
 _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
-_SECTION = r"(?i:§|art(?:\.|ikel|icle|ículo|icolo))\s*(\d{1,3}[a-z]?)\.?"  # of a law, statutes or a contract
+# Of a law, statutes or a contract, such as § 3a and Article 3 bis.
+_SECTION = r"(?i:§|art(?:\.|ikel|icle|ículo|icolo|igo))\s*(\d{1,3}(?:[a-z]|[ºo°]|er|re|\s?(?:bis|ter|quater))?)\.?"
 _BARE_SECTION = re.compile(_SECTION)
 _SIGN = r"[.$~/\"'“„«‘]"  # at the start of a name: § 2 .register
 # In a text, § 7 goes on in small letters.
-_NAMED_SECTION = re.compile(rf"{_SECTION}\s+(?={_SIGN}\w|[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")
+_NAMED_SECTION = re.compile(rf"{_SECTION}(?:\s?[-–—:]{{1,2}})?\s+(?={_SIGN}\w|[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,}")  # between a title and its page in a table of contents
 _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force

@@ -34,6 +34,9 @@ _HIDDEN = frozenset(
 )
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
+_PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
+_PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
+_HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
 _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
@@ -156,11 +159,21 @@ def _find_hidden(page: etree._Element) -> set[etree._Element]:
             continue
         if element.find(".//math") is None:
             hidden.add(element)
+    hidden.update(filter(_is_permalink, _PERMALINKS(page)))
     return hidden
 
 
+def _is_permalink(link: etree._Element) -> bool:
+    """Return whether a link in a heading or a caption is a mark that leads to it."""
+    mark = "".join(link.itertext()).strip()
+    if mark not in _PERMALINK_MARKS:
+        return False
+    return any(parent.tag in _HAS_PERMALINK for parent in link.iterancestors()) or "headerlink" in link.get("class", "")
+
+
 def _is_hidden(element: etree._Element) -> bool:
-    if element.get("aria-hidden") == "true":
+    is_read_out = element.get("aria-hidden") != "true"
+    if not is_read_out and element.tag != "figcaption":  # a caption may repeat what is read out for the picture
         return True
     if element.get("hidden", "until-found") != "until-found":
         return True

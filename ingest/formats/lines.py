@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from arag.ingest.boundaries import LIST_ITEM
 from arag.text.scripts import UNSPACED
 
 # Of Chinese and Japanese, and its full-width and half-width forms.
@@ -15,6 +16,9 @@ _GAP = f"[ {LINE_END}]*{LINE_END}[ {LINE_END}]*"
 _NOT_SHOWN = re.compile(f"(?<={_WITHOUT_SPACES}){_GAP}(?={_WITHOUT_SPACES})")
 
 _PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_QUOTATION = re.compile(r"(?:^> ?[^\n>]*[^\s>][^\n]*(?:\n|\Z)){2,}", re.MULTILINE)
+_QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
+_LINE_START = re.compile(r"^(?=.)", re.MULTILINE)
 _IN_SENTENCE = re.compile(f"[{UNSPACED}\u3001\uff0c]$")  # also after a comma
 _DIVIDED = re.compile(f"[{UNSPACED}\u3001\uff0c][ \\t]*\\n\\s*[{UNSPACED}]")
 _CONTINUES = re.compile(f"\\s*[{UNSPACED}]")
@@ -36,25 +40,40 @@ def show_line_ends(text: str) -> str:
 
 def join_lines(text: str) -> str:
     """Join the lines of a paragraph whose line ends divide a word: of scripts without spaces, and after a hyphen."""
-    if not text.isascii() and _DIVIDED.search(text):
+    if not text.isascii():
+        text = _QUOTATION.sub(_join_quotation, text)
         text = _PARAGRAPH.sub(_join_paragraph, text)
     if "-\n" in text:
         text = _join_divided_words(text)
     return text
 
 
+def _join_quotation(match: re.Match[str]) -> str:
+    """Join the lines of a quotation in Markdown, which all begin with a mark, as those of a paragraph."""
+    quoted = _QUOTE_MARK.sub("", match[0])
+    if not _DIVIDED.search(quoted):
+        return match[0]
+    joined = _PARAGRAPH.sub(_join_paragraph, quoted)
+    return _LINE_START.sub("> ", joined)
+
+
 def _join_paragraph(match: re.Match[str]) -> str:
-    """Join the full lines of a paragraph that end and go on in a script without spaces."""
+    """Join the full lines of a paragraph that end and go on in a script without spaces.
+
+    So are lines of an item that are set in from the left, as a poem has none.
+    """
     paragraph = match[0]
     if not _DIVIDED.search(paragraph):
         return paragraph
+    is_item = LIST_ITEM.match(paragraph) is not None
     lines = paragraph.split("\n")
     lengths = [len(line.strip()) for line in lines]
     full_length = max(_MIN_LENGTH, _FULL * max(lengths))
     joined = lines[0]
     for line, following in pairwise(lines):
         is_full = len(line.strip()) >= full_length
-        if is_full and _is_divided(line, following):
+        is_of_item = is_item and following.startswith(" ")
+        if (is_full or is_of_item) and _is_divided(line, following):
             joined = joined.rstrip() + following.lstrip()
         else:
             joined += f"\n{following}"

@@ -23,6 +23,7 @@ from arag.ingest.formats.html import decode_html, html_content
 from arag.ingest.formats.invitation import invitation_text
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.older_mail import has_older, mark_older, older_heading, under_heading
+from arag.ingest.formats.tables import csv_lines
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
@@ -271,6 +272,8 @@ def _text(part: Message) -> str:
             return mark_older(html_content(text, is_mail=True).text)
         case ".md":
             return text.strip()
+        case ".csv" | ".tsv":
+            return csv_lines(text, extension)
         case ".eml":
             with suppress(FormatError):
                 return _older_mail(_parse(text.encode()), [])

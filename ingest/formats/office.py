@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -54,9 +53,11 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
     r"|.*\.(?:xlsx?|xlsm|ods|csv|rpt)|.*[\\/].*",
     re.IGNORECASE,
 )
-_LIGATURE = re.compile("[\ufb00-\ufb06]")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
+# xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
+_SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
+_SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}
 # xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
 _BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
 _BAR = "\x7f"
@@ -84,28 +85,7 @@ def read_office(path: Path, extension: str = "") -> Content:
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
     content = replace(content, marks_headings=has_marked_headings(content.text))
-    return _with_properties(_with_plain_letters(content), data, kind)
-
-
-def _with_plain_letters(content: Content) -> Content:
-    """Return the text with letters that are found: `fi` for its ligature, and an accent as a part of its letter."""
-    if unicodedata.is_normalized("NFC", content.text) and not _LIGATURE.search(content.text):
-        return content
-    bounds = [0, *content.page_starts, len(content.text)]
-    pages: list[str] = []
-    for start, end in pairwise(bounds):
-        pages.append(_plain_letters(content.text[start:end]))
-    lengths = list(map(len, pages))  # before the first page, there is nothing
-    return replace(
-        content,
-        text="".join(pages),
-        page_starts=tuple(accumulate(lengths[:-1])),
-    )
-
-
-def _plain_letters(text: str) -> str:
-    without_ligatures = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    return unicodedata.normalize("NFC", without_ligatures)
+    return _with_properties(content, data, kind)
 
 
 def _with_properties(content: Content, data: bytes, kind: str) -> Content:
@@ -173,7 +153,7 @@ def _read_in_own_way(path: Path, kind: str) -> Content | None:
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     if extension == ".rtf":
-        data = _BAR_IN_RTF.sub(_BAR.encode(), data)
+        data = _prepare_rtf(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
@@ -191,6 +171,13 @@ def _read_tree(data: bytes, extension: str) -> Content:
         text=text,
         left_out=name_lost(count_lost(data, extension)),
     )
+
+
+def _prepare_rtf(data: bytes) -> bytes:
+    """Return an RTF in which xberg finds footnotes, bars and signs that keep a line together."""
+    data = _BAR_IN_RTF.sub(_BAR.encode(), data)
+    data = _SIGN_IN_RTF.sub(lambda match: match[1] + _SIGNS_IN_RTF[match[2]], data)
+    return data.replace(rb"{\*\footnote", rb"{\footnote")
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:

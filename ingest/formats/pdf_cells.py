@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.joining import join_texts
 from arag.ingest.formats.pdf_rows import TIGHT, Extent, Row, is_figure
+from arag.ingest.formats.table_headers import MAX_ROWS, find_header
+from arag.ingest.formats.tables import cells_with_names, cells_with_text
 
 MAX_NAME = 60  # characters of a column's name
 
@@ -76,7 +78,8 @@ def align_cells(rows: Sequence[Row]) -> list[TableRow]:
         rows: The rows, from top to bottom.
     """
     first, *others = rows
-    if len(others) > 1 and len(first.cells) < len(others[0].cells) and not first.has_figure:
+    has_values = _Line(first, dict(enumerate(first.texts))).has_figure
+    if len(others) > 1 and len(first.cells) < len(others[0].cells) and not has_values:
         columns = _find_columns(others)
         lines = _align(others, columns)
         with_names = _join_header(first, lines, columns)
@@ -89,6 +92,41 @@ def align_cells(rows: Sequence[Row]) -> list[TableRow]:
         return []
     title = TableRow(first, cells=[])
     return [title, *_fill(lines)]
+
+
+def name_cells(rows: Iterable[TableRow]) -> None:
+    """Put the names of the columns before the cells below them, if the first rows of a table give names.
+
+    Cells in columns without names are clear by their places alone. One such column stays clear without these.
+    """
+    table = [row for row in rows if row.cells]
+    texts = [cells_with_text(row.cells) for row in table]
+    header = find_header(
+        texts[:MAX_ROWS],
+        is_marked=False,
+        is_sheet=False,
+    )
+    below = texts[header.rows :]
+    if not header.names or not _are_named(below, header.names):
+        return
+    for row, cells in zip(table[header.rows :], below, strict=True):
+        is_label = len(cells) == 1  # above further rows
+        if not is_label:
+            row.cells = cells_with_names(cells, header.names)
+
+
+def _are_named(rows: Iterable[Mapping[int, str]], names: Mapping[int, str]) -> bool:
+    """Return whether all columns of rows but one have names, and a row fills more than half of these.
+
+    A line of a text that is spread over its column has many gaps, and is above lines with few.
+    """
+    columns: set[int] = set()
+    most_cells = 0
+    for cells in rows:
+        columns.update(cells)
+        most_cells = max(most_cells, len(cells))
+    unnamed = columns - set(names)
+    return len(unnamed) <= 1 and 2 * most_cells > len(names)
 
 
 def _align(rows: Sequence[Row], columns: Sequence[Extent]) -> list[_Line]:

@@ -42,6 +42,8 @@ _STAMPS = set(
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TAG = re.compile(r"<[^>]*>")
 _CODE_UNIT = 2  # bytes, of UTF-16
+_BOXES = {"[x]", "[ ]"}
+_MAX_LABEL = 4  # words: more are a sentence in which a value stands
 _MIN_COMMON_HEIGHT = 0.4  # of a field and the line beside it
 
 
@@ -198,7 +200,27 @@ def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[
             completed.insert(place, _own_line(field))
         else:
             _insert(line, field)
+    for line in completed:
+        _end_labels(line)
     return completed
+
+
+def _end_labels(line: list[Word]) -> None:
+    """End the label before a value with a colon, as without one the two would look like a title."""
+    label_start = 0
+    for number, word in enumerate(line):
+        if not word.is_field:
+            continue
+        label = line[label_start:number]
+        label_start = number + 1
+        is_box = word.text in _BOXES
+        if is_box or not 0 < len(label) <= _MAX_LABEL:
+            continue
+        last = label[-1]
+        is_open = last.text[-1].isalnum()
+        begins_small = label[0].text[0].islower()
+        if is_open and not begins_small:
+            line[number - 1] = last._replace(text=f"{last.text}:")
 
 
 def _own_line(field: Field) -> list[Word]:

@@ -11,9 +11,13 @@ import pypdfium2
 from pypdfium2 import raw
 
 from arag.ingest.formats.content import MAX_CHARACTERS, FormatError, decode_text, name_parts
+from arag.ingest.formats.tables import csv_lines
 from arag.text.normalise import collapse_whitespace
 
 _TEXTS = {".txt", ".md", ".markdown", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".log"}
+
+
+_TABLES = {".csv", ".tsv"}
 
 
 class Files(NamedTuple):
@@ -63,13 +67,17 @@ def _name(file: pypdfium2.PdfAttachment) -> str:
 
 def _read_text(file: pypdfium2.PdfAttachment, name: str) -> str:
     """Return the text of a file, or an empty string if it is none."""
-    if PurePath(name).suffix.lower() not in _TEXTS:
+    extension = PurePath(name).suffix.lower()
+    if extension not in _TEXTS:
         return ""
     size = ctypes.c_ulong()
     raw.FPDFAttachment_GetFile(file, None, 0, size)
     if not 0 < size.value <= MAX_CHARACTERS:
         return ""
     try:
-        return decode_text(bytes(file.get_data())).strip()
+        text = decode_text(bytes(file.get_data())).strip()
+        if extension in _TABLES:
+            text = csv_lines(text, extension)
     except (FormatError, pypdfium2.PdfiumError):
         return ""
+    return text

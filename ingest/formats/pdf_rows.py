@@ -17,6 +17,7 @@ TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
 STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, may be from one edge
 
 _MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
+_MAX_WIDE_PITCH = 2.0  # of a cell whose middle is beside the others of its row
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
@@ -148,12 +149,14 @@ class Row:
         return self._add_beside(piece) or self._add_below(piece)
 
     def add_higher(self, cell: Cell) -> bool:
-        """Add a cell whose last line is beside the last one of the row, and return whether it belongs to the row.
+        """Add a cell that begins above the row, and return whether it belongs to the row.
 
-        So are the cells of a table that stand on the lower edges of their rows.
+        Its last line is beside the last one of the row, or this one is beside the middle of the cell: the cells of a
+        table may stand on the lower edges of their rows, or in the middle between the edges.
         """
         last = self.cells[-1][-1]
-        if not cell[-1].overlaps(last) or not _is_right_of([last], cell[-1]):
+        is_beside = cell[-1].overlaps(last) or _is_middle(last, cell)
+        if not is_beside or not _is_right_of([last], cell[-1]):
             return False
         if self._has_one_cell():
             self._keep_last_lines(1)
@@ -227,12 +230,11 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
         piece = pieces.popleft()
         if rows and rows[-1].add(piece):
             continue
-        below = _lines_below(piece, pieces)
-        if rows and rows[-1].add_higher([piece, *below]):
-            for _ in below:
-                pieces.popleft()
-        else:
+        cell = _add_higher(rows[-1], piece, pieces) if rows else []
+        if not cell:
             rows.append(Row(cells=[[piece]]))
+        for _ in cell[1:]:
+            pieces.popleft()
     rows = _join_labels(rows)
     for row in rows:
         _join_signs(row)
@@ -267,13 +269,32 @@ def _make_piece(words: list[Word], line: int) -> Piece:
     )
 
 
-def _lines_below(piece: Piece, following: Iterable[Piece]) -> Cell:
+def _add_higher(row: Row, piece: Piece, following: Iterable[Piece]) -> Cell:
+    """Add a cell that begins with a piece to a row that is lower; return its lines, or none if it is not of the row."""
+    cell = [piece, *_lines_below(piece, following, _MAX_PITCH)]
+    if row.add_higher(cell):
+        return cell
+    cell = [piece]
+    for line in _lines_below(piece, following, _MAX_WIDE_PITCH):
+        cell.append(line)
+        if _is_middle(row.cells[-1][-1], cell) and row.add_higher(cell):
+            return cell
+    return []
+
+
+def _is_middle(piece: Piece, cell: Cell) -> bool:
+    """Return whether a piece is beside the middle of a cell of several lines."""
+    middle = (cell[0].top + cell[-1].bottom) / 2
+    return len(cell) > 1 and abs(middle - (piece.top + piece.bottom) / 2) < STRAIGHT
+
+
+def _lines_below(piece: Piece, following: Iterable[Piece], max_pitch: float) -> Cell:
     """Return the next lines of a cell, down to the last one that may belong to it."""
     lines: Cell = []
     above = piece
     for line in islice(following, _MAX_CELL_LINES):
         pitch = above.bottom - line.bottom
-        is_near = 0 < pitch < _MAX_PITCH * line.height
+        is_near = 0 < pitch < max_pitch * line.height
         if not is_near or not line.is_in_column_of(above):
             break
         lines.append(line)
@@ -289,9 +310,12 @@ def _cell_extent(cell: Cell) -> Extent:
 
 
 def _is_right_of(cell: Cell, piece: Piece) -> bool:
-    """Return whether a gap is between a cell and a piece that is wider than the type is high."""
-    right = max(line.right for line in cell)
-    return piece.left - right > piece.height
+    """Return whether a piece is right of a cell, and far from its lines that are beside it: the type's height."""
+    for line in cell:
+        min_gap = piece.height if line.overlaps(piece) else 0
+        if piece.left - line.right <= min_gap:
+            return False
+    return True
 
 
 def _is_beside_any(cells: Iterable[Cell], piece: Piece) -> bool:
@@ -318,17 +342,19 @@ def _join_labels(rows: Iterable[Row]) -> list[Row]:
             joined.append(row)
             continue
         label = joined[-1]
+        *lines_above, line = label.cells[0]
         joined[-1] = Row(
-            cells=[*label.cells, *row.cells],
-            above=[*label.above, *row.above],
+            cells=[[line], *row.cells],
+            above=[*label.above, *lines_above, *row.above],
         )
     return joined
 
 
 def _is_label_of(label: Row, row: Row) -> bool:
-    if not label.is_one_line or len(row.cells) == 1 or row.above:
+    """Return whether the last line of a row of one cell is beside another row, but lower or higher."""
+    if len(label.cells) > 1 or len(row.cells) == 1 or row.above:
         return False
-    line = label.cells[0][0]
+    line = label.cells[0][-1]
     first = row.cells[0][0]
     is_near = abs(line.bottom - first.bottom) < _NEAR * line.height
     return is_near and first.left - line.right > line.height

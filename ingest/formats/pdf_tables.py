@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from arag.ingest.formats.pdf_cells import MAX_NAME, TableRow, align_cells
+from arag.ingest.formats.pdf_cells import MAX_NAME, TableRow, align_cells, name_cells
 from arag.ingest.formats.pdf_rows import STRAIGHT, TIGHT, Extent, Row
 
 _MAX_HEADER = 3  # rows
@@ -54,6 +54,7 @@ def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
     if rows and not _is_mostly_words(rows):
         aligned = align_cells(rows)
         if aligned:
+            name_cells(aligned)
             yield from aligned
             return
     for row in rows:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from arag.ingest.outline import escape_marks
+
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _MAX_LEVEL = 6
 
@@ -19,7 +21,10 @@ class _Title:
 
 
 def mark_titles(text: str) -> str:
-    """Return the text with a mark for each title; as in reStructuredText, the order of their lines gives the levels."""
+    """Return the text with a mark for each title; as in reStructuredText, the order of their lines gives the levels.
+
+    Other lines that would be headings in Markdown, such as comments in code, are indented.
+    """
     lines = text.split("\n")
     marked: list[str] = []
     styles: list[str] = []
@@ -28,7 +33,7 @@ def mark_titles(text: str) -> str:
     while number < len(lines):
         title = _find_title(lines[number : number + 3]) if is_after_blank else None
         if title is None:
-            line = lines[number]
+            line = escape_marks(lines[number])
             number += 1
         else:
             if title.style not in styles:

@@ -41,7 +41,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
         FormatError: The lines are longer than a file's text may be.
     """
     written = _Lines()
-    for has_text, table in groupby(map(_cells_with_text, rows), key=bool):
+    for has_text, table in groupby(map(cells_with_text, rows), key=bool):
         if not has_text:
             written.set_apart()
             continue
@@ -72,7 +72,8 @@ class _Lines:
             raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
 
 
-def _cells_with_text(row: Sequence[str]) -> Row:
+def cells_with_text(row: Sequence[str]) -> Row:
+    """Return the cells of a row that have text, by their columns."""
     cells: Row = {}
     for column, cell in enumerate(row):
         text = collapse_whitespace(cell)
@@ -105,14 +106,15 @@ def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str
     for number, row in enumerate(rows):
         is_below_header = number >= header.rows
         if header.names and is_below_header:
-            yield _line_with_names(row, header.names)
+            yield CELL_BOUNDARY.join(cells_with_names(row, header.names))
         elif len(row) == 1:
             yield from row.values()
         else:
             yield _line_without_names(row, left)
 
 
-def _line_with_names(row: Row, names: Row) -> str:
+def cells_with_names(row: Row, names: Row) -> list[str]:
+    """Return the cells of a row, each after the name of its column."""
     cells: list[str] = []
     for column, text in row.items():
         if column in names:
@@ -120,7 +122,7 @@ def _line_with_names(row: Row, names: Row) -> str:
             cells.append(f"{name}: {text}")
         else:
             cells.append(text)
-    return CELL_BOUNDARY.join(cells)
+    return cells
 
 
 def _line_without_names(row: Row, left: int) -> str:
@@ -132,6 +134,19 @@ def _line_without_names(row: Row, left: int) -> str:
 def read_csv(path: Path, encoding: str = "") -> Content:
     """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
     text = decode_text(path.read_bytes(), encoding)
+    return Content(
+        title="",
+        text=csv_lines(text, path.suffix),
+    )
+
+
+def csv_lines(text: str, extension: str) -> str:
+    """Return the rows of a text as lines with the names of their columns.
+
+    Args:
+        text: The rows.
+        extension: Of the file; in a `.tsv`, tabs come first.
+    """
     csv.field_size_limit(MAX_CHARACTERS)  # of this process; by default, a cell of a few pages is too long
     lines = text.splitlines(keepends=True)
     separator_line = _SEPARATOR_LINE.match(text)
@@ -139,12 +154,9 @@ def read_csv(path: Path, encoding: str = "") -> Content:
         delimiter = separator_line["delimiter"]
         lines = lines[1:]
     else:
-        delimiter = _find_delimiter(path, lines)
+        delimiter = _find_delimiter(extension, lines)
     rows = _read_rows(lines, delimiter)
-    return Content(
-        title="",
-        text="\n".join(table_lines(rows, sheet=True)),
-    )
+    return "\n".join(table_lines(rows, sheet=True))
 
 
 def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -179,12 +191,12 @@ def _read_faulty_line(line: str, delimiter: str) -> list[str]:
     return next(rows, [])
 
 
-def _find_delimiter(path: Path, lines: Sequence[str]) -> str:
+def _find_delimiter(extension: str, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
     sample = list(islice(_lines_for_sample(lines), _SAMPLE_ROWS))
     whole = [line for line in sample if not _has_open_quote(line)]
     has_tab = "\t" in "".join(whole)
-    if path.suffix.lower() == ".tsv" and has_tab:
+    if extension.lower() == ".tsv" and has_tab:
         return "\t"
     return max(_DELIMITERS, key=lambda delimiter: _rows_of_one_size(whole, delimiter))
 

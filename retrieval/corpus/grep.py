@@ -18,6 +18,7 @@ from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.storage.batches import read_ahead
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
+from arag.system.stopping import check_stop
 from arag.text.normalise import collapse_whitespace
 
 _CHUNKS_AT_ONCE = 200  # that are read: more take more memory, fewer more queries
@@ -192,6 +193,7 @@ def _find_by_literals(view: View, pattern: Pattern) -> list[int]:
 
 
 def _check(deadline: float) -> None:
+    check_stop()
     if time.thread_time() > deadline:
         raise InputError(
             f"the pattern takes longer than {_MAX_SECONDS:.0f} seconds here: add a word that each match has, or look "

@@ -8,6 +8,7 @@ from itertools import islice
 
 from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.places import name_pages_of
 from arag.retrieval.presentation.retrieve import Retrieved
 from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import CELL_BOUNDARY, CUT, collapse_whitespace, count, name_words
@@ -64,6 +65,7 @@ def describe_lines(results: GrepResults) -> dict[str, object]:
             "chunk_id": line.chunk_id,
             "document_id": line.document_id,
             "title": line.chunk.title,
+            "pages": line.chunk.pages,
             "position": line.position,
             "text": line.text,
             "matches": line.matches,
@@ -226,14 +228,16 @@ class _Page:
         return True
 
     def _new_head(self, line: GrepLine) -> str:
-        """Return the mark of a line's chunk, with the title where no id or mark has said it; empty within a chunk."""
+        """Return the mark of a line's chunk, its pages, and the title if nothing has said it; empty within a chunk."""
         last_chunk_id, _ = self._last
         if line.chunk_id == last_chunk_id:
             return ""
+        pages = name_pages_of(line.chunk)
+        head = f"{mark(line.chunk_id)} ({pages})" if pages else mark(line.chunk_id)
         title = collapse_whitespace(line.chunk.title)
         if not title or line.document_id in self._named or _says(line.chunk_id, title):
-            return mark(line.chunk_id)
-        return f"{mark(line.chunk_id)} {without_marks(title)}:"
+            return head
+        return f"{head} {without_marks(title)}:"
 
 
 def _label(line: GrepLine) -> str:

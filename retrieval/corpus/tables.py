@@ -84,12 +84,12 @@ class _Part:
     def add(self, cells: Sequence[Value]) -> None:
         """Add a row."""
         self.rows += 1
-        self.totals += _is_total(cells)
+        self.totals += is_total(cells)
         if self.rows <= _MAX_SAMPLES:
             self.samples.append(tuple(cells))
 
 
-def _is_total(cells: Sequence[Value]) -> bool:
+def is_total(cells: Sequence[Value]) -> bool:
     """Return whether the first cell with something in it says that the row is a total of others."""
     for cell in cells:
         if cell is not None:

@@ -35,7 +35,7 @@ def shorten(hit: Hit, excerpt: Excerpt, query: str) -> Excerpt:
     if len(text) > UNCUT_CHARACTERS:
         first = min(offsets[best.position], default=0)
         text = cut_around(text, first, BRIEF_CHARACTERS)
-    short = replace(best, text=text, cut=best.cut or text != best.text)
+    short = replace(best, text=text, cut=best.cut or text != best.text, lines="")
     return replace(excerpt, sentences=(short,), begins=False, ends=False, whole=False)
 
 

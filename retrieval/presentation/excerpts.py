@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from arag.retrieval.presentation.code_lines import code_lines
 from arag.retrieval.presentation.context import MAX_SHORT_CHARACTERS, is_short
 from arag.retrieval.presentation.sentences import cut_around, sentence_line
 from arag.retrieval.presentation.table_rows import find_header
@@ -30,6 +31,8 @@ class ShownSentence:
     """Similarity to the query, for matched sentences of a semantic search."""
     cut: bool = False
     """Whether the text is only a part of the sentence; `…` marks what is left out."""
+    lines: str = ""
+    """The whole sentence with its line ends and indents, if it is code and not cut."""
     under: tuple[str, ...] = ()
     """The headings above it, outermost first, and its table's header if that is not shown."""
 
@@ -113,6 +116,7 @@ def _show_sentence(chunk: Chunk, position: int, chosen: ChosenSentences, longest
         matched=is_match,
         similarity=similarity,
         cut=text != line,
+        lines=code_lines(chunk, position) if text == line else "",
         under=_find_headings(chunk, position),
     )
 

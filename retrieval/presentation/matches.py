@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import searchable
+from arag.text.scripts import is_east_asian
 
 KeywordOffsets = dict[int, dict[str, int]]
 """By position, the keywords that a sentence holds, each with its offset in the sentence as it is shown."""
@@ -22,7 +23,8 @@ def find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[s
     """
     patterns: dict[str, str] = {}
     for word in whole_words:
-        patterns[word] = rf"\b{re.escape(searchable(word))}\b"
+        pattern = re.escape(searchable(word))
+        patterns[word] = pattern if is_east_asian(word) else rf"\b{pattern}\b"  # no spaces bound their words
     for keyword in keywords:
         patterns[keyword] = re.escape(searchable(keyword))
 

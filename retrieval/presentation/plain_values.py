@@ -44,6 +44,7 @@ def _describe_hit(hit: Hit) -> dict[str, Any]:
         "document_id": hit.document_id,
         "title": hit.chunk.title,
         "score": hit.score,
+        "pages": hit.chunk.pages,
         "tokens": hit.chunk.tokens,
         "keyword_counts": hit.keyword_counts,
         "scattered": list(hit.scattered),

@@ -22,6 +22,7 @@ from arag.text.normalise import (
     without_title,
     words,
 )
+from arag.text.scripts import is_east_asian
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 _MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name
@@ -151,9 +152,13 @@ def _is_named_by_id(shown: ShownHit) -> bool:
 def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
     """Say how many chunks hold a keyword, and what else it may mean."""
     keyword = without_marks(report.keyword)
-    scattered = [hit.chunk_id for hit in hits if report.keyword in hit.scattered]
+    scattered = [hit for hit in hits if report.keyword in hit.scattered]
     if scattered:
-        return f"{keyword}: only apart, in {list_marks(scattered)}"
+        marks = list_marks([hit.chunk_id for hit in scattered])
+        if is_east_asian(keyword):
+            parts = ", ".join(scattered[0].scattered[report.keyword])
+            return f"{keyword}: only {without_marks(parts)}, in {marks}"
+        return f"{keyword}: only apart, in {marks}"
     in_names = [hit.chunk_id for hit in hits if report.keyword in hit.in_name]
     if in_names and not report.chunks:
         return f"{keyword}: only in the name of {list_marks(in_names)}"
@@ -167,6 +172,8 @@ def _report(report: KeywordReport, hits: Sequence[Hit]) -> str:
 
 def _write_extent(report: KeywordReport) -> str:
     """Say how many chunks hold a keyword, or how it is spelled in the corpus."""
+    if report.chunks and report.as_word == 0:
+        return f"{count(report.chunks, 'chunk')}, only within longer words"
     if report.chunks:
         return count(report.chunks, "chunk")
     if report.searched_as is not None:
@@ -202,6 +209,8 @@ def _write_other_spelling(report: KeywordReport, spelling: str) -> str:
 def _is_worth_naming(term: Term, keyword: str) -> bool:
     """Return whether a similar term may be meant: a respelling, a name, or a rare word."""
     if term.respelled or term.chunks <= _MAX_TERM_CHUNKS:
+        return True
+    if is_east_asian(keyword) and term.text in keyword.lower():  # the phrase was tried in parts
         return True
     is_whole = len(words(term.text)) == len(words(keyword))  # and not a part of the keyword
     return is_whole and term.text[:1].isupper()
@@ -304,14 +313,16 @@ def _list_pieces(excerpt: Excerpt) -> list[_Piece]:
         above = sentence.under
         if _is_heading(excerpt, place):
             continue
-        text = _tidy_row(sentence.text)
+        text = sentence.lines or _tidy_row(sentence.text)
         if _follows_gap(excerpt, place) and not heading and not text.startswith(CUT):
-            text = f"{CUT} {text}"
+            text = f"{CUT}\n{text}" if sentence.lines else f"{CUT} {text}"
+        elif sentence.lines and heading:
+            text = f"\n{text}"
         piece = _Piece(
             text=text,
             heading=heading,
             under=sentence.under,
-            is_line=_LINE.search(sentence.text) is not None,
+            is_line=sentence.lines != "" or _LINE.search(sentence.text) is not None,
         )
         pieces.append(piece)
         heading = ""
@@ -352,7 +363,8 @@ def _name_title(piece: _Piece, title: str) -> _Piece:
     if any(is_title(title, heading) for heading in piece.under):
         return piece
     if not piece.heading:
-        return replace(piece, heading=title)
+        text = f"\n{piece.text}" if "\n" in piece.text else piece.text
+        return replace(piece, heading=title, text=text)
     return replace(piece, heading=f"{title}{HEADING_BOUNDARY}{piece.heading}")
 
 
@@ -362,7 +374,8 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
     needs_line = True
     for piece in pieces:
         if piece.heading:
-            lines.append(f"{piece.heading}: {piece.text}")
+            space = "" if piece.text.startswith("\n") else " "
+            lines.append(f"{piece.heading}:{space}{piece.text}")
         elif needs_line or piece.is_line:
             lines.append(piece.text)
         else:

@@ -6,7 +6,8 @@ A chunk is one of these if it has at least five lines, and if most of its text i
   the heading says what it is (`Contents`), or the lines have numbers of chapters (`2.1 Scope 12`).
 - A name with several page numbers (`Rye, 12, 45-47`), in alphabetical order.
 - A link and nothing else.
-- Under a heading such as `Contents`, a short line without the end of a sentence.
+- The number of a chapter or section and its name. The numbers rise from line to line.
+- Under a heading such as `Contents`, a short line without the end of a sentence; under `Index`, also in small letters.
 
 Lists of prices have numbers that fall and rise, glossaries have sentences, timetables have times, and bibliographies
 have full stops and years: they are none of these.
@@ -34,6 +35,9 @@ _HEADING = re.compile(
     r"|on this page|inhalt(?:sverzeichnis)?|(?:namens|sach)?register|sommaire|table des matieres|indice(?: general)?"
     r"|contenido|inhoud|содержание|оглавление|目录|目錄|目次|もくじ|索引"
 )
+_HEADING_OF_INDEX = re.compile(
+    r"(?:general |subject |name )?index|(?:namens|sach|stichwort)?(?:register|verzeichnis)|索引"
+)
 _LIST_MARK = re.compile(r"^(?:[-*+•] |\d+[.)] (?=\[))")
 _PAGE = r"(?:(?P<page>\d{1,3}|1[0-3]\d\d)|[ivxl]{1,6})"  # from 1400 on, numbers are years
 # Each begins where its dots begin: to try every dot of a long line would take minutes.
@@ -46,6 +50,11 @@ _TERM = r"(?P<term>[^\d|.;:!?$€£¥]{2,60}?)"
 _PAGES = r"(?P<pages>\d{1,4}(?:(?:[-–]|, )\d{1,4})*)"
 _TERM_PAGES = re.compile(rf"{_TERM}(?:,? {_PAGES}|[,.]? see (?:also )?\S.*)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]+\]\([^)\s]+\)")
+_SECTION = re.compile(
+    r"(?P<number>\d{1,3}(?:\.\d{1,3})+)\.? (?!.*[.!?。！？;:]$)\D.{0,100}|\d{1,3}\. [^\W\d_].{0,100}(?<![.!?;:])"
+)
+# A line of an index, in which bars may stand between columns.
+_TERM_ALONE = re.compile(r"(?!.*(?:[.!?。！？;]$|\d{3}|: ))\D.{0,100}")
 # A short line that begins with a capital, and neither ends a sentence nor gives a value.
 _NAME = re.compile(r"(?!.*(?:[.!?。！？;]$|: | \| ))[\d. ]*[^\W\d_a-z].{0,80}")
 
@@ -63,6 +72,7 @@ class _Page:
 
     lines: list[str]
     is_named: bool  # whether there is such a heading
+    is_index: bool  # whether it is one of an index
 
     def find_entries(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
         """Return the lines of a kind if they are enough and most of the text, else none."""
@@ -83,19 +93,26 @@ def _read_page(chunk: Chunk) -> _Page:
     headings: list[str] = []
     if chunk.sentences:
         headings = chunk.sentences[0].heading.split(HEADING_BOUNDARY)
+    headings.append(chunk.title)
     is_named = any(map(_is_heading_of_contents, headings))
+    is_index = any(map(_is_heading_of_index, headings))
     lines: list[str] = []
     for line in chunk.text.split("\n"):
         text = _LIST_MARK.sub("", collapse_whitespace(line))
         if len(lines) < _FIRST_LINES and _is_heading_of_contents(text):
             is_named = True
+            is_index = is_index or _is_heading_of_index(text)
         elif any(map(str.isalnum, text)) and not is_title(text, chunk.title):
             lines.append(text)
-    return _Page(lines, is_named)
+    return _Page(lines, is_named, is_index)
 
 
 def _is_heading_of_contents(line: str) -> bool:
     return _HEADING.fullmatch(plain(line.strip("#*: "))) is not None
+
+
+def _is_heading_of_index(line: str) -> bool:
+    return _HEADING_OF_INDEX.fullmatch(plain(line.strip("#*: "))) is not None
 
 
 # --- names with page numbers ---
@@ -144,7 +161,18 @@ def _is_list_of_links(page: _Page) -> bool:
 
 
 def _is_list_of_names(page: _Page) -> bool:
-    return page.is_named and bool(page.find_entries(_NAME))
+    return page.is_named and bool(page.find_entries(_TERM_ALONE if page.is_index else _NAME))
+
+
+def _is_list_of_sections(page: _Page) -> bool:
+    """Return whether most of the text is names of sections whose numbers rise."""
+    numbers: list[list[int]] = []
+    for entry in page.find_entries(_SECTION):
+        if entry["number"]:
+            numbers.append(list(map(int, entry["number"].split("."))))
+    if len(numbers) < _MIN_LINES:
+        return False
+    return _are_ordered(numbers)
 
 
 _KINDS: tuple[Callable[[_Page], bool], ...] = (
@@ -153,10 +181,11 @@ _KINDS: tuple[Callable[[_Page], bool], ...] = (
     _is_index,
     _is_list_of_links,
     _is_list_of_names,
+    _is_list_of_sections,
 )
 
 
-def _are_ordered(values: Sequence[int] | Sequence[str]) -> bool:
+def _are_ordered(values: Sequence[int] | Sequence[str] | Sequence[list[int]]) -> bool:
     """Return whether nearly all neighbours are in order."""
     in_order: int = sum(map(le, values, values[1:]))
     return in_order >= _MIN_ORDERED * (len(values) - 1)

@@ -9,6 +9,7 @@ from arag.retrieval.search.contents import is_contents
 from arag.retrieval.search.names import find_named
 from arag.retrieval.search.spellings import spell
 from arag.retrieval.search.suggestions import find_closest, telling_words
+from arag.retrieval.search.unspaced import choose_nearest, find_phrase_parts
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, Term
@@ -68,6 +69,7 @@ def keyword_search(
     _find_in_names(view, searched, ranked, chunks)
     missing = [keyword for keyword in rare if keyword.is_missing]
     _find_scattered(view, missing)
+    _find_phrases_in_parts(view, missing)
     _add_chunks(view, searched, chunks)
     results = _make_results(asked, searched, ranked, chunks)
     return replace(results, hits=tuple(_sink_contents(results)))
@@ -146,6 +148,19 @@ def _find_scattered(view: View, keywords: Sequence[_Keyword]) -> None:
         scattered = _keep_with_words(chunks, keyword.words)
         if len(scattered) <= _MAX_SCATTERED:
             keyword.scattered = scattered
+
+
+def _find_phrases_in_parts(view: View, keywords: Sequence[_Keyword]) -> None:
+    """Find, for each phrase in a script without spaces, its parts, and a few chunks that hold all of them."""
+    for keyword in keywords:
+        parts = find_phrase_parts(keyword.text, view)
+        if not parts:
+            continue
+        counts = view.count_chunks(parts)
+        keyword.closest = tuple(Term(part, chunks) for part, chunks in zip(parts, counts, strict=True))
+        (chunks_with_all,) = view.chunks_holding([parts], _CANDIDATES_FOR_SCATTERED)
+        keyword.words = tuple(parts)
+        keyword.scattered = choose_nearest(chunks_with_all, parts, _MAX_SCATTERED)
 
 
 def _spell_words(view: View, keywords: Sequence[_Keyword]) -> list[_Keyword]:

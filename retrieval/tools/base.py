@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Self
 
+from langchain_core.callbacks import CallbackManagerForToolRun
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
@@ -19,6 +20,7 @@ from arag.retrieval.presentation.retrieve import Retrieved, add_full_texts
 from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.scope import Scope, find_scope
 from arag.retrieval.tools.arguments import RetrievalArguments, explain
+from arag.retrieval.tools.documents import list_shown, retriever_run
 from arag.retrieval.tools.seen import digest_of, find_digests, find_seen_chunks
 from arag.text.tokens import count_tokens
 
@@ -82,14 +84,21 @@ class RetrievalTool(BaseTool):
             return retrieved
         return add_full_texts(self.index, retrieved, seen)
 
-    def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
+    def _run(
+        self,
+        messages: Sequence[Any] = (),
+        run_manager: CallbackManagerForToolRun | None = None,
+        **arguments: Any,
+    ) -> tuple[str, dict[str, Any]]:
         tool = self._limited_to_run()
         query = next(iter(arguments.values()), "")
         seen = find_seen_chunks(messages, tool.index, query)
         if not self.remembers:
             seen = SeenChunks(question=seen.question)
         try:
-            shown = tool.retrieve(seen=seen, **arguments)
+            with retriever_run(run_manager, self.name, query) as documents:
+                shown = tool.retrieve(seen=seen, **arguments)
+                documents.extend(list_shown(tool.index, shown))
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
@@ -106,6 +115,7 @@ class RetrievalTool(BaseTool):
             digests[chunk.id] = digest_of(chunk)
         artifact = event | {
             "results": shown.results,
+            "documents": [document.model_dump() for document in documents],
             "sentences": _sort_positions(shown.sentences),
             "repeated": list(shown.repeated),
             "cut": _sort_positions(shown.cut),

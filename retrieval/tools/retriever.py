@@ -7,11 +7,12 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables.config import run_in_executor
 from pydantic import Field
 
 from arag.retrieval.index import Index
+from arag.retrieval.tools.documents import make_document
 from arag.retrieval.types import Hit
 from arag.text.words import list_words
 
@@ -58,25 +59,28 @@ class IndexRetriever(BaseRetriever):
         if self.search == "semantic":
             hits = self.index.semantic_search(query, wanted).hits
         else:
-            hits = self.index.keyword_search(_list_keywords(query), wanted, ranking="bm25").hits[:wanted]
+            hits = self.index.keyword_search(list_keywords(query), wanted, ranking="bm25").hits[:wanted]
         return [self._make_document(hit) for hit in hits]
 
     def _make_document(self, hit: Hit) -> Document:
-        chunk = hit.chunk
-        info = self.index.document(chunk.document_id)
-        metadata: dict[str, Any] = {
-            **(info.metadata if info else {}),
-            "chunk_id": chunk.id,
-            "document_id": chunk.document_id,
-            "title": chunk.title,
+        document = make_document(hit.chunk, hit.chunk.text)
+        info = self.index.document(hit.chunk.document_id)
+        own_fields = info.metadata if info else {}
+        document.metadata = {
+            **own_fields,
+            **document.metadata,
             "source": info.source if info else "",
             "score": float(hit.score),
         }
-        if chunk.pages is not None:
-            metadata["pages"] = list(chunk.pages)
-        return Document(id=chunk.id, page_content=chunk.text, metadata=metadata)
+        return document
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        params = super()._get_ls_params(**kwargs)
+        if self.search == "semantic":
+            params["ls_embedding_provider"] = self.index.embedder.name
+        return params
 
 
-def _list_keywords(query: str) -> list[str]:
+def list_keywords(query: str) -> list[str]:
     """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
     return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

@@ -71,11 +71,12 @@ def make_tools(
 ) -> list[BaseTool]:
     """Make the retrieval tools.
 
-    Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
-    `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
-    texts, by id: a chunk that changes can be read again), `retrieved_tokens` (of the whole text), `evidence_tokens` (of
-    the documents' sentences in it), and `query`. In a graph, each call also reports this, without results and digests,
-    in the stream mode `custom`.
+    Each returns a text for the model, and an artifact for programs. It has `results` (the typed results as plain
+    values), and `documents` (the sentences shown of each chunk, as the fields of LangChain's `Document`). `chunk_ids`
+    were shown or read, `new_chunks` read for the first time, or shown whole by a search. `digests` are those of their
+    texts, by id: a chunk that changes can be read again. There are also `query`, `retrieved_tokens` of the whole text,
+    and `evidence_tokens` of the documents' sentences in it. In a graph, the stream mode `custom` reports each call,
+    with all but results, documents and digests.
 
     They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
+from arag.evaluation.cli.making import make
 from arag.evaluation.cli.reporting import failures, report
 from arag.evaluation.cli.running import run
 from arag.terminal import out
@@ -28,5 +29,5 @@ def methods() -> None:
     out.print(table)
 
 
-for command in (run, failures, report):
+for command in (make, run, failures, report):
     eval_app.command()(command)

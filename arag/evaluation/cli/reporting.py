@@ -84,7 +84,7 @@ def failures(
 def _find_all_failures(plan: Plan, folder: Path, index: Index) -> list[Failure]:
     """Return the wrong answers of a run's methods."""
     from arag.evaluation.failures import find_failures
-    from arag.evaluation.runs import load_records
+    from arag.evaluation.records import load_records
 
     wrong: list[Failure] = []
     for name, records in load_records(folder).items():
@@ -96,7 +96,7 @@ def _find_all_failures(plan: Plan, folder: Path, index: Index) -> list[Failure]:
 def _ask_judge(judge: str, wrong: Sequence[Failure], folder: Path, index: Index) -> None:
     """Let a judge diagnose the failures that are undecided."""
     from arag.evaluation.cache import CallCache, Store
-    from arag.evaluation.experiment import load_without_retries
+    from arag.evaluation.chat_models import load_without_retries
     from arag.evaluation.failures import diagnose
     from arag.evaluation.method import RunContext, Session
 

@@ -29,9 +29,10 @@ from arag.terminal import FAILED, err, out, print_json, progress, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
-    from arag.evaluation.experiment import MethodRun, Variant
+    from arag.evaluation.experiment import Variant
     from arag.evaluation.method import Method
-    from arag.evaluation.runs import Record
+    from arag.evaluation.records import Record
+    from arag.evaluation.runs import MethodRun
 
 _MAX_PROBLEMS = 3  # more would hide the results above them; all are in the records
 
@@ -65,6 +66,10 @@ _SettingsOption = Annotated[
         help="A method's own setting, such as linear-rag.threshold=0.4; repeatable. VALUE is JSON, else a string.",
     ),
 ]
+_RecordOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Record the model's replies here; `--model replay:FILE` plays them."),
+]
 _FolderOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records. Default: runs/DATASET.")
 ]
@@ -85,6 +90,7 @@ def run(
     max_steps: _MaxStepsOption = None,
     max_cost: _MaxCostOption = None,
     setting: _SettingsOption = None,
+    record: _RecordOption = None,
     folder: _FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,6 +119,7 @@ def run(
         presentation=presentation,
         max_cost=max_cost,
         announce=err.print_line,
+        record=record,
     )
     summaries = []
     with experiment.open() as runs:

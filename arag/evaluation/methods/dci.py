@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from langchain_core.tools.base import ArgsSchema
 from pydantic import Field
@@ -82,6 +82,7 @@ class DirectCorpusInteraction(GraphMethod):
 
     name: ClassVar[str] = "dci"
     title: ClassVar[str] = "DCI"
+    abilities: ClassVar[str | None] = "words follow all tables cheap"
     differs: ClassVar[str] = (
         "The published agent is a coding agent with more tools. Here bash is the only one, in A-RAG's loop, with a "
         "prompt of our own; the files are the texts that were ingested. Bash shows files, not chunks: the shares of "
@@ -93,11 +94,13 @@ class DirectCorpusInteraction(GraphMethod):
     """`none` runs a model's commands with all rights of the user."""
     seconds: int = Field(default=30, ge=1)
     """The time limit of a command."""
+    search: Literal["best", "rg", "grep"] = "best"
+    """The program that the prompt names; `best` is ripgrep if it is installed, else grep."""
 
     def prepare(self, session: Session) -> ARAGAgent:
         """Write the texts into a folder, which lasts as long as the agent, and create the agent."""
         context = session.context
-        search = find_search_program()
+        search = find_search_program() if self.search == "best" else self.search
         folder = Path(mkdtemp(prefix="arag-dci-"))
         try:
             texts = folder / "corpus"

@@ -17,7 +17,8 @@ from arag.errors import InputError
 from arag.evaluation.datasets import name_dataset
 from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
-from arag.evaluation.runs import Record, RecordFile
+from arag.evaluation.recordings import REPLAY
+from arag.evaluation.records import Record, RecordFile
 from arag.models.prices import cost
 from arag.models.usage import ModelCall
 
@@ -75,6 +76,12 @@ class Run:
     @property
     def _model(self) -> str:
         return ", ".join(self.models) or self.plan.model
+
+    @property
+    def replayed_from(self) -> str:
+        """The name of the recording that gave the replies; empty if a model did."""
+        file = self.plan.model.removeprefix(REPLAY)
+        return "" if file == self.plan.model else PurePath(file).name
 
     def describe(self) -> dict[str, str]:
         """Return the run's settings as texts, without empty ones."""

@@ -23,6 +23,7 @@ from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.types import Chunk
+from arag.system.stopping import check_stop
 
 _MAX_SIMILAR = 3  # names that are like a wrong one
 _MAX_EXPLAINED = 20  # wrong names for which others are looked up: fewer are shown
@@ -88,6 +89,7 @@ class Corpus:
         Raises:
             InputError: There is none.
         """
+        check_stop()
         if monotonic() > self.deadline:
             raise InputError("that takes too long: search in fewer documents, or for a pattern without -v")
 

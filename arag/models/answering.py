@@ -1,0 +1,173 @@
+"""Whether a sentence answers a question, by rules on what the question asks for. They know English questions only.
+
+A question that begins with "who" asks for a name that it does not have, "when" for a number or a month, and so on. A
+short question must have most of its words in the sentence that answers it. Of a long one, each sentence may tell a
+part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from arag.text.words import content_words, find_names
+
+_MAX_SHORT = 5  # content words of a question that one sentence answers
+_MIN_COVERED = 0.5  # of the words of a short question, if other sentences have the others
+_MOSTLY_COVERED = 0.75  # of its words, if no sentence has the others
+_MIN_WORDS = 2  # of a short question, unless it has only one
+_MAX_DEFINED = 2  # content words of a question for what something is
+_STATEMENT = re.compile(r"[.!;:。！][\"'”’)\]*_]*$|…$| \| |: ")
+
+_NUMBER = re.compile(
+    r"\d|\b(?:no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty"
+    r"|hundred|thousand|million|once|twice|half|always|never)\b",
+    re.IGNORECASE,
+)
+_DIGIT = re.compile(r"\d")
+_DAY = re.compile(
+    r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|today|spring|summer|autumn|winter|noon|midnight)\b"
+)
+_PLACE = re.compile(r"/\w|\b(?:in|at|on|under|inside|near|below|above) \w", re.IGNORECASE)
+_DEFINES = re.compile(
+    r"[^.]{0,60}\b(?:(?:is|are|was|were) (?:an?|the|any|one|when|not)\b|means?\b|refers? to\b|denotes?\b|stands? for\b)"
+)
+
+# At the beginning, or behind one word: elsewhere, as in "the man who came when it rained", these words ask for nothing.
+_ASKS_WHO = re.compile(r"^(?:\w+ )?who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE)
+_ASKS_WHEN = re.compile(r"^(?:\w+ )?when\b|\b(?:what|which) (?:year|date|day|month|century)\b", re.IGNORECASE)
+_ASKS_HOW_MANY = re.compile(
+    r"\bhow (?:many|much|long|far|old|tall|high|often|large|big|fast|deep|wide|heavy)\b",
+    re.IGNORECASE,
+)
+_ASKS_FIGURE = re.compile(
+    r"\bwhat (?:is|was|are) the (?:\w+ )?(?:number|size|length|height|port|speed|percentage|price|cost|weight|age)\b",
+    re.IGNORECASE,
+)
+_ASKS_WHERE = re.compile(r"^(?:\w+ )?where\b", re.IGNORECASE)
+_ASKS_WHAT_IS = re.compile(r"^what(?:'s| is| are) ", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence that may answer a question, and the title of its document."""
+
+    title: str
+    text: str
+
+    @property
+    def words(self) -> set[str]:
+        """The content words of both."""
+        return content_words(f"{self.title} {self.text}")
+
+
+def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], found: set[str]) -> list[int]:
+    """Return the positions of the quotes that may answer a question.
+
+    Args:
+        question: The question.
+        words: Its content words.
+        quotes: The sentences that are quoted.
+        found: The content words of all sentences that were found.
+    """
+    positions: list[int] = []
+    for position, quote in enumerate(quotes):
+        if _says_more(quote.text, words) and _has_kind(quote.text, question, words):
+            positions.append(position)
+    if len(words) > _MAX_SHORT:
+        return positions
+    share = _MIN_COVERED if words <= found else _MOSTLY_COVERED
+    needed = min(len(words), max(_MIN_WORDS, share * len(words)))
+    covering = [position for position in positions if len(quotes[position].words & words) >= needed]
+    return covering or _find_linked(question, quotes, positions)
+
+
+def _says_more(text: str, words: set[str]) -> bool:
+    """Return whether a sentence is a statement, and more than the question's words."""
+    if text.endswith("?") or not _STATEMENT.search(text):
+        return False
+    return not content_words(text) <= words
+
+
+def _find_linked(question: str, quotes: Sequence[Candidate], positions: Sequence[int]) -> list[int]:
+    """Return the quotes with a name of the question, and those with a name that such a quote has brought up."""
+    asked = _list_names(question)
+    links: set[str] = set()
+    for quote in quotes:
+        if _has_any(f"{quote.title} {quote.text}", asked):
+            links |= _list_names(quote.text)
+    linked: list[int] = []
+    for position in positions:
+        quote = quotes[position]
+        if _has_any(f"{quote.title} {quote.text}", asked) or _has_any(quote.text, links):
+            linked.append(position)
+    return linked
+
+
+def _list_names(text: str) -> set[str]:
+    """Return the names in a text, in lower case; those that "and" joins are several."""
+    names: set[str] = set()
+    for name in find_names(text):
+        if name[0].isalpha():
+            names.update(name.lower().split(" and "))
+    return names
+
+
+def _has_any(text: str, names: Collection[str]) -> bool:
+    lowered = text.lower()
+    return any(name in lowered for name in names)
+
+
+def _has_kind(text: str, question: str, words: set[str]) -> bool:
+    """Return whether a sentence has what the question's words ask for."""
+    for asks, has in _KINDS:
+        if asks.search(question):
+            return has(text, question)
+    is_definition = _ASKS_WHAT_IS.search(question) and len(words) <= _MAX_DEFINED
+    return not is_definition or _defines(text, words)
+
+
+def _defines(text: str, words: Collection[str]) -> bool:
+    """Return whether a sentence says of one of some words what it is."""
+    lowered = text.lower()
+    places = [lowered.find(word) for word in words]
+    return any(place >= 0 and _DEFINES.match(lowered, place) for place in places)
+
+
+def _has_new_name(text: str, question: str) -> bool:
+    lowered = question.lower()
+    return any(name not in lowered for name in _list_names(text))
+
+
+def _has_new_number(text: str, question: str) -> bool:
+    return _NUMBER.search(_without_asked(text, question)) is not None
+
+
+def _without_asked(text: str, question: str) -> str:
+    """Return a text without the numbers of a question."""
+    for number in re.findall(r"\d+", question):
+        text = text.replace(number, "")
+    return text
+
+
+def _has_new_figure(text: str, question: str) -> bool:
+    return _DIGIT.search(_without_asked(text, question)) is not None
+
+
+def _has_new_date(text: str, question: str) -> bool:
+    return _DAY.search(text) is not None or _has_new_figure(text, question)
+
+
+def _has_place(text: str, question: str) -> bool:
+    return _PLACE.search(text) is not None or _has_new_name(text, question)
+
+
+_KINDS: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
+    (_ASKS_HOW_MANY, _has_new_number),
+    (_ASKS_FIGURE, _has_new_figure),
+    (_ASKS_WHEN, _has_new_date),
+    (_ASKS_WHERE, _has_place),
+    (_ASKS_WHO, _has_new_name),
+)

@@ -1,0 +1,192 @@
+"""Experiments that anybody can repeat: recorded replies are played again, on the archive of examples/waterway.
+
+    python benchmarks/evidence.py replay --work DIR [--out DIR] [EXPERIMENT ...]
+    python benchmarks/evidence.py record --work DIR EXPERIMENT --model MODEL [--method NAME ...]
+
+`replay` writes the archive, makes its indexes in `--work`, and runs the experiments that have a recording, without key
+and network. If a model is shown anything else than was recorded, questions fail, and the exit code is 1.
+
+- `archive`: 80 questions, 239 documents; methods with few calls a question.
+- `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
+
+A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
+how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
+on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WATERWAY = ROOT / "examples" / "waterway"
+RECORDED = Path(__file__).parent / "recorded"
+SCRIPTED = "scripted-"
+EXCERPT_DOCUMENTS = 60
+EXCERPT = (
+    "counting-2 counting-3 list-3 list-4 negation-3 comparison-2 namesakes-1 namesakes-4 superseded-1 superseded-2 "
+    "absent-2 absent-3 structure-2 structure-4 languages-1 languages-2 arithmetic-1 arithmetic-4 look-up-01 look-up-02"
+).split()
+# The vocabulary of the tokenizer would be downloaded where that is possible.
+_NO_NETWORK = {
+    "TIKTOKEN_CACHE_DIR": "",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment, and the methods that it compares."""
+
+    name: str
+    methods: Sequence[str]
+
+
+EXPERIMENTS = {
+    "archive": Experiment("archive", ["arag", "arag-all", "arag-shell", "dci", "arag-naive", "naive-rag", "direct"]),
+    "excerpt": Experiment("excerpt", ["table1", "arag-shell", "dci"]),
+}
+
+
+def prepare(experiment: Experiment, work: Path) -> tuple[Path, Path]:
+    """Write the documents and the questions of an experiment and index them; return the questions and the index."""
+    archive = work / "archive-files"
+    if not archive.exists():
+        unfinished = work / "unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        _run(sys.executable, str(WATERWAY / "make_archive.py"), str(unfinished))
+        unfinished.rename(archive)
+    questions = json.loads((WATERWAY / "questions.json").read_text("utf-8"))
+    questions += json.loads((WATERWAY / "look-ups.json").read_text("utf-8"))
+    documents = archive
+    if experiment.name == "excerpt":
+        questions = [question for question in questions if question["id"] in EXCERPT]
+        documents = work / "excerpt-files"
+        _copy_excerpt(questions, archive, documents)
+    file = work / experiment.name / "questions.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(questions, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    index = work / f"{experiment.name}-index"
+    _run(*arag("ingest", str(documents), "--index", str(index)))
+    return file, index
+
+
+def _copy_excerpt(questions: Sequence[dict[str, list[str]]], archive: Path, target: Path) -> None:
+    """Copy the documents that hold the answers, and others up to the number, chosen by a digest of their names."""
+    needed = {name for question in questions for name in question["supporting"]}
+    names = sorted(path.relative_to(archive).as_posix() for path in archive.rglob("*") if path.is_file())
+    others = sorted(set(names) - needed, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    for name in [*sorted(needed), *others[: EXCERPT_DOCUMENTS - len(needed)]]:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(archive / name, target / name)
+
+
+def arag(*arguments: str) -> list[str]:
+    """Return a command of `arag`."""
+    return [sys.executable, "-m", "arag", *arguments]
+
+
+def _run(*command: str) -> int:
+    """Run a command; end with its exit code if it fails."""
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own
+    if code:
+        sys.exit(code)
+    return code
+
+
+def find_recordings(name: str) -> list[Path]:
+    """Return the recordings of an experiment."""
+    return sorted(RECORDED.glob(f"*{name}.xz"))
+
+
+def replay(names: Sequence[str], work: Path, out: Path) -> int:
+    """Play the recordings of experiments into new runs; return the exit code."""
+    codes = [0]
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        for recording in find_recordings(name):
+            questions, index = prepare(experiment, work)
+            folder = out / recording.stem
+            shutil.rmtree(folder, ignore_errors=True)
+            command = _experiment(experiment.methods, questions, index, folder)
+            codes.append(subprocess.run([*command, "--model", f"replay:{recording}"], check=False).returncode)  # noqa: S603
+    return max(codes)
+
+
+def _experiment(methods: Sequence[str], questions: Path, index: Path, folder: Path) -> list[str]:
+    command = arag("eval", "run", "--questions", str(questions), "--index", str(index), "--out", str(folder))
+    for method in methods:
+        command += ["--method", method]
+    has_dci = "dci" in methods
+    return [*command, "--concurrency", "1", *(DCI if has_dci else [])]
+
+
+def record(name: str, model: str, methods: Sequence[str], work: Path) -> int:
+    """Record an experiment: by the rules of a scripted player, or by a model; return the exit code."""
+    experiment = EXPERIMENTS[name]
+    questions, index = prepare(experiment, work)
+    chosen = methods or experiment.methods
+    if model:
+        command = _experiment(chosen, questions, index, work / name / "run")
+        recorded = ["--record", str(RECORDED / f"{name}.xz")]
+        return subprocess.run([*command, "--model", model, *recorded], check=False).returncode  # noqa: S603
+    return _record_scripted(name, chosen, questions, index)
+
+
+def _record_scripted(name: str, methods: Sequence[str], questions: Path, index: Path) -> int:
+    from scripted_player import ScriptedPlayer
+
+    from arag.evaluation import run_experiment
+    from arag.evaluation.arguments import choose_methods
+    from arag.evaluation.methods.dci import DirectCorpusInteraction
+
+    chosen = [method for method in choose_methods(methods) if method.name != "dci"]
+    if "dci" in methods:
+        chosen.append(DirectCorpusInteraction(sandbox="none", search="grep"))
+    file = RECORDED / f"{SCRIPTED}{name}.xz"
+    file.unlink(missing_ok=True)  # it holds calls that are not made any more
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"model": ScriptedPlayer(), "out": folder, "concurrency": 1, "record": file}
+        errors = [each["error"] for each in run_experiment(questions, str(index), chosen, **options)]
+    failed = [error for error in errors if error]
+    print(f"{file}: {len(errors)} answers, {len(failed)} failed {failed[:1]}")
+    return int(bool(failed))
+
+
+def main() -> None:
+    """Replay or record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["replay", "record"])
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=f"{' or '.join(EXPERIMENTS)}")
+    parser.add_argument("--work", type=Path, required=True, help="where the archive and its indexes are kept")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="where the runs and their reports are written")
+    parser.add_argument("--model", default="", help="provider:model to record; by default the scripted player")
+    parser.add_argument("--method", action="append", dest="methods", help="record this method only; repeatable")
+    options = parser.parse_args()
+    names = options.experiments or list(EXPERIMENTS)
+    unknown = set(names) - set(EXPERIMENTS)
+    if unknown:
+        parser.error(f"there is no experiment {', '.join(sorted(unknown))}: valid are {', '.join(EXPERIMENTS)}")
+    options.work.mkdir(parents=True, exist_ok=True)
+    os.environ.update(_NO_NETWORK)  # before anything counts tokens
+    if options.action == "replay":
+        sys.exit(replay(names, options.work, options.out))
+    sys.exit(max(record(name, options.model, options.methods or (), options.work) for name in names))
+
+
+if __name__ == "__main__":
+    main()

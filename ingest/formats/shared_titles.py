@@ -1,0 +1,53 @@
+"""Titles of web pages without the name of the site, which most pages of a folder share: `Mills — The Manual`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
+_MIN_PAGES = 5  # of a folder: fewer can share a part of their titles by chance
+_MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTitle:
+    """What the titles of a folder's pages share.
+
+    Attributes:
+        start: At their beginnings, with the separator behind it; empty if there is nothing.
+        end: At their ends, with the separator before it.
+    """
+
+    start: str = ""
+    end: str = ""
+
+    def remove(self, title: str) -> str:
+        """Return a title without it, unless nothing would be left."""
+        shown = title.removesuffix(self.end)
+        without_start = shown.removeprefix(self.start)
+        return without_start or shown or title
+
+
+def find_shared_title(titles: Sequence[str]) -> SharedTitle:
+    """Find what most titles of a folder's pages share at their beginnings and ends; some pages have the same title."""
+    distinct = set(titles)
+    starts: list[str] = []
+    ends: list[str] = []
+    for title in distinct:
+        for separator in _SEPARATOR.finditer(title):
+            starts.append(title[: separator.end()])
+            ends.append(title[separator.start() :])
+    return SharedTitle(
+        start=_find_longest(starts, len(distinct)),
+        end=_find_longest(ends, len(distinct)),
+    )
+
+
+def _find_longest(parts: Iterable[str], titles: int) -> str:
+    """Return the longest part that most titles have, or an empty string."""
+    least = _MOST_PAGES * max(_MIN_PAGES, titles)
+    shared = [part for part, pages in Counter(parts).items() if pages >= max(_MIN_PAGES, least)]
+    return max(shared, key=len, default="")

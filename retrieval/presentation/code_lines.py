@@ -1,0 +1,47 @@
+"""Sentences that are code, or have lines of their own in a web page: they are shown with their lines and indents."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from arag.retrieval.types import Chunk
+
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
+_INDENTED = re.compile(r"\n(?: {2,}|\t)\s*\S")
+_ITEM = re.compile(r"(?:[-*+•#>|]|\d+[.)])\s")  # its further lines are indented, too
+# Line ends in the text of a page are those that a browser shows.
+_PAGES = (".html", ".htm", ".xhtml")
+_PROGRAMS = tuple(
+    ".bash .c .cc .cpp .cs .go .h .hpp .java .jl .js .jsx .kt .lua .mjs .php .pl .ps1 .py .pyi .r .rb .rs .scala .sh "
+    ".sql .swift .ts .tsx .zsh".split()
+)
+
+
+def code_lines(chunk: Chunk, position: int) -> str:
+    """Return a sentence with its lines and their indents, or an empty string if it is to be shown on one line."""
+    sentence = chunk.sentences[position]
+    start = chunk.text.rfind("\n", 0, sentence.start) + 1
+    if chunk.text[start : sentence.start].strip():  # it begins in the middle of a line
+        start = sentence.start
+    text = chunk.text[start : sentence.end].rstrip()
+    if not _is_code(chunk, text, sentence.start):
+        return ""
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def _is_code(chunk: Chunk, text: str, start: int) -> bool:
+    if any(first < start < last for first, last in _find_fenced(chunk)):
+        return True
+    if "\n" not in text:
+        return False
+    if chunk.document_id.lower().endswith((*_PAGES, *_PROGRAMS)):
+        return True
+    return _INDENTED.search(text) is not None and _ITEM.match(text.lstrip()) is None
+
+
+@lru_cache(maxsize=256)
+def _find_fenced(chunk: Chunk) -> list[tuple[int, int]]:
+    """Return where fenced code is in a chunk; a fence without a second one is that of a cut, and marks nothing."""
+    fences = [fence.start() for fence in _FENCE.finditer(chunk.text)]
+    return list(zip(fences[::2], fences[1::2], strict=False))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -193,6 +194,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for row in compare(texts, Path(folder)):
             table.add_row(*row)
+            print(row, file=sys.stderr, flush=True)
     Console(width=140).print(table)
 
 

@@ -23,9 +23,9 @@ import numpy as np
 from stringzilla import Str
 
 from arag.errors import StorageError
-from arag.retrieval.storage.ranking import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
+from arag.retrieval.storage.ranking import MAX_CHECKED_CHUNKS, Integers, gather, rank_chunks
 from arag.retrieval.storage.records import KeywordRanking, Ranking
-from arag.retrieval.storage.words.index import WordIndex, distinct
+from arag.retrieval.storage.words.index import WordIndex
 from arag.retrieval.storage.words.rows import Held, WordRows
 from arag.system.files import written_whole
 from arag.text.normalise import searchable
@@ -87,7 +87,7 @@ class KeywordTexts:
         self._text: Str = Str(data)
         boundaries = _read_boundaries(data, len(row_ids))
         self._row_ids = np.asarray(row_ids, dtype=np.int64)
-        self.words = WordRows(words, self._row_ids)
+        self.words = WordRows(words, lambda: self._row_ids)
         # Single values are read faster from lists than from arrays.
         self._begins: list[int] = boundaries[:-1].tolist()
         self._ends: list[int] = boundaries[1:].tolist()
@@ -97,7 +97,7 @@ class KeywordTexts:
         rows = np.flatnonzero(np.isin(self._row_ids, row_ids))
         limited: KeywordTexts = copy(self)
         limited._row_ids = self._row_ids[rows]
-        limited.words = WordRows(self.words.index, limited._row_ids)
+        limited.words = WordRows(self.words.index, lambda: limited._row_ids)
         limited._begins = [self._begins[row] for row in rows.tolist()]
         limited._ends = [self._ends[row] for row in rows.tolist()]
         return limited
@@ -134,26 +134,15 @@ class KeywordTexts:
 
     def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
         """Rank the chunks by keywords; see `View.rank`."""
-        held_by_keyword = {keyword: self._count(keyword) for keyword in keywords}
-        rows = distinct(np.concatenate([held.rows for held in held_by_keyword.values()]))
-        counts: dict[str, Integers] = {}
-        words: dict[str, Integers] = {}
-        for keyword, held in held_by_keyword.items():
-            counts[keyword] = held.among(rows)
-            if ranking == "bm25":
-                words[keyword] = self._count_words(keyword, held).among(rows)
-        occurrences = Occurrences(
-            counts=counts,
-            words=words,
-            sizes=np.ones(len(rows), np.int64),
-            row_ids=self._row_ids[rows],
-            groups=np.arange(len(rows)),
-        )
-        return rank_chunks(occurrences, top_k, len(self._row_ids))
+        held = {keyword: self._count(keyword) for keyword in keywords}
+        as_words: dict[str, Held] = {}
+        if ranking == "bm25":
+            as_words = {keyword: self._count_words(keyword, held[keyword]) for keyword in keywords}
+        return rank_chunks(gather(held, as_words, self._row_ids), top_k, len(self._row_ids))
 
     def _count_words(self, keyword: str, held: Held) -> Held:
         """Count a keyword where it is not a part of a longer word; a plural still counts."""
-        pattern = _word_pattern(keyword)
+        pattern = word_pattern(keyword)
         if pattern is None or len(held.rows) > MAX_CHECKED_CHUNKS:
             return held
         return self._count(keyword, pattern, held.rows)
@@ -170,10 +159,7 @@ class KeywordTexts:
         if found is None:
             candidates = self.words.propose(needle, most) if rows is None else rows
             return self._count_in_texts(candidates, needle, pattern)
-        in_words = self.words.count(
-            found,
-            lambda word: word.count(needle) if pattern is None else len(pattern.findall(word)),
-        )
+        in_words = self.words.count(found, needle, pattern)
         if not len(self.words.others):
             return in_words
         in_texts = self._count_in_texts(self.words.others, needle, pattern)
@@ -233,7 +219,7 @@ class KeywordTexts:
             raise StorageError(f"{self._file} was truncated while it was open")
 
 
-def _word_pattern(keyword: str) -> re.Pattern[str] | None:
+def word_pattern(keyword: str) -> re.Pattern[str] | None:
     """Return the pattern of a keyword that is not a part of a longer word, or of its plural.
 
     None if the text around the keyword does not matter.

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.storage.records import KeywordRanking, RankedChunk
+from arag.retrieval.storage.words.index import distinct
+from arag.retrieval.storage.words.rows import Held
 from arag.text.normalise import collapse_whitespace
 
 # A keyword in more chunks than these is counted inside longer words, too: to check each chunk would take too long.
@@ -28,6 +30,24 @@ class Occurrences:
     sizes: Integers  # how many chunks each group has, shape (groups,)
     row_ids: Integers  # of the first chunks of each group, in the order of the chunks' ids
     groups: Integers  # the group of each of these chunks
+
+
+def gather(held: Mapping[str, Held], as_words: Mapping[str, Held], row_ids: Integers) -> Occurrences:
+    """Return the occurrences of keywords, each chunk as a group.
+
+    Args:
+        held: The rows that hold each keyword.
+        as_words: Those that hold it outside of longer words; empty if these were not counted.
+        row_ids: The row ids of all chunks, in the order of their ids.
+    """
+    rows = distinct(np.concatenate([each.rows for each in held.values()]))
+    return Occurrences(
+        counts={keyword: each.among(rows) for keyword, each in held.items()},
+        words={keyword: each.among(rows) for keyword, each in as_words.items()},
+        sizes=np.ones(len(rows), np.int64),
+        row_ids=row_ids[rows],
+        groups=np.arange(len(rows)),
+    )
 
 
 @dataclass(slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,11 +88,12 @@ def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
 def repair(session: Session) -> None:
     """Make everything again that is derived from the documents; see `IndexStore.repair`."""
     with session.transaction():
+        lock(session, "words")  # first, as writers do
         lock(session, "snapshot")
         state = read_published(session)
         reader = Tables(session, state, state.visible())
         reader.check_documents()
-        settings = reader.counted(state.settings)
+        settings = replace(reader.counted(state.settings), token=secrets.token_hex(16))  # readers open it again
         session.execute(WORD_SEGMENTS)
         session.execute("DELETE FROM lowered; DELETE FROM words; DELETE FROM word_segments")
         words: set[tuple[str, str]] = set()
@@ -102,5 +105,5 @@ def repair(session: Session) -> None:
             words.update(word_rows(text for _, text in texts))
         session.copy("words (word, plain)", ["text", "text"], sorted(words))
         update_words(session, reader, ahead=0)
-        session.execute("UPDATE state SET settings = ?", settings.to_json())
+        session.execute("UPDATE state SET token = ?, settings = ?", settings.token, settings.to_json())
     make_indexes(session, settings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,10 @@ class PostgresView(KeywordTables):
         return super().words_of_length(shortest, longest)
 
     def word_index(self) -> WordIndex | None:
+        return self._word_index if self._whole is None else self._whole.word_index()
+
+    @cached_property
+    def _word_index(self) -> WordIndex | None:
         return self._words.read(self._state)
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from arag.retrieval.storage.words.index import Found, WordIndex
+from arag.retrieval.storage.words.index import Counted, Found, WordIndex
 from arag.retrieval.storage.words.segment import Integers
 from arag.retrieval.storage.words.spans import find_words, is_in_word
 from arag.text.normalise import lower
@@ -34,12 +34,17 @@ class WordRows:
 
     Args:
         index: The index, with other chunks in it, too; None if there is none.
-        row_ids: The chunks' row ids, in the order of their ids.
+        read_row_ids: Returns the chunks' row ids, in the order of their ids; called at the first use.
     """
 
-    def __init__(self, index: WordIndex | None, row_ids: Integers) -> None:
+    def __init__(self, index: WordIndex | None, read_row_ids: Callable[[], Integers]) -> None:
         self.index = index
-        self._row_ids = row_ids
+        self._read_row_ids = read_row_ids
+
+    @cached_property
+    def row_ids(self) -> Integers:
+        """The chunks' row ids, in the order of their ids."""
+        return self._read_row_ids()
 
     def rows_of(self, row_ids: Sequence[int] | Integers) -> Integers:
         """Return the rows of chunks, and -1 for each that is not among these chunks."""
@@ -53,17 +58,17 @@ class WordRows:
     @cached_property
     def _sorted(self) -> tuple[Integers, Integers]:
         """The row ids, rising, and the row of each."""
-        order = np.argsort(self._row_ids)
-        return self._row_ids[order], order
+        order = np.argsort(self.row_ids)
+        return self.row_ids[order], order
 
     @cached_property
     def others(self) -> Integers:
         """The rows of the chunks that are not in the index."""
         if self.index is None:
-            return np.arange(len(self._row_ids))
-        return np.flatnonzero(~self.index.has(self._row_ids))
+            return np.arange(len(self.row_ids))
+        return np.flatnonzero(~self.index.has(self.row_ids))
 
-    def find(self, text: str, most: int) -> Found | None:
+    def find(self, text: str, most: int | None = None) -> Found | None:
         """Find the words that hold a text, given in lower case.
 
         None if the text may also be elsewhere, or if the words have more than `most` postings, in bytes.
@@ -71,11 +76,17 @@ class WordRows:
         if self.index is None or not is_in_word(text):
             return None
         found = self.index.find([[text]])
-        return found if found is not None and found.size() <= most else None
+        if found is None or (most is not None and found.size() > most):
+            return None
+        return found
 
-    def count(self, found: Found, times: Callable[[str], int]) -> Held:
-        """Count something that is in each word so many times, in the rows of the index."""
-        counted = found.count(times)
+    def count(self, found: Found, text: str, pattern: re.Pattern[str] | None = None) -> Held:
+        """Count a text, or what a pattern matches in place of it, in words that hold it, in the rows of the index."""
+        return self._place(
+            found.count(lambda word: word.count(text) if pattern is None else len(pattern.findall(word)))
+        )
+
+    def _place(self, counted: Counted) -> Held:
         rows = self.rows_of(counted.row_ids)
         order = np.argsort(rows)
         order = order[np.searchsorted(rows[order], 0) :]  # without the chunks that are not among these
@@ -96,7 +107,7 @@ class WordRows:
                 rarest = found
         if rarest is None:
             return None
-        return np.sort(np.append(self.count(rarest, bool).rows, self.others))
+        return np.sort(np.append(self._place(rarest.count(bool)).rows, self.others))
 
 
 def _make_test(word: str, text: str) -> Callable[[str], bool]:

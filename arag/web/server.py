@@ -32,6 +32,13 @@ def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, r
         InputError: The extra `web` is not installed, or the server cannot listen at the port.
         ModelError: The model or the index's embedder cannot be loaded.
         KeyboardInterrupt: The user stopped it.
+
+    Example:
+        >>> busy = socket.create_server(("127.0.0.1", 0))
+        >>> serve_web(index, model="extractive", options={}, port=busy.getsockname()[1], reports=None)
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: cannot listen at 127.0.0.1, port ...
     """
     try:
         import PIL  # noqa: F401 - the pictures of pages need it

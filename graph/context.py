@@ -49,6 +49,9 @@ _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
+ScopeFinder: TypeAlias = Callable[[Any], Scope | None]
+"""Returns the scope in a context of somebody's own."""
+
 # The nodes at which Studio shows a setting.
 _AGENT: JsonDict = {"langgraph_nodes": ["agent"]}
 _TOOLS: JsonDict = {"langgraph_nodes": ["tools"]}
@@ -198,7 +201,7 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
     response_format: Any = None,
     reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
-    scope_from: Callable[[Any], Scope | None] | None = None,
+    scope_from: ScopeFinder | None = None,
 ) -> Loader:
     """Build the resource loader.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -147,8 +148,10 @@ class Context(BaseModel):
 
 def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
     """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
-    profile = getattr(find_chat_model(model), "profile", None) or {}
-    known = profile.get("max_input_tokens")
+    chat_model = find_chat_model(model)
+    if not isinstance(chat_model, BaseChatModel):  # the config of a run decides which model it is
+        return settings
+    known = (chat_model.profile or {}).get("max_input_tokens")
     is_given = "max_context_tokens" in settings.model_fields_set
     if is_given or not known or known >= settings.max_context_tokens:
         return settings

@@ -69,7 +69,24 @@ class _Attempts:
         self._terms = terms
         self._tries = 0
         self._changes = dict(terms.changes)
-        self.has_begun = False  # then it is shown already, and cannot be tried again
+        self.pieces = CallPieces()
+        self.is_stream = False
+        self.has_begun = False  # then a stream is shown already, and cannot be tried again
+
+    def take(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
+        """Return a chunk of the reply's stream, with its pieces of calls numbered."""
+        self.is_stream = True
+        message = cast("AIMessageChunk", chunk.message)
+        if message.content or message.tool_call_chunks:
+            self.has_begun = True
+        return self.pieces.number(chunk)
+
+    def is_no_stream(self, error: Exception) -> bool:
+        """Return whether a client could not read a stream: some servers send `null` in it."""
+        if self.has_begun or not isinstance(error, AttributeError | TypeError):
+            return False
+        self.is_stream = False
+        return True
 
     def after(self, error: Exception) -> float:
         """Return the seconds before the next attempt.
@@ -169,22 +186,22 @@ class Border(BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         stream = super()._stream
         attempts = _Attempts(self._terms)
-        pieces = CallPieces()
         self._check_length(messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 for chunk in stream_within(self._terms.seconds, call):
-                    attempts.has_begun = True
-                    yield pieces.number(chunk)
+                    yield attempts.take(chunk)
                 break
             except Exception as error:  # noqa: BLE001
+                if attempts.is_no_stream(error):
+                    break
                 pause = attempts.after(error)
             time.sleep(pause)
-        last = pieces.finish()
+        last = attempts.pieces.finish()
         if last is not None:
             yield last
-        if not attempts.has_begun:  # the reply was no stream
+        if not attempts.is_stream:
             yield _as_chunk(self._generate(messages, stop, **_whole(options)))
 
     async def _astream(
@@ -196,22 +213,22 @@ class Border(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         stream = super()._astream
         attempts = _Attempts(self._terms)
-        pieces = CallPieces()
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 async for chunk in astream_within(self._terms.seconds, call()):
-                    attempts.has_begun = True
-                    yield pieces.number(chunk)
+                    yield attempts.take(chunk)
                 break
             except Exception as error:  # noqa: BLE001
+                if attempts.is_no_stream(error):
+                    break
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
-        last = pieces.finish()
+        last = attempts.pieces.finish()
         if last is not None:
             yield last
-        if not attempts.has_begun:
+        if not attempts.is_stream:
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
 
     def _check_length(self, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:

@@ -104,6 +104,10 @@ _CAUSES = (
     _Cause(r"\boverloaded\b", "the server has no room for the question now: ask again later ({said})"),
     _Cause(r"", "the server has no room for the question now: ask again later ({said})", _on(429, 529)),
     _Cause(
+        r"'NoneType' object has no attribute 'model_dump'",
+        "{address} sent null in a stream: add --model-option disable_streaming=true",
+    ),
+    _Cause(
         r"validation error for \w*Response|tool_use_failed|error parsing tool call",
         "{model} wrote a call that its server cannot read: ask again, or choose another model ({said})",
     ),

@@ -123,8 +123,11 @@ def read_whole_value(text: str) -> Any:
     read = read_value(bare, 0)
     if read is None:
         return None
-    has_second = bare[read.end :].lstrip().startswith(tuple(_OPENERS))
-    return None if has_second else read.value  # which of two is meant?
+    rest = bare[read.end :].lstrip()
+    has_second = rest.startswith(tuple(_OPENERS))
+    if has_second and rest != bare[: read.end]:  # which of two is meant?
+        return None
+    return read.value
 
 
 def _read_string(text: str) -> Any:

@@ -235,10 +235,11 @@ def test_an_answer_that_is_cut_off_again_is_marked(small_index, end, way):
     assert (state["answer"], state["stop_reason"], state["steps"]) == (CUT, "cut_off", 3)
 
 
-def test_a_refusal_is_shown_as_one(small_index):
-    refusal = chat()
+@each_way
+def test_a_refusal_is_shown_as_one(small_index, way):
+    refusal = chat() | {"deltas": [{"refusal": "I cannot help "}, {"refusal": "with that."}]}
     refusal["choices"][0]["message"]["refusal"] = "I cannot help with that."
-    state, requests, _ = run("chat", small_index, [refusal], "whole")
+    state, requests, _ = run("chat", small_index, [refusal], way)
     assert (state["answer"], state["stop_reason"], len(requests)) == ("I cannot help with that.", "refused", 1)
 
 

@@ -296,10 +296,12 @@ class Border(BaseChatModel):
         write_arguments(chunk)
         made: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(chunk, *args, **options)  # type: ignore[misc]
         choices = chunk.get("choices")
-        if made is not None and choices:
-            reasoning = (choices[0].get("delta") or {}).get(_REASONING)
-            if isinstance(reasoning, str):
-                made.message.additional_kwargs[_REASONING] = reasoning
+        if made is None or not choices:
+            return made
+        delta = choices[0].get("delta") or {}
+        for name in (_REASONING, "refusal"):
+            if isinstance(delta.get(name), str):
+                made.message.additional_kwargs[name] = delta[name]
         return made
 
 

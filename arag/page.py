@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, cast
@@ -368,3 +368,9 @@ def render(template: str, **values: Any) -> str:
     """
     page = _TEMPLATES.get_template(template).render(values)
     return visible(replace_surrogates(page.lstrip()))
+
+
+def stream(template: str, **values: Any) -> Iterator[str]:
+    """Render a template as `render` does, piece by piece: a loop in it may wait for its values."""
+    for piece in _TEMPLATES.get_template(template).generate(values):
+        yield visible(replace_surrogates(piece))

@@ -10,7 +10,8 @@ and network. If a model is shown anything else than was recorded, questions fail
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
 
 A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
-how good a method is. `record` adds to a recording; without a model, it plays by these rules.
+how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
+on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -35,6 +37,14 @@ EXCERPT = (
     "counting-2 counting-3 list-3 list-4 negation-3 comparison-2 namesakes-1 namesakes-4 superseded-1 superseded-2 "
     "absent-2 absent-3 structure-2 structure-4 languages-1 languages-2 arithmetic-1 arithmetic-4 look-up-01 look-up-02"
 ).split()
+# The vocabulary of the tokenizer would be downloaded where that is possible.
+_NO_NETWORK = {
+    "TIKTOKEN_CACHE_DIR": "",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
 
 
@@ -172,6 +182,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no experiment {', '.join(sorted(unknown))}: valid are {', '.join(EXPERIMENTS)}")
     options.work.mkdir(parents=True, exist_ok=True)
+    os.environ.update(_NO_NETWORK)  # before anything counts tokens
     if options.action == "replay":
         sys.exit(replay(names, options.work, options.out))
     sys.exit(max(record(name, options.model, options.methods or (), options.work) for name in names))

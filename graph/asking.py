@@ -25,7 +25,14 @@ class Judged:
     reason: StopReason | None = None
 
 
-def judge(reply: AIMessage, messages: Sequence[AnyMessage], replies: Sequence[AIMessage], steps_left: int) -> Judged:
+def judge(
+    reply: AIMessage,
+    messages: Sequence[AnyMessage],
+    replies: Sequence[AIMessage],
+    steps_left: int,
+    *,
+    must_search: bool = True,
+) -> Judged:
     """Decide whether a run ends with a reply, or the model is asked again.
 
     Args:
@@ -33,10 +40,13 @@ def judge(reply: AIMessage, messages: Sequence[AnyMessage], replies: Sequence[AI
         messages: The conversation before it.
         replies: The earlier replies of the run.
         steps_left: How often the model may be asked after this reply.
+        must_search: Whether an answer needs a search.
     """
     if kind_of_reply(reply) == "calls":
         return Judged(reply)
-    doubt = find_doubt(reply) or _find_missing_search(reply, messages)
+    doubt = find_doubt(reply)
+    if doubt is None and must_search:
+        doubt = _find_missing_search(reply, messages)
     asked = [find_doubt(earlier) for earlier in replies]
     if doubt is not None and doubt not in asked and steps_left > 0:
         return Judged(with_doubt(reply, doubt))
@@ -54,12 +64,7 @@ def name_spent_doubt(replies: Sequence[AIMessage]) -> StopReason | None:
     last = doubts[-1] if doubts else None
     if last is None or doubts.count(last) < 2:
         return None
-    return name_reason(last)
-
-
-def name_reason(doubt: Doubt) -> StopReason:
-    """Return why a run ends if the model was asked again about a doubt in vain."""
-    return _SPENT.get(doubt, "unusable_reply")
+    return _SPENT.get(last, "unusable_reply")
 
 
 def _find_missing_search(reply: AIMessage, messages: Sequence[AnyMessage]) -> Doubt | None:

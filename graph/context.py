@@ -198,6 +198,7 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
     response_format: Any = None,
     reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
 ) -> Loader:
     """Build the resource loader.
 
@@ -210,6 +211,7 @@ def make_loader(
         find_user_scope: Returns the scope of a run's user, if any.
         response_format: The schema of structured answers, if the agent gives them.
         reviewer: Has a person approve calls, if some need that.
+        scope_from: Returns the scope in a context of another class, whose attribute `scope` means something else.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -258,6 +260,9 @@ def make_loader(
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
     def load_for_run(context: object) -> Resources:
+        is_own = context is None or isinstance(context, Context)
+        if scope_from is not None and not is_own:
+            context = Context(scope=scope_from(context))
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run

@@ -7,7 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -58,6 +58,7 @@ from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
@@ -80,6 +81,7 @@ def create_arag_agent(
     response_format: Any = None,
     interrupt_on: Mapping[str, Any] | None = None,
     output_schema: type | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
@@ -109,6 +111,7 @@ def create_arag_agent(
             `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
         output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
             graph that has the agent as a node keeps its own `usage` and the like.
+        scope_from: Returns the scope in the context of a graph around the agent, if that has no `scope` of ours.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
             `max_cost`.
 
@@ -134,6 +137,7 @@ def create_arag_agent(
         Context(**settings),
         response_format=response_format,
         reviewer=make_reviewer(interrupt_on),
+        scope_from=scope_from,
     )
     resources = load(None)  # reports errors now, not in the first run
     check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])

@@ -82,7 +82,7 @@ def advance(steps: Generator[Any, Any, Any], results: Any = None) -> Any:
         return end.value
 
 
-def fail(steps: Steps, error: Exception) -> Any:
+def fail(steps: Generator[Any, Any, Any], error: Exception) -> Any:
     """Raise the error of a call in its node, which may go on to another call; return as `advance` does."""
     try:
         return steps.throw(error)

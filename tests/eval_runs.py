@@ -123,6 +123,8 @@ ROLES = {  # by the beginning of the task
         "title": "Counts", "summary": "They were counts.", "rating": 5, "rating_explanation": "",
         "findings": [{"summary": "Boso", "explanation": "He was a count of Arles."}],
     },
+    "You read reports on parts": lambda _: {"points": [{"description": "Boso was a count.", "score": 80}]},
+    "You answer a question about a whole corpus": lambda _: "Boso.",
     "List the entities": lambda text: {"entities": NAMES.findall(text)[:6]},
     "Write down the facts": triples,
     "Choose the facts": lambda _: {"keep": [1, 2]},

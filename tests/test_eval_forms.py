@@ -309,6 +309,9 @@ def test_the_report_tells_kinds_of_questions_apart(folder):
     ]
     assert [cell.split()[0] for cell in refusals.loc["Good"]] == ["1", "1", "0", "100.0", "100.0"]
     assert [cell.split()[0] for cell in refusals.loc["Poor"]] == ["1", "0", "1", "0.0", "0.0"]
+    summary = tables["Summary"].rows
+    assert summary.loc["Poor", ["Lists, F1 %", "Refusals right, %"]].tolist()[0] == "40.0"
+    assert summary.loc["Good", "Absent facts refused, %"].startswith("100.0 [")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert all(f">{title}</h2>" in page for title in ("Accuracy by kind of question", "Complete lists", "Refusals"))
     rows = pd.read_csv(folder / "report.csv").set_index("method")

@@ -13,6 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
 
 from arag.errors import InputError
+from arag.evaluation.methods import all_methods
 from arag.evaluation.plan import MethodFacts, Plan
 from arag.evaluation.report.figures import CONTAIN_ACC, COST, LLM_ACC, RETRIEVED, interval, paired
 from arag.evaluation.report.frame import find_dataset, load_runs, paper_results
@@ -22,7 +23,7 @@ from arag.evaluation.report.tables import run_tables
 HOSTILE = '<script>alert(1)</script> | "quoted" \x1b[31m [link](javascript:x) \ud800'
 
 
-TITLES = {"arag": "A-RAG (Full)", "naive-rag": "Naive RAG"}
+TITLES = {"arag": "A-RAG (Full)", "naive-rag": "Naive RAG", "arag-shell": "A-RAG (Shell)", "dci": "DCI"}
 
 
 def call(**changed):
@@ -70,7 +71,14 @@ def write_run(tmp_path):
         (folder / "records").mkdir(parents=True)
         rest = {"description": "It does it.", "differs": "", "settings": dict(settings)}
         rest |= dict.fromkeys(("autonomous", "iterative", "interleaved"))
-        facts = {method: MethodFacts(title=TITLES.get(method, method), **rest) for method in methods}
+        facts = {
+            method: MethodFacts(
+                title=TITLES.get(method, method),
+                abilities=all_methods()[method].abilities if method in all_methods() else None,
+                **rest,
+            )
+            for method in methods
+        }
         known = {"questions": "questions.json", "index": "index", "model": "openai:gpt-5-mini", "methods": facts}
         text = Plan(**{**known, "asked": max(map(len, methods.values())), **plan}).model_dump_json()
         (folder / "run.json").write_text(text)
@@ -117,11 +125,44 @@ def test_failed_questions_are_wrong_and_answers_without_a_verdict_are_left_out(w
     assert "A-RAG (Full): 1 failed, and counted as wrong; 1 without a verdict, and left out of LLM-Acc." in text
 
 
-def test_the_first_table_has_accuracy_cost_and_both_ways_of_counting_retrieved_tokens(write_run):
-    folder = write_run({"arag": [record(n, judgement=verdict(True)) for n in range(9)]})
+def test_the_first_table_has_accuracy_effort_tokens_and_cost_and_compares_with_the_baseline(write_run):
+    right, wrong = verdict(True), verdict(False)
+    folder = write_run(
+        {
+            "arag": [record(n, judgement=right) for n in range(9)],
+            "naive-rag": [record(n, judgement=wrong) for n in range(9)],
+        }
+    )
     (run,), frame = load_runs([folder])
-    row = ["100.0 [70.1, 100.0]", "100.0 [70.1, 100.0]", "$0.0004", "300", "200", "1.00", "1.00"]
-    assert list(run_tables(run, frame)[0].rows.iloc[0]) == row
+    table = run_tables(run, frame, "naive-rag")[0]
+    assert table.title == "Summary"
+    assert table.rows.loc["A-RAG (Full)"].to_dict() == {
+        "LLM-Acc": "100.0 [70.1, 100.0]",
+        "Against Naive RAG": "+100.0 [p 0.004]",
+        "Contain-Acc": "100.0 [70.1, 100.0]",
+        "Model calls": "1.00",
+        "Input tokens": "1,000",
+        "Retrieved tokens": "300",
+        "Cost": "$0.0004",
+    }
+    assert table.rows.loc["Naive RAG", "Against Naive RAG"] == "–"
+
+
+def test_a_table_says_what_each_method_cannot_do(write_run):
+    methods = ["direct", "naive-rag", "graphrag", "arag", "arag-shell", "dci"]
+    folder = write_run({name: [record(1)] for name in methods})
+    (run,), frame = load_runs([folder])
+    (table,) = [table for table in run_tables(run, frame) if table.title == "What each method cannot do"]
+    marks = {title: "".join(row) for title, row in table.rows.iterrows()}
+    assert marks == {
+        "direct": "✗✗✗✗✗✗✓",
+        "Naive RAG": "✗✓✗✗✗✓✓",
+        "graphrag": "✗✓✗✗✗✓✗",
+        "A-RAG (Full)": "✓✓✓✗✗✓✓",
+        "A-RAG (Shell)": "✓✓✓✓✓✓✓",
+        "DCI": "✓✗✓✓✓✗✓",
+    }
+    assert list(table.rows.columns)[2] == "Follow what it has found"
 
 
 def test_a_cost_that_is_unknown_for_one_question_is_unknown(write_run):

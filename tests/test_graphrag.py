@@ -23,20 +23,24 @@ from arag.evaluation.methods.graphrag import (
 )
 from arag.evaluation.methods.graphrag.building import (
     AGAIN,
-    ENTITIES,
-    RELATIONSHIPS,
     ChunkEntity,
     ChunkRelationship,
-    Community,
     Extraction,
-    KnowledgeGraph,
-    Relationship,
-    Report,
     build_graph,
-    entity_row,
     find_communities,
     make_tables,
     merge,
+)
+from arag.evaluation.methods.graphrag.global_search import GraphRAGGlobal, make_batches
+from arag.evaluation.methods.graphrag.knowledge import (
+    ENTITIES,
+    RELATIONSHIPS,
+    Community,
+    Entity,
+    KnowledgeGraph,
+    Relationship,
+    Report,
+    entity_row,
     relationship_row,
 )
 from arag.retrieval.types import Chunk
@@ -290,6 +294,8 @@ CORPUS = [
     {"id": "mill", "title": "Mill", "text": "Gus knows Hal."},
 ]
 KINDS = {
+    "You read reports": "map",
+    "You answer a question about a whole": "reduce",
     "You turn a text": "extraction",
     "You are given descriptions": "summary",
     "You report on": "report",
@@ -345,7 +351,10 @@ REPLIES = {
     "summary": lambda text: f"Summary of {text.splitlines()[1]}.",
     "report": report,
     "answer": lambda _: "Ben [harbour:0]",
+    "map": lambda _: json.dumps({"points": POINTS}),
+    "reduce": lambda _: "Ben, by all reports.",
 }
+POINTS = [{"description": f"Point {score}.", "score": score} for score in (0, 30, 90, 500)]
 
 
 @pytest.fixture(name="lab_of")
@@ -450,3 +459,54 @@ def test_entities_are_selected_by_similarity(ask_of, monkeypatch):
     assert notes["Entities selected"] == ["HAL (PERSON)"]
     assert trace[0]["chunk_ids"] == ["mill:0"]
     assert notes["Communities used"] == []  # no report on his component
+
+
+# --- global search ---
+
+
+def graph_of_reports(ratings, chunks=()):
+    """Return a graph with a community of one entity for each rating; its report has about 20 tokens."""
+    names = [f"E{number}" for number in range(len(ratings))]
+    chunk_ids = [tuple(f"c{place}" for place in range(count)) for count in chunks or [1] * len(ratings)]
+    entities = [
+        Entity(number, (name,), ids, name, "PERSON", 1)
+        for number, (name, ids) in enumerate(zip(names, chunk_ids, strict=True))
+    ]
+    graph = KnowledgeGraph(entities, [])
+    for name, rating in zip(names, ratings, strict=True):
+        finding = {"summary": f"{name} is here.", "explanation": "It is so."}
+        report = Report(title=f"About {name}", summary="s", rating=rating, findings=[finding])
+        graph.reports[Community(0, (name,))] = report
+    return graph
+
+
+def test_batches_hold_all_reports_once_and_those_on_most_chunks_come_first():
+    graph = graph_of_reports([5, 9, 1, 7, 3, 8], [1, 1, 4, 1, 1, 2])
+    (whole,) = make_batches(graph, 10_000)
+    assert re.findall(r"# About (E\d)", whole) == ["E2", "E5", "E1", "E3", "E0", "E4"]
+    batches = list(make_batches(graph, 30))
+    assert 1 < len(batches) < 6
+    assert sorted(re.findall(r"# About (E\d)", " ".join(batches))) == [f"E{number}" for number in range(6)]
+    assert list(make_batches(graph, 30)) == batches
+    assert len(list(make_batches(graph, 1))) == 6  # a report that does not fit is a batch by itself
+    deep = graph_of_reports([5])
+    deep.reports = {Community(3, ("E0",)): next(iter(deep.reports.values()))}
+    assert list(make_batches(deep, 10_000)) == []
+
+
+def test_global_search_answers_from_the_best_points_of_all_reports(lab_of):
+    answer, session = ask(GraphRAGGlobal(), lab_of(reader := Reader()), QUESTION)
+    assert answer.text == "Ben, by all reports."
+    assert reader.kinds[-2:] == ["map", "reduce"]
+    shown = reader.calls[-1][1].text
+    assert re.findall(r"Point \d+", shown) == ["Point 90", "Point 30"]  # 0 is of no use, 500 is no score
+    assert [note["lines"] for note in session.notes] == [["- (90) Point 90.\n", "- (30) Point 30.\n"]]
+    (reports,) = session.trace
+    assert (reports["tool"], reports["chunk_ids"], reports["retrieved_tokens"] > 0) == ("reports", [], True)
+
+
+def test_global_search_says_without_a_call_that_no_report_bears_on_the_question(lab_of):
+    reader = Reader(map=['{"points": []}'])
+    answer, _ = ask(GraphRAGGlobal(), lab_of(reader), QUESTION)
+    assert answer.text == "The corpus does not hold the answer."
+    assert reader.kinds[-1] == "map"

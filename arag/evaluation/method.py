@@ -43,6 +43,17 @@ _LONG_PAUSE_SECONDS = 10.0  # it is announced
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ABILITIES = {
+    "words": "Find exact words",
+    "meaning": "Find by meaning",
+    "follow": "Follow what it has found",
+    "all": "See every match, and count",
+    "tables": "Compute over tables",
+    "cite": "Name the chunks of its answer",
+    "cheap": "Index without model calls",
+}
+"""What a method may be able to do, as reports name it."""
+
 Turns: TypeAlias = str | Sequence[AnyMessage]
 """The part of a prompt that follows the task: a text, or a conversation."""
 
@@ -63,6 +74,8 @@ class Method(BaseModel):
     """The differences from the published method, in sentences, for reports."""
     needs_model: ClassVar[bool] = False
     """Whether it needs a language model; the built-in extractive model is refused."""
+    abilities: ClassVar[str | None] = None
+    """Which of `ABILITIES` it has, separated by spaces; None if nobody has said."""
     autonomous: ClassVar[bool | None] = False
     """Whether the model decides what comes next (paper, Table 4); None for "in part"."""
     iterative: ClassVar[bool | None] = False

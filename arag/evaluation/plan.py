@@ -40,6 +40,8 @@ class MethodFacts(BaseModel):
     autonomous: bool | None
     iterative: bool | None
     interleaved: bool | None
+    abilities: str | None = None
+    """Which of `arag.evaluation.method.ABILITIES` it has."""
     preparation: Usage | None = None
     """Usage of the work before the first question, whether or not this run has paid for it."""
     preparation_cost: float | None = None
@@ -84,6 +86,7 @@ def describe_method(method: Method) -> MethodFacts:
         autonomous=method.autonomous,
         iterative=method.iterative,
         interleaved=method.interleaved,
+        abilities=method.abilities,
     )
 
 

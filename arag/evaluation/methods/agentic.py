@@ -50,6 +50,7 @@ class ARAG(GraphMethod):
 
     name: ClassVar[str] = "arag"
     title: ClassVar[str] = "A-RAG (Full)"
+    abilities: ClassVar[str | None] = "words meaning follow cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search", "chunk_read")
 
     def prepare(self, session: Session) -> Any:
@@ -76,6 +77,7 @@ class NaiveARAG(ARAG):
 
     name: ClassVar[str] = "arag-naive"
     title: ClassVar[str] = "A-RAG (Naive)"
+    abilities: ClassVar[str | None] = "meaning follow cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("semantic_search",)
 
 
@@ -84,6 +86,7 @@ class WithoutKeyword(ARAG):
 
     name: ClassVar[str] = "arag-without-keyword"
     title: ClassVar[str] = "w/o Keyword Search"
+    abilities: ClassVar[str | None] = "meaning follow cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("semantic_search", "chunk_read")
 
 
@@ -92,6 +95,7 @@ class WithoutSemantic(ARAG):
 
     name: ClassVar[str] = "arag-without-semantic"
     title: ClassVar[str] = "w/o Semantic Search"
+    abilities: ClassVar[str | None] = "words follow cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", ChunkRead)
 
 
@@ -100,6 +104,7 @@ class WithoutRead(ARAG):
 
     name: ClassVar[str] = "arag-without-read"
     title: ClassVar[str] = "w/o Chunk Read"
+    abilities: ClassVar[str | None] = "words meaning follow cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search")
 
 
@@ -108,6 +113,7 @@ class ShellARAG(ARAG):
 
     name: ClassVar[str] = "arag-shell"
     title: ClassVar[str] = "A-RAG (Shell)"
+    abilities: ClassVar[str | None] = "words meaning follow all tables cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = TOOL_SETS["shell"]
 
 
@@ -116,6 +122,7 @@ class AllARAG(ARAG):
 
     name: ClassVar[str] = "arag-all"
     title: ClassVar[str] = "A-RAG (All tools)"
+    abilities: ClassVar[str | None] = "words meaning follow all tables cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = TOOL_SETS["all"]
 
 

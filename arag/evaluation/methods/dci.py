@@ -82,6 +82,7 @@ class DirectCorpusInteraction(GraphMethod):
 
     name: ClassVar[str] = "dci"
     title: ClassVar[str] = "DCI"
+    abilities: ClassVar[str | None] = "words follow all tables cheap"
     differs: ClassVar[str] = (
         "The published agent is a coding agent with more tools. Here bash is the only one, in A-RAG's loop, with a "
         "prompt of our own; the files are the texts that were ingested. Bash shows files, not chunks: the shares of "

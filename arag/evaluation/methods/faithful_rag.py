@@ -124,6 +124,7 @@ class FaithfulRAG(Method):
 
     name: ClassVar[str] = "faithfulrag"
     title: ClassVar[str] = "FaithfulRAG"
+    abilities: ClassVar[str | None] = "meaning cheap"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own. The passages nearest to the question are its context; the published method is given one "

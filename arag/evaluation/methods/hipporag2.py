@@ -287,6 +287,7 @@ class HippoRAG2(Method):
 
     name: ClassVar[str] = "hipporag2"
     title: ClassVar[str] = "HippoRAG2"
+    abilities: ClassVar[str | None] = "meaning cite"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own. The model filters facts by their numbers, and the embedder has one prompt for all "

@@ -256,6 +256,7 @@ class LinearRAG(Method):
 
     name: ClassVar[str] = "linear-rag"
     title: ClassVar[str] = "LinearRAG"
+    abilities: ClassVar[str | None] = "meaning cite cheap"
     differs: ClassVar[str] = (
         "The reader's prompt is our own. Entities of one round spread in the order of their scores; in the published "
         "code, in no fixed order. Sentences are those of the index, where the published code uses spaCy's; equal ones "

@@ -112,6 +112,7 @@ class MARAG(Method):
 
     name: ClassVar[str] = "ma-rag"
     title: ClassVar[str] = "MA-RAG"
+    abilities: ClassVar[str | None] = "meaning follow cheap"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own; plans of at most 8 steps. The published temperatures (0.3 to plan and to answer, "

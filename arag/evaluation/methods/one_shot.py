@@ -18,6 +18,7 @@ class DirectAnswer(Method):
 
     name: ClassVar[str] = "direct"
     title: ClassVar[str] = "Direct Answer"
+    abilities: ClassVar[str | None] = "cheap"
 
     def answer(self, question: str, session: Session, prepared: None) -> str:
         """Ask the model."""
@@ -30,6 +31,7 @@ class NaiveRAG(Method):
 
     name: ClassVar[str] = "naive-rag"
     title: ClassVar[str] = "Naive RAG"
+    abilities: ClassVar[str | None] = "meaning cite cheap"
 
     def prepare(self, session: Session) -> None:
         """Load the embedder, so that the first question does not pay for it."""

@@ -252,6 +252,7 @@ class RAGentA(Method):
 
     name: ClassVar[str] = "ragenta"
     title: ClassVar[str] = "RAGentA"
+    abilities: ClassVar[str | None] = "words meaning follow cite cheap"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. The model "

@@ -56,10 +56,11 @@ ACCURACY = (
     Measure("exact_match", "Exact match with aliases", "yes or no"),
     Measure("f1", "F1 with aliases", "share"),
 )
+LISTS_F1 = Measure("list_f1", "F1, %", "share", skips_gaps=True)
 LISTS = (
     Measure("list_precision", "Precision, %", "share", skips_gaps=True),
     Measure("list_recall", "Recall, %", "share", skips_gaps=True),
-    Measure("list_f1", "F1, %", "share", skips_gaps=True),
+    LISTS_F1,
     Measure("judged_precision", "Precision by the judge, %", "share", skips_gaps=True),
     Measure("judged_recall", "Recall by the judge, %", "share", skips_gaps=True),
 )
@@ -73,8 +74,9 @@ EFFORT = (
     CALLS,
     SECONDS,
 )
+INPUT_TOKENS = Measure("input_tokens", "Input tokens", "tokens")
 COSTS = (
-    Measure("input_tokens", "Input tokens", "tokens"),
+    INPUT_TOKENS,
     Measure("cached_tokens", "Cached tokens", "tokens"),
     Measure("output_tokens", "Output tokens", "tokens"),
     Measure("reasoning_tokens", "Reasoning tokens", "tokens"),

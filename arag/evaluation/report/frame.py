@@ -77,9 +77,11 @@ class Run:
     def _model(self) -> str:
         return ", ".join(self.models) or self.plan.model
 
-    def _describe_replay(self) -> str:
-        name = self.plan.model.removeprefix(REPLAY)
-        return "" if name == self.plan.model else f"replayed from {PurePath(name).name}"
+    @property
+    def replayed_from(self) -> str:
+        """The name of the recording that gave the replies; empty if a model did."""
+        file = self.plan.model.removeprefix(REPLAY)
+        return "" if file == self.plan.model else PurePath(file).name
 
     def describe(self) -> dict[str, str]:
         """Return the run's settings as texts, without empty ones."""
@@ -87,7 +89,6 @@ class Run:
         sizes = [f"{plan.contents[key]:,} {key}" for key in ("documents", "chunks") if key in plan.contents]
         settings = {
             "Model": self._model,
-            "Replies": self._describe_replay(),
             "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()),
             "Judge": plan.judge or "none",
             "Embedder": str(plan.contents.get("embedder", "unknown")),

@@ -17,8 +17,9 @@ from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR
 from arag.evaluation.records import record_file
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import COST, EFFORT, INTERVALS, Interval, headline, show
+from arag.evaluation.report.figures_csv import csv_rows, kind_csv_rows
 from arag.evaluation.report.frame import Run, load_runs
-from arag.evaluation.report.tables import csv_rows, kind_csv_rows, overview_tables, run_tables
+from arag.evaluation.report.tables import overview_tables, run_tables
 from arag.models.names import EXTRACTIVE
 from arag.page import render, trace_page
 from arag.terminal import progress
@@ -124,7 +125,7 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
                 lines.append(f"{name}: {'; '.join(gaps)}.")
     if lines:
         lines.append("The next run goes on with these questions.")
-    return [*_name_built_in(runs), *lines]
+    return [*_name_built_in(runs), *_name_replays(runs), *lines]
 
 
 def _name_built_in(runs: Sequence[Run]) -> list[str]:
@@ -134,6 +135,17 @@ def _name_built_in(runs: Sequence[Run]) -> list[str]:
         return []
     place = "" if len(names) == len(runs) else f" in {', '.join(names)}"
     return [f"No language model was used{place}: the built-in model quotes sentences by fixed rules."]
+
+
+def _name_replays(runs: Sequence[Run]) -> list[str]:
+    """Return a sentence for each run whose replies were recorded before: where, and who gave them."""
+    lines: list[str] = []
+    for run in runs:
+        if run.replayed_from:
+            place = f" in {run.name}" if len(runs) > 1 else ""
+            models = ", ".join(run.models) or "an unnamed model"
+            lines.append(f"Replies{place} were replayed from {run.replayed_from}, given by {models}.")
+    return lines
 
 
 def _find_gaps(rows: pd.DataFrame, asked: int) -> list[str]:

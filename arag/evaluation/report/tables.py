@@ -1,14 +1,12 @@
-"""The tables of a report: means with 95% confidence intervals, as texts for readers and as numbers for CSV files."""
+"""The tables of a report: means with 95% confidence intervals, as texts for readers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
+from arag.evaluation.method import ABILITIES
 from arag.evaluation.report.figures import (
     ACCURACY,
     CALLS,
@@ -16,16 +14,13 @@ from arag.evaluation.report.figures import (
     COST,
     COSTS,
     EFFORT,
-    EVIDENCE,
+    INPUT_TOKENS,
     INTERVALS,
-    LISTS,
+    LISTS_F1,
     LLM_ACC,
     NONE,
     RETRIEVED,
     RULE_ACC,
-    SECONDS,
-    Interval,
-    Measure,
     headline,
     interval,
     is_known,
@@ -33,45 +28,11 @@ from arag.evaluation.report.figures import (
     show,
 )
 from arag.evaluation.report.frame import EXPERIMENT, Run, paper_results
+from arag.evaluation.report.kinds import kind_tables, refusal_figures
+from arag.evaluation.report.table import Table, means, method_rows
 from arag.models.prices import format_dollars
 
 _PAPERS_MEASURES = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # by column of the paper's results
-
-_LISTS_NOTE = (
-    "By rules: a gold item is found if the answer has it as whole words; other items are read from the answer's "
-    "bullets, or from its sentence with the most gold items. The judge matches items by their meaning."
-)
-_REFUSALS_NOTE = (
-    "By rule: an answer is a refusal if its first sentence says that the corpus does not hold the fact. Precision is "
-    "over all refusals, recall over the questions that the corpus does not answer."
-)
-
-
-class Table(NamedTuple):
-    """A table of texts, whose rows are named by their methods or runs."""
-
-    title: str
-    rows: pd.DataFrame
-    notes: Sequence[str] = ()
-
-
-def means(frame: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
-    """Return the means of measures as texts.
-
-    Args:
-        frame: The records.
-        measures: The measures.
-
-    Returns:
-        A row for each method, and a column for each measure that any method has.
-    """
-    rows: dict[str, dict[str, str]] = {}
-    for title, some in frame.groupby("title", sort=False):
-        rows[title] = {measure.title: show(measure, interval(measure, some)) for measure in measures}
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("Method")
-    has_figures = (table != NONE).any()
-    return table.loc[:, has_figures]
-
 
 # --- one run ---
 
@@ -89,12 +50,9 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
     """
     first = baseline or frame["method"].iloc[0]
     tables = [
-        Table(
-            "Summary",
-            means(frame, (LLM_ACC, RULE_ACC, CONTAIN_ACC, COST, RETRIEVED, EVIDENCE, CALLS, SECONDS)),
-            [f"Over all questions asked, of which failed ones count as wrong. {INTERVALS}"],
-        ),
+        summary(run, frame, first),
         *kind_tables(frame),
+        _abilities(run, frame),
         Table(
             f"Compared with {run.plan.methods[first].title}",
             compare(frame, first),
@@ -124,6 +82,47 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
     return [table for table in tables if not table.rows.empty]
 
 
+def summary(run: Run, frame: pd.DataFrame, first: str) -> Table:
+    """Return what matters most in one table: accuracy, its difference from the first method, effort and cost."""
+    measure = headline(frame)
+    lists = frame[frame["form"] == "list"]
+    absent = frame["form"] == "absent"
+    table = means(frame, (LLM_ACC, RULE_ACC, CONTAIN_ACC, CALLS, INPUT_TOKENS, RETRIEVED, COST))
+    baseline = frame[frame["method"] == first].set_index("question_id")[measure.name]
+    differences: dict[str, str] = {}
+    for (method, title), rows in frame.groupby(["method", "title"], sort=False):
+        _, difference, p = paired(baseline, rows.set_index("question_id")[measure.name])
+        differences[title] = NONE if method == first else f"{100 * difference.mean:+.1f} [p {_show_p(p)}]"
+    if len(differences) > 1:
+        place = table.columns.get_loc(measure.title) + 1
+        table.insert(place, f"Against {run.plan.methods[first].title}", pd.Series(differences))
+    if not lists.empty:
+        found = {title: show(LISTS_F1, interval(LISTS_F1, rows)) for title, rows in lists.groupby("title")}
+        table["Lists, F1 %"] = pd.Series(found)
+    if absent.any():
+        titles = frame.groupby("title", sort=False)
+        table["Refusals right, %"] = titles.apply(lambda rows: show(RULE_ACC, refusal_figures(rows)[0]))
+        table["Absent facts refused, %"] = titles.apply(lambda rows: show(RULE_ACC, refusal_figures(rows)[1]))
+    note = f"Over all questions asked, of which failed ones count as wrong. p: paired permutation test. {INTERVALS}"
+    return Table("Summary", table.fillna(NONE), [note], is_lead=True)
+
+
+def _show_p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def _abilities(run: Run, frame: pd.DataFrame) -> Table:
+    """Return what each method can do and what it cannot."""
+    rows: dict[str, dict[str, str]] = {}
+    for method in frame["method"].unique():
+        facts = run.plan.methods[method]
+        if facts.abilities is not None:
+            able = facts.abilities.split()
+            rows[facts.title] = {title: "✓" if name in able else "✗" for name, title in ABILITIES.items()}
+    note = "By how each method works here, not by its results. ✗ marks what it cannot do at all."
+    return Table("What each method cannot do", method_rows(rows), [note], is_lead=True)
+
+
 def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
     """Compare each method with the first one, on the questions that both have.
 
@@ -150,7 +149,7 @@ def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
                 "Measure": measure.title,
                 "Questions": f"{questions:,}",
                 "Difference": f"{mean} [{low}, {high}]",
-                "p": f"{p:.3f}" if p >= 0.001 else "< 0.001",
+                "p": _show_p(p),
             }
             rows.append(row)
     if not rows:
@@ -173,7 +172,7 @@ def _preparations(run: Run) -> Table:
             "Cost": NONE if cost is None else format_dollars(cost),
         }
     note = "What the work before the first question costs in all, whether or not this run has paid for it."
-    return Table("Index-time work", _rows(rows), [note])
+    return Table("Index-time work", method_rows(rows), [note])
 
 
 def _methods(run: Run, frame: pd.DataFrame) -> Table:
@@ -193,86 +192,7 @@ def _methods(run: Run, frame: pd.DataFrame) -> Table:
         }
         if facts.differs:
             notes.append(f"{facts.title}: {facts.differs}")
-    return Table("Methods", _rows(rows), notes)
-
-
-# --- kinds of questions ---
-
-
-def kind_tables(frame: pd.DataFrame) -> list[Table]:
-    """Return the tables that tell kinds of questions apart; none if all are of one kind and ask for texts.
-
-    Args:
-        frame: The records of one run.
-
-    Returns:
-        Accuracy by kind, the agreement of complete lists, and refusals; a row for each method.
-    """
-    measure = headline(frame)
-    tables: list[Table] = []
-    if frame["kind"].ne("").any():
-        note = f"{measure.title}, with the number of questions of each kind."
-        tables.append(Table("Accuracy by kind of question", _by_kind(frame, measure), [note, INTERVALS]))
-    lists = frame[frame["form"] == "list"]
-    if not lists.empty:
-        tables.append(Table("Complete lists", means(lists, LISTS), [_LISTS_NOTE]))
-    if (frame["form"] == "absent").any():
-        rows = {title: _count_refusals(some) for title, some in frame.groupby("title", sort=False)}
-        tables.append(Table("Refusals", _rows(rows), [_REFUSALS_NOTE]))
-    return tables
-
-
-def _by_kind(frame: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    columns: dict[str, dict[str, str]] = {}
-    for kind, some in frame.groupby("kind"):
-        name = f"{kind or 'other'} ({some['question_id'].nunique():,})"
-        for title, rows in some.groupby("title", sort=False):
-            columns.setdefault(name, {})[title] = show(measure, interval(measure, rows))
-    titles = frame["title"].unique()
-    return pd.DataFrame(columns).reindex(titles).fillna(NONE).rename_axis("Method")
-
-
-class _Refusals(NamedTuple):
-    """How well a method tells questions that the corpus does not answer from others."""
-
-    absent: int
-    refused: int
-    refused_absent: int
-
-    @property
-    def precision(self) -> Interval:
-        """The share of its refusals that are right."""
-        return _share(self.refused_absent, self.refused)
-
-    @property
-    def recall(self) -> Interval:
-        """The share of the questions without an answer that it refuses."""
-        return _share(self.refused_absent, self.absent)
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> _Refusals:
-        """Count the refusals among a method's answers; failed questions are none."""
-        is_absent = rows["form"] == "absent"
-        is_refused = rows["refused"] == 1
-        return cls(int(is_absent.sum()), int(is_refused.sum()), int((is_absent & is_refused).sum()))
-
-
-def _share(part: int, whole: int) -> Interval:
-    if not whole:
-        return Interval(np.nan, np.nan, np.nan)
-    low, high = stats.binomtest(part, whole).proportion_ci(method="wilson")
-    return Interval(part / whole, low, high)
-
-
-def _count_refusals(rows: pd.DataFrame) -> dict[str, str]:
-    counts = _Refusals.of(rows)
-    return {
-        "Questions without an answer": f"{counts.absent:,}",
-        "Refused": f"{counts.refused_absent:,}",
-        "Refused of others": f"{counts.refused - counts.refused_absent:,}",
-        "Precision, %": show(RULE_ACC, counts.precision),
-        "Recall, %": show(RULE_ACC, counts.recall),
-    }
+    return Table("Methods", method_rows(rows), notes)
 
 
 # --- several runs ---
@@ -305,10 +225,10 @@ def overview_tables(runs: Sequence[Run], frame: pd.DataFrame) -> list[Table]:
             "Folder": str(run.folder),
         }
     return [
-        Table("Accuracy", _accuracy(runs, frame), [INTERVALS]),
+        Table("Accuracy", _accuracy(runs, frame), [INTERVALS], is_lead=True),
         *(Table(title, _join_runs(rows), notes[title]) for title, rows in by_kind.items()),
         Table("Cost and effort of a question", _join_runs(efforts)),
-        Table("Runs", _rows(settings).rename_axis("Run")),
+        Table("Runs", method_rows(settings).rename_axis("Run")),
     ]
 
 
@@ -338,65 +258,3 @@ def _papers_accuracy(dataset: str) -> pd.DataFrame:
     table = results.pivot_table(list(_PAPERS_MEASURES), "method", "model", sort=False).map("{:.1f}".format)
     table.columns = [f"{_PAPERS_MEASURES[column].title} (paper, {model})" for column, model in table.columns]
     return table
-
-
-def _rows(rows: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    return pd.DataFrame.from_dict(rows, orient="index").fillna(NONE).rename_axis("Method")
-
-
-# --- the CSV ---
-
-
-def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures of each run and method as numbers.
-
-    Args:
-        frame: The records.
-
-    Returns:
-        A row for each run and method; shares are from 0 to 1, unknown figures NaN.
-    """
-    rows: list[dict[str, Any]] = []
-    for (run, method, title), some in frame.groupby(["run", "method", "title"], sort=False):
-        row = {
-            "run": run,
-            "method": method,
-            "title": title,
-            "questions": len(some),
-            "failed": int(some["error"].notna().sum()),
-        }
-        figures = {measure.name: interval(measure, some) for measure in (*ACCURACY, *LISTS, *EFFORT, *COSTS)}
-        refusals = _Refusals.of(some)
-        figures["refusal_precision"] = refusals.precision
-        figures["refusal_recall"] = refusals.recall
-        rows.append(row | _as_columns(figures))
-    return pd.DataFrame(rows)
-
-
-def kind_csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy of each run, method and kind of question as numbers.
-
-    Args:
-        frame: The records.
-
-    Returns:
-        A row for each run, method and kind.
-    """
-    rows: list[dict[str, Any]] = []
-    for (run, method, title, kind), some in frame.sort_values("kind", kind="stable").groupby(
-        ["run", "method", "title", "kind"], sort=False
-    ):
-        row = {"run": run, "method": method, "title": title, "kind": kind, "questions": len(some)}
-        figures = {measure.name: interval(measure, some) for measure in (*ACCURACY, *LISTS)}
-        rows.append(row | _as_columns(figures))
-    return pd.DataFrame(rows)
-
-
-def _as_columns(figures: Mapping[str, Interval]) -> dict[str, float]:
-    """Return figures with their intervals as the columns of a CSV file."""
-    columns: dict[str, float] = {}
-    for name, figure in figures.items():
-        columns[name] = figure.mean
-        columns[f"{name}_low"] = figure.low
-        columns[f"{name}_high"] = figure.high
-    return columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -64,7 +64,7 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     return regular
 
 
-def describe_tools(tools: Sequence[BaseTool | dict[str, Any]]) -> dict[str, KnownTool]:
+def describe_tools(tools: Iterable[BaseTool | dict[str, Any]]) -> dict[str, KnownTool]:
     """Return the tools by name; those that a provider runs itself are left out."""
     known = {}
     for tool in tools:
@@ -99,6 +99,10 @@ class RegularModel(BaseChatModel):
 
     def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> Any:
         return self.model._get_ls_params(stop=stop, **self.options, **options)  # noqa: SLF001
+
+    def _get_invocation_params(self, stop: list[str] | None = None, **options: Any) -> Any:
+        # Traces and recordings show the tools.
+        return self.model._get_invocation_params(stop=stop, **self.options, **options)  # noqa: SLF001
 
     def _generate(
         self,

@@ -1,6 +1,7 @@
 """GraphRAG (Edge et al. 2024): a model turns the corpus into a knowledge graph and reports on its communities.
 
 Local search answers from the parts of the graph and the corpus that belong to the entities nearest to the question.
+Global search, in a module of its own, answers from the reports on all communities.
 """
 
 from __future__ import annotations
@@ -8,24 +9,24 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import ClassVar, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from arag.errors import InputError
 from arag.evaluation.method import Method, Session
-from arag.evaluation.methods.graphrag.building import (
+from arag.evaluation.methods.graphrag.building import build_graph
+from arag.evaluation.methods.graphrag.global_search import GraphRAGGlobal
+from arag.evaluation.methods.graphrag.knowledge import (
     ENTITIES,
+    MAX_LEVEL,
     RELATIONSHIPS,
     Community,
     Entity,
     KnowledgeGraph,
     Relationship,
     Row,
-    build_graph,
     entity_row,
     fitting,
     relationship_row,
@@ -40,7 +41,6 @@ REPORTS = "Reports\n\n"
 SOURCES = "\nSources\n\n"
 # These values are the defaults of the authors' implementation.
 _SELECTED = 20  # entities nearest to the question
-_MAX_LEVEL = 2  # level of the smallest communities whose reports are used
 _REPORTS_SHARE = 0.15  # of the context's tokens
 _CHUNKS_SHARE = 0.5  # of the context's tokens; the tables get the rest
 _OUTER_RELATIONSHIPS = 10  # for each selected entity, to entities that were not selected
@@ -60,6 +60,7 @@ class GraphRAG(Method):
 
     name: ClassVar[str] = "graphrag"
     title: ClassVar[str] = "GraphRAG"
+    abilities: ClassVar[str | None] = "meaning cite"
     needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Local search. Prompts of our own, which ask for the shortest answer. The chunks are those of this index, "
@@ -71,10 +72,6 @@ class GraphRAG(Method):
 
     def prepare(self, session: Session) -> tuple[KnowledgeGraph, NDArray[np.float32]]:
         """Build the graph, and embed its entities."""
-        if find_spec("graspologic_native") is None:  # it finds communities
-            raise InputError(
-                "graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'"
-            )
         graph = build_graph(session)
         texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
         return graph, session.context.vectors(texts, "Entities embedded")
@@ -231,7 +228,7 @@ def rank_communities(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[
     places = {entity.title: place for place, entity in enumerate(selected)}
     ranks: dict[Community, tuple[float, ...]] = {}
     for community, report in graph.reports.items():
-        if community.level > _MAX_LEVEL:
+        if community.level > MAX_LEVEL:
             continue
         members = [places[title] for title in community.members if title in places]
         if members:
@@ -294,4 +291,4 @@ def rank_chunks(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[str]:
     return sorted(ranks, key=ranks.__getitem__)
 
 
-METHODS = (GraphRAG,)
+METHODS = (GraphRAG, GraphRAGGlobal)

@@ -6,21 +6,34 @@ of each, and reports on communities of closely related entities.
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from itertools import chain
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
+from arag.errors import InputError
 from arag.evaluation.method import Session
-from arag.evaluation.methods.shared import Rating, Text, list_bullets
+from arag.evaluation.methods.graphrag.knowledge import (
+    ENTITIES,
+    RELATIONSHIPS,
+    Community,
+    Described,
+    Entity,
+    KnowledgeGraph,
+    Relationship,
+    Report,
+    entity_row,
+    fitting,
+    relationship_row,
+)
+from arag.evaluation.methods.shared import list_bullets
 from arag.graph.prompts import as_data
 from arag.text.tokens import count_tokens
 
@@ -74,7 +87,6 @@ _SEED = 0xDEADBEEF  # any fixed number would make the communities reproducible
 # Small models write null for a value that they do not know.
 _TextOrNull = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 Item = TypeVar("Item", bound="Described")
-Row = TypeVar("Row")
 
 
 # --- the model's replies ---
@@ -104,111 +116,6 @@ class Extraction(BaseModel):
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
 
 
-class _Finding(BaseModel):
-    summary: Text
-    explanation: Text
-
-
-class Report(BaseModel):
-    """A report on a community; its rating from 0 to 10 says how important the community is."""
-
-    title: Text
-    summary: Text
-    rating: Rating
-    findings: list[_Finding]
-
-    @property
-    def text(self) -> str:
-        """The whole report as Markdown."""
-        parts = [f"# {self.title}", self.summary]
-        for finding in self.findings:
-            parts += [f"## {finding.summary}", finding.explanation]
-        return "\n\n".join(parts)
-
-
-# --- the graph ---
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """An entity or a relationship, with its descriptions in chunks: sorted, or the single one that combines them."""
-
-    number: int
-    descriptions: tuple[str, ...]
-    chunk_ids: tuple[str, ...]
-
-    @property
-    def description(self) -> str:
-        """The descriptions as one text."""
-        return " ".join(self.descriptions)
-
-
-@dataclass(frozen=True, slots=True)
-class Entity(Described):
-    """An entity, its title and type in capitals; its degree counts a relationship with itself twice."""
-
-    title: str
-    type: str
-    degree: int
-
-    def __str__(self) -> str:
-        return self.title
-
-
-@dataclass(frozen=True, slots=True)
-class Relationship(Described):
-    """A directed relationship between the titles of two entities; its weight is the sum of its strengths."""
-
-    source: str
-    target: str
-    weight: float
-    rank: int = 0
-    """The sum of the degrees of both entities."""
-
-    def __str__(self) -> str:
-        return f"{self.source} and {self.target}"
-
-
-class Community(NamedTuple):
-    """The titles of closely related entities; the largest communities are on level 0."""
-
-    level: int
-    members: tuple[str, ...]
-
-
-class KnowledgeGraph:
-    """The entities, relationships and communities of a corpus.
-
-    Args:
-        entities: The entities, in the order of their numbers.
-        relationships: The relationships, in the order of their numbers.
-
-    Attributes:
-        entities: The entities.
-        relationships: The relationships.
-        reports: The reports on communities.
-        by_title: The entities by title.
-    """
-
-    def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
-        self.entities = entities
-        self.relationships = relationships
-        self.reports: dict[Community, Report] = {}
-        self.by_title = {entity.title: entity for entity in entities}
-        self._relationships_of: dict[str, list[Relationship]] = defaultdict(list)
-        for each in relationships:
-            for title in {each.source, each.target}:
-                self._relationships_of[title].append(each)
-
-    def relationships_of(self, titles: Iterable[str]) -> list[Relationship]:
-        """Return the relationships of entities, each once."""
-        found: dict[int, Relationship] = {}
-        for title in titles:
-            for each in self._relationships_of.get(title, ()):
-                found[each.number] = each
-        return list(found.values())
-
-
 def build_graph(session: Session) -> KnowledgeGraph:
     """Build the graph of a corpus.
 
@@ -217,7 +124,12 @@ def build_graph(session: Session) -> KnowledgeGraph:
 
     Returns:
         The graph, with reports on its communities.
+
+    Raises:
+        InputError: The package that finds communities is not installed.
     """
+    if find_spec("graspologic_native") is None:
+        raise InputError("graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'")
     entities, relationships = merge(extract(session))
     graph = KnowledgeGraph(
         entities=summarise(session, entities, "Entities described"),
@@ -225,58 +137,6 @@ def build_graph(session: Session) -> KnowledgeGraph:
     )
     graph.reports = write_reports(session, graph)
     return graph
-
-
-# --- tables ---
-
-
-def make_row(*cells: object) -> str:
-    """Return a row of a table as a line: cells between bars, quoted if they contain bars or quotes."""
-    line = io.StringIO()
-    writer = csv.writer(line, delimiter="|", lineterminator="\n")
-    writer.writerow([" ".join(str(cell).split()) for cell in cells])
-    return line.getvalue()
-
-
-ENTITIES = "Entities\n" + make_row("id", "entity", "description", "relationships")
-RELATIONSHIPS = "\nRelationships\n" + make_row("id", "source", "target", "description", "weight")
-
-
-def entity_row(entity: Entity) -> str:
-    """Return an entity's row in the table ENTITIES."""
-    return make_row(entity.number, entity.title, entity.description, entity.degree)
-
-
-def relationship_row(relationship: Relationship) -> str:
-    """Return a relationship's row in the table RELATIONSHIPS."""
-    return make_row(
-        relationship.number,
-        relationship.source,
-        relationship.target,
-        relationship.description,
-        f"{relationship.weight:g}",
-    )
-
-
-def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> list[Row]:
-    """Return the rows before the first one that does not fit.
-
-    Args:
-        rows: The rows.
-        text: Returns the text of a row.
-        max_tokens: Tokens of all rows together.
-
-    Returns:
-        The rows that fit.
-    """
-    taken: list[Row] = []
-    left = max_tokens
-    for row in rows:
-        left -= count_tokens(text(row))
-        if left < 0:
-            break
-        taken.append(row)
-    return taken
 
 
 # --- entities and relationships ---

@@ -60,13 +60,17 @@ class Terms:
     context_length: int | None = None
     """Tokens of the model's context, once they are known."""
     is_context_asked: bool = False
+    refused_tokens: int | None = None
+    """Tokens of the shortest prompt that was too long for the server."""
 
 
 class _Attempts:
     """The attempts of one call."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
         self._terms = terms
+        self._messages = messages
+        self._options = options
         self._tries = 0
         self._changes = dict(terms.changes)
         self.pieces = CallPieces()
@@ -104,9 +108,12 @@ class _Attempts:
             pause = self._find_pause(error)
             if pause is not None:
                 return pause
+        is_too_long = is_overflow(error)
+        if is_too_long:
+            terms.refused_tokens = _count_prompt(self._messages, self._options)
         if terms.server is None:
             raise error
-        kind = ContextError if is_overflow(error) else ModelError
+        kind = ContextError if is_too_long else ModelError
         raise kind(describe_failure(error, terms.server)) from error
 
     def _find_pause(self, error: Exception) -> float | None:
@@ -149,7 +156,7 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate: Callable[..., ChatResult] = super()._generate  # type: ignore[safe-super]
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         self._check_length(messages, options)
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
@@ -167,7 +174,7 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate = super()._agenerate
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
@@ -185,7 +192,7 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = super()._stream
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         self._check_length(messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
@@ -212,7 +219,7 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         stream = super()._astream
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
@@ -232,21 +239,22 @@ class Border(BaseChatModel):
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
 
     def _check_length(self, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
-        """Refuse a prompt that is longer than the context of a local model: such servers may cut it in silence."""
+        """Refuse a prompt that is known to be too long: servers may cut it in silence, or would refuse it, too."""
         terms = self._terms
-        server = terms.server
-        if server is None or not server.is_local:
+        is_local = terms.server is not None and terms.server.is_local
+        if not is_local and terms.refused_tokens is None:
             return
-        tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
-        tokens += sum(count_tokens(message.text) for message in messages)
-        if tokens <= _SMALL_PROMPT:
+        tokens = _count_prompt(messages, options)
+        if terms.refused_tokens is not None and tokens >= terms.refused_tokens:
+            raise ContextError(f"the prompt has {tokens:,} tokens; {terms.refused_tokens:,} were too many before")
+        if terms.server is None or tokens <= _SMALL_PROMPT or not is_local:
             return
         if terms.context_length is None and not terms.is_context_asked:
             terms.is_context_asked = True
-            terms.context_length = server.find_context_length()
+            terms.context_length = terms.server.find_context_length()
         if terms.context_length is not None and tokens > terms.context_length:
             room = f"{terms.context_length:,}"
-            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {server.model} only {room}")
+            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {terms.server.model} only {room}")
 
     def _change_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Change a call's options, if its class adds them to the request by itself."""
@@ -309,6 +317,13 @@ def _check(result: ChatResult) -> ChatResult:
     if not result.generations:
         raise ValueError("the reply has no 'choices'")
     return result
+
+
+def _count_prompt(messages: list[BaseMessage], options: Mapping[str, Any]) -> int:
+    tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
+    for message in messages:
+        tokens += count_tokens(message.text)
+    return tokens
 
 
 def _whole(options: Mapping[str, Any]) -> dict[str, Any]:

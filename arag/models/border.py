@@ -34,6 +34,7 @@ from arag.text.tokens import count_tokens
 _MAX_PAUSE_SECONDS = 60.0  # a server that asks for a longer one fails
 _SMALL_PROMPT = 3000  # tokens that fit into the context of every model that can search
 _TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}  # of clients, by their names
+_CUT_OFF = {"done_reason": "error"}  # metadata of a reply whose end was not reported
 _REASONING = "reasoning_content"
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")  # of OpenAI's and Anthropic's models
 
@@ -63,6 +64,11 @@ class Terms:
     refused_tokens: int | None = None
     """Tokens of the shortest prompt that was too long for the server."""
 
+    @property
+    def tells_end(self) -> bool:
+        """Whether LangChain's class reports the end of each reply that was not cut off."""
+        return self.server is not None and self.server.provider == "ollama"
+
 
 class _Attempts:
     """The attempts of one call."""
@@ -75,6 +81,7 @@ class _Attempts:
         self._changes = dict(terms.changes)
         self.pieces = CallPieces()
         self.is_stream = False
+        self.has_end = False
         self.has_begun = False  # then a stream is shown already, and cannot be tried again
 
     def take(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
@@ -83,7 +90,17 @@ class _Attempts:
         message = cast("AIMessageChunk", chunk.message)
         if message.content or message.tool_call_chunks:
             self.has_begun = True
+        if chunk.generation_info or message.response_metadata:
+            self.has_end = True
         return self.pieces.number(chunk)
+
+    def finish(self) -> Iterator[ChatGenerationChunk]:
+        """Yield what is added to the end of a stream."""
+        last = self.pieces.finish()
+        if last is not None:
+            yield last
+        if self.is_stream and not self.has_end and self._terms.tells_end:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=dict(_CUT_OFF)))
 
     def is_no_stream(self, error: Exception) -> bool:
         """Return whether a client could not read a stream: some servers send `null` in it."""
@@ -161,7 +178,7 @@ class Border(BaseChatModel):
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
-                return _check(run_within(self._terms.seconds, call))
+                return _check(run_within(self._terms.seconds, call), self._terms)
             except Exception as error:  # noqa: BLE001 - clients' errors have no base class in common
                 pause = attempts.after(error)
             time.sleep(pause)
@@ -179,7 +196,7 @@ class Border(BaseChatModel):
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
-                return _check(await await_within(self._terms.seconds, call()))
+                return _check(await await_within(self._terms.seconds, call()), self._terms)
             except Exception as error:  # noqa: BLE001
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
@@ -205,9 +222,7 @@ class Border(BaseChatModel):
                     break
                 pause = attempts.after(error)
             time.sleep(pause)
-        last = attempts.pieces.finish()
-        if last is not None:
-            yield last
+        yield from attempts.finish()
         if not attempts.is_stream:
             yield _as_chunk(self._generate(messages, stop, **_whole(options)))
 
@@ -232,8 +247,7 @@ class Border(BaseChatModel):
                     break
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
-        last = attempts.pieces.finish()
-        if last is not None:
+        for last in attempts.finish():
             yield last
         if not attempts.is_stream:
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
@@ -313,9 +327,12 @@ class Border(BaseChatModel):
         return made
 
 
-def _check(result: ChatResult) -> ChatResult:
+def _check(result: ChatResult, terms: Terms) -> ChatResult:
     if not result.generations:
         raise ValueError("the reply has no 'choices'")
+    for generation in result.generations:
+        if terms.tells_end and not generation.generation_info:
+            generation.message.response_metadata |= _CUT_OFF
     return result
 
 

@@ -139,9 +139,12 @@ def describe_failure(error: BaseException, server: Server) -> str:
         sentence = describe(failure)
         if sentence is not None:
             return sentence
-    if failure.statuses:
-        return f"the server replied with status {min(failure.statuses)}: {failure.said}"
-    return failure.said
+    if not failure.statuses:
+        return failure.said
+    status = min(failure.statuses)
+    if status <= 0:  # Ollama's client has -1 for an error in a stream
+        return f"the server said: {failure.said}"
+    return f"the server replied with status {status}: {failure.said}"
 
 
 @dataclass(frozen=True)

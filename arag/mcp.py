@@ -5,14 +5,15 @@ The SDK is the extra `mcp`: it is imported when a server is made.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import anyio
 from langchain_core.language_models import BaseChatModel
@@ -34,10 +35,13 @@ from arag.text.normalise import collapse_whitespace, shorten
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
+    import mcp_types as types
     from mcp.server.lowlevel import Server
 
     from arag.graph.cited import Citation
     from arag.graph.state import InputState, State
+
+T = TypeVar("T")
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -88,20 +92,7 @@ def make_mcp_server(
     offered = {tool.name: tool for tool in make_tools(index, names=DEFAULT_TOOLS if tools is None else tools)}
     if model is not None:
         offered["ask"] = _make_ask(index, model, tools)
-    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    offers = []
-    for each in offered.values():
-        function = convert_to_openai_function(each)
-        output = AskOutput if each.name == "ask" else ToolOutput
-        offer = types.Tool(
-            name=function["name"],
-            title=each.name.replace("_", " ").capitalize(),
-            description=function["description"],
-            input_schema=function["parameters"],
-            output_schema=output.model_json_schema(mode="serialization"),
-            annotations=hints,
-        )
-        offers.append(offer)
+    offers = [_describe_tool(each) for each in offered.values()]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=offers)
@@ -120,7 +111,8 @@ def make_mcp_server(
         async with progress.signs_of_life():
             try:
                 with stopping_at_exit():
-                    message = await offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+                    invocation = offered[params.name].ainvoke(call, {"configurable": {"progress": progress}})
+                    message = await _cancelling_once(invocation)
             except ARAGError as error:
                 return make_error(str(error))
         if message.status == "error" or _has_nothing_known(message.artifact):
@@ -143,6 +135,37 @@ def make_mcp_server(
         on_call_tool=call_tool,
         **make_resource_handlers(index),
     )
+
+
+def _describe_tool(offered: BaseTool) -> types.Tool:
+    """Return what clients are told about a tool."""
+    import mcp_types as types
+
+    function = convert_to_openai_function(offered)
+    output = AskOutput if offered.name == "ask" else ToolOutput
+    return types.Tool(
+        name=function["name"],
+        title=offered.name.replace("_", " ").capitalize(),
+        description=function["description"],
+        input_schema=function["parameters"],
+        output_schema=output.model_json_schema(mode="serialization"),
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+async def _cancelling_once(call: Coroutine[Any, Any, T]) -> T:
+    """Await a call; if this is cancelled, cancel the call once.
+
+    The SDK's cancellations interrupt every later `await`, too: LangGraph could not end what a run has started.
+    """
+    task = asyncio.create_task(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise
 
 
 def _has_nothing_known(artifact: Mapping[str, Any]) -> bool:

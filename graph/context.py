@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -48,6 +49,9 @@ _FEW_STEPS = 2  # that are left: then the model is told
 _KEPT = 256  # contexts, and scopes, whose resources are kept: more takes memory, fewer makes a server load them again
 
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
+
+ScopeFinder: TypeAlias = Callable[[Any], Scope | None]
+"""Returns the scope in a context of somebody's own."""
 
 # The nodes at which Studio shows a setting.
 _AGENT: JsonDict = {"langgraph_nodes": ["agent"]}
@@ -144,8 +148,10 @@ class Context(BaseModel):
 
 def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
     """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
-    profile = getattr(find_chat_model(model), "profile", None) or {}
-    known = profile.get("max_input_tokens")
+    chat_model = find_chat_model(model)
+    if not isinstance(chat_model, BaseChatModel):  # the config of a run decides which model it is
+        return settings
+    known = (chat_model.profile or {}).get("max_input_tokens")
     is_given = "max_context_tokens" in settings.model_fields_set
     if is_given or not known or known >= settings.max_context_tokens:
         return settings
@@ -198,7 +204,7 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
     response_format: Any = None,
     reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
-    scope_from: Callable[[Any], Scope | None] | None = None,
+    scope_from: ScopeFinder | None = None,
 ) -> Loader:
     """Build the resource loader.
 

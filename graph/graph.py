@@ -7,7 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -30,7 +30,7 @@ from arag.graph import MAX_STEPS
 from arag.graph.annotations import annotate
 from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
-from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
+from arag.graph.context import AnyTool, Context, Loader, Resources, ScopeFinder, make_loader
 from arag.graph.forced import as_answer
 from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
@@ -58,7 +58,6 @@ from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.scope import Scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
@@ -81,7 +80,7 @@ def create_arag_agent(
     response_format: Any = None,
     interrupt_on: Mapping[str, Any] | None = None,
     output_schema: type | None = None,
-    scope_from: Callable[[Any], Scope | None] | None = None,
+    scope_from: ScopeFinder | None = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.

@@ -97,6 +97,7 @@ class ARAGMiddleware(SourcesMiddleware):
             steps=0,
             remaining=0,
             intact=[],
+            forgets=False,
             tools=None,
             reply_id=None,
             stop_reason=None,

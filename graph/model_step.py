@@ -121,8 +121,15 @@ class ModelStep:
             request,
         )
         self.run["steps"] += 1
-        self.run["intact"] = find_intact_results(reply.sent, self._state["messages"])
+        self._note_intact_results(reply)
         return self._repair(reply, self._tools)
+
+    def _note_intact_results(self, reply: Reply) -> None:
+        """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
+        intact = find_intact_results(reply.sent, self._state["messages"])
+        if not set(self.run["intact"]) <= set(intact):
+            self.run["forgets"] = True
+        self.run["intact"] = [] if self.run["forgets"] else intact
 
     def _force(self) -> Asking[Reply]:
         """Ask for an answer without tools, from what the tools gave, also if other middleware no longer sends it."""

@@ -9,6 +9,7 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState, OmitF
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
 from langgraph.types import Overwrite
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from arag.graph.cited import Citation
@@ -46,6 +47,8 @@ class RunRecord(TypedDict):
     """Steps that the recursion limit left at the last model call."""
     intact: list[str]
     """Ids of the calls whose results the model was sent unchanged in its last request."""
+    forgets: bool
+    """Whether a result was taken away from the model that it had before."""
     tools: list[str] | None
     """The retrieval tools that the model got by default; None if somebody chose them."""
     reply_id: str | None
@@ -57,19 +60,43 @@ class RunRecord(TypedDict):
 class ARAGState(AgentState[Any], total=False):
     """The state of an agent with `ARAGMiddleware`. Subagents that end at once may all write it.
 
-    The keys are those of `OutputState`, and `seen_chunks`: the chunks that were shown, in excerpts or in full.
+    The keys are those of `OutputState`, and `seen_chunks`.
     """
 
-    answer: Annotated[str, OmitFromInput, _last]
-    citations: Annotated[list[Citation], OmitFromInput, merge_citations]
-    grounding: Annotated[Grounding, OmitFromInput, _last]
-    stop_reason: Annotated[StopReason, OmitFromInput, _last]
-    steps: Annotated[int, OmitFromInput, _last]
-    read_chunks: Annotated[list[str], OmitFromInput, union]
-    seen_chunks: Annotated[list[str], OmitFromInput, union]
-    trace: Annotated[list[ToolRecord], OmitFromInput, _join]
-    model_calls: Annotated[list[ModelCall], OmitFromInput, _join]
-    usage: Annotated[Usage, OmitFromInput, _last]
+    answer: Annotated[
+        str, Field(description="The answer to the last question, or that of the last subagent."), OmitFromInput, _last
+    ]
+    citations: Annotated[
+        list[Citation],
+        Field(description="The chunks that the answer names, and behind them those that subagents named."),
+        OmitFromInput,
+        merge_citations,
+    ]
+    grounding: Annotated[
+        Grounding, Field(description="How far the cited chunks support the answer."), OmitFromInput, _last
+    ]
+    stop_reason: Annotated[StopReason, Field(description="Why the search ended."), OmitFromInput, _last]
+    steps: Annotated[
+        int, Field(description="Model calls of the search, not counting forced answers."), OmitFromInput, _last
+    ]
+    read_chunks: Annotated[
+        list[str], Field(description="Chunks shown in full in this conversation."), OmitFromInput, union
+    ]
+    seen_chunks: Annotated[
+        list[str],
+        Field(description="Chunks shown for the last question, in excerpts or in full."),
+        OmitFromInput,
+        union,
+    ]
+    trace: Annotated[
+        list[ToolRecord], Field(description="The tool calls for the last question, in order."), OmitFromInput, _join
+    ]
+    model_calls: Annotated[
+        list[ModelCall], Field(description="The model calls for the last question, in order."), OmitFromInput, _join
+    ]
+    usage: Annotated[
+        Usage, Field(description="Token usage for the last question, as the providers report it."), OmitFromInput, _last
+    ]
     arag_run: Annotated[RunRecord, PrivateStateAttr]
     remaining_steps: Annotated[int, PrivateStateAttr, RemainingStepsManager]
 

@@ -3,13 +3,14 @@
 spaCy's tokenizer knows a language's abbreviations, so "Dr.", "U.S.", "Dec. 10" and "Hyman B. Samuels" stay whole.
 It leaves an opening quote on the sentence before, breaks before a lower-case word ("et al. said") and after "No.",
 and never breaks after an initialism ("He moved to the U.S. She stayed."): these boundaries are fixed here.
+In German, it never breaks after a number, since "am 3. Oktober" is a date: it does so here after years.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s+"
 )
 _WHITE = re.compile(r"\s*")
+LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"  # between an entry of contents or of an index and its page
+PAGE = r"(?:\d{1,4}|[ivxlc]+)\b"
+_LEADERS_BEFORE = re.compile(rf"{LEADERS}\s*$")
+_PAGE_AFTER = re.compile(PAGE)
 
 CLOSERS = "\"'”’»›)]}」』》】）"
 _OPENERS = "“‘«‹„([{「『《【（"
@@ -60,19 +65,45 @@ _STARTERS = frozenset(
     "Her His However If In It Its Many Most No Of On One Other Our She Since So Some Such That The Their "
     "Then There These They This Those Three Through To Two Under Until We What When Where While With".split()
 )
+# The same for German.
+_GERMAN_NEVER_LAST = frozenset("anm. art. aufl. ausschl. bst. einschl. gez. kap. lit. rn. vgl. ziff. zw.".split())
+_GERMAN_STARTERS = frozenset(
+    "Aber Alle Als Am An Auch Auf Bei Bis Da Damit Danach Dann Das Dem Den Der Des Deshalb Die Dies Diese Dieser "
+    "Dieses Doch Dort Ein Eine Er Es Für Hier Ich Ihr Ihre Im In Ist Jede Jeder Kein Keine Man Mit Nach Nicht Noch Nun "
+    "Nur Ob Oder Seit Seine Sie Sind So Trotzdem Und Unter Über Um Vom Von Vor War Was Weil Wenn Wer Wie Wir Wo Zu Zum "
+    "Zur Zwei".split()
+)
+_NO_ORDINAL = re.compile(r"\d{4,}\.|\d+,\d+\.|\d+(?:\.\d{3})+\.")  # a year or a quantity at the end of a sentence
+_GERMAN_WORDS = frozenset(
+    "auf bei dem eine einer für ist mit nach nicht oder sich sind und werden wird zum zur über".split()
+)
+_ENGLISH_WORDS = frozenset("and by for from is of that the to was with".split())
+_MIN_GERMAN_WORDS = 3  # different ones, in the sample
+_SAMPLE_CHARACTERS = 2_000  # of a text's start
+_WORD = re.compile(r"[^\W\d_]+")
 _INITIALS = frozenset({"b.", "c.", "d.", "r."})  # may also end a sentence
 
 
 def split_paragraph(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the sentences of a paragraph."""
+    is_german = _is_german(text[:_SAMPLE_CHARACTERS])
     for piece_start, piece_end in _pieces(text, start, end):
-        offsets = _boundaries(text[piece_start:piece_end])
+        offsets = _boundaries(text[piece_start:piece_end], is_german)
         boundaries = [piece_start + offset for offset in offsets]
         for left, right in pairwise([piece_start, *boundaries, piece_end]):
             sentence = text[left:right].lstrip()
             if sentence:
                 sentence_start = right - len(sentence)
                 yield sentence_start, sentence_start + len(sentence.rstrip())
+
+
+@lru_cache
+def _is_german(sample: str) -> bool:
+    """Return whether the start of a text has several of German's most common words, and more than of English ones."""
+    words = set(_WORD.findall(sample.lower()))
+    german = len(words & _GERMAN_WORDS)
+    english = len(words & _ENGLISH_WORDS)
+    return german >= _MIN_GERMAN_WORDS and german > english
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -89,11 +120,15 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _boundaries(text: str) -> list[int]:
+def _boundaries(text: str, is_german: bool) -> list[int]:
     """Return the offsets at which a new sentence begins, without the first one."""
-    doc = _parse(text)
+    doc = _parse(text, is_german)
     candidates = {sentence.start_char for sentence in doc.sents}
     candidates |= set(_after_kept_stops(doc))
+    never_last = _NEVER_LAST
+    if is_german:
+        candidates |= set(_after_kept_numbers(doc))
+        never_last = _NEVER_LAST | _GERMAN_NEVER_LAST
     candidates.discard(0)
     # The first straight quote opens, the second closes, and so on.
     quotes = [quote.start() for quote in re.finditer('"', text)]
@@ -104,7 +139,9 @@ def _boundaries(text: str) -> list[int]:
         start = _WHITE.match(text, candidate).end()  # type: ignore[union-attr]
         start = _before_openers(text, start, opening_quotes)
         is_inside = 0 < start < len(text)
-        if is_inside and _is_boundary(text, start) and not LIST_ITEM.fullmatch(text, 0, start):
+        if not is_inside or _is_before_page(text, start):
+            continue
+        if _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
             boundaries.add(start)
     return sorted(boundaries)
 
@@ -134,21 +171,30 @@ def _make_tokens_of_ends(tokenizer: Any) -> None:
     tokenizer.infix_finditer = compile_infix_regex([*TOKENIZER_INFIXES, end]).finditer
 
 
-def _parse(text: str) -> Doc:
+def _parse(text: str, is_german: bool) -> Doc:
     if 3 * len(_CHINESE_OR_JAPANESE.findall(text)) > len(text):
         # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
     masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
-    return _pipeline("en")(masked)
+    language = "de" if is_german else "en"
+    return _pipeline(language)(masked)
 
 
 def _after_kept_stops(doc: Doc) -> Iterator[int]:
     """Yield the starts of sentences after words that spaCy keeps together with their full stop."""
+    starters = _GERMAN_STARTERS if doc.lang_ == "de" else _STARTERS
     for token in doc[:-1]:
         following = token.nbor()
         keeps_stop = len(token.text) > 1 and token.text.endswith(".")
-        if keeps_stop and token.whitespace_ and following.text in _STARTERS and _may_be_last(token.lower_):
+        if keeps_stop and token.whitespace_ and following.text in starters and _may_be_last(token.lower_):
             yield following.idx
+
+
+def _after_kept_numbers(doc: Doc) -> Iterator[int]:
+    """Yield the starts of sentences after numbers with a full stop that are not ordinals."""
+    for token in doc[:-1]:
+        if token.whitespace_ and _NO_ORDINAL.fullmatch(token.text):
+            yield token.nbor().idx
 
 
 def _may_be_last(word: str) -> bool:
@@ -173,7 +219,15 @@ def _before_openers(text: str, boundary: int, opening_quotes: set[int]) -> int:
         boundary = last
 
 
-def _is_boundary(text: str, boundary: int) -> bool:
+def _is_before_page(text: str, boundary: int) -> bool:
+    """Return whether an entry of contents goes on with its page."""
+    if not _PAGE_AFTER.match(text, boundary):
+        return False
+    before = text[max(0, boundary - _BEFORE_BOUNDARY) : boundary]
+    return _LEADERS_BEFORE.search(before) is not None
+
+
+def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     before = text[max(0, boundary - _BEFORE_BOUNDARY) : boundary]
     after = text[boundary : boundary + _AFTER_BOUNDARY]
     sentence = before.rstrip()
@@ -193,6 +247,6 @@ def _is_boundary(text: str, boundary: int) -> bool:
         return False
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence
-    if word in _NEVER_LAST and not has_closers:
+    if word in never_last and not has_closers:
         return False
     return not (word in _BEFORE_NUMBER and _NUMBER.match(after))

@@ -11,6 +11,7 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 # Lines that give a text its structure, as in Markdown.
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
+_MARKS = ("#", "```", "~~~")
 MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
@@ -63,13 +64,19 @@ class Outline:
             line: The heading's line.
         """
         name = _name_of(line)
-        if level == BARE and not self.is_plain_heading(name):
+        is_bare = level == BARE
+        if is_bare and not self.is_plain_heading(name):
             return self.path
-        while self._headings and self._headings[-1][0] >= level:
+        while self._headings:
+            last_level, _ = self._headings[-1]
+            if last_level < level:
+                break
             self._headings.pop()
         parents = self.path
-        if name and name != self._title:
-            self._headings.append((level, name[:_MAX_NAME]))
+        is_title = name == self._title
+        if name and not is_title:
+            heading = (level, name[:_MAX_NAME])
+            self._headings.append(heading)
         if level < BARE:
             self.leave_table()
         return parents
@@ -77,7 +84,9 @@ class Outline:
     def is_plain_heading(self, line: str) -> bool:
         """Return whether a line by itself is certainly a heading."""
         name = _name_of(line)
-        if name == self._title or _PAGE_HEADER.search(name) or _PLAIN_HEADING.fullmatch(name) is None:
+        if self.repeats(line):
+            return False
+        if _PLAIN_HEADING.fullmatch(name) is None:
             return False
         return not _says_something(name)
 
@@ -98,13 +107,15 @@ class Outline:
             row: The row.
             following: The line after it, which shows whether the row is a header.
         """
-        if _is_header(row, following) or self._has_years_as_columns(row, following):
+        is_header = _is_header(row, following)
+        if is_header or self._has_years_as_columns(row, following):
             header = collapse_whitespace(row).strip("| ")
-            self._header = header if len(header) <= _MAX_HEADER else ""
+            is_short = len(header) <= _MAX_HEADER
+            self._header = header if is_short else ""
             return ""
-        if _begins_with_name(row, _split_cells(self._header)):
-            return ""
-        return self._header
+        names = _split_cells(self._header)
+        has_names = _begins_with_name(row, names)
+        return "" if has_names else self._header
 
     def _has_years_as_columns(self, row: str, following: str) -> bool:
         """Return whether a row's years name its columns.
@@ -116,8 +127,10 @@ class Outline:
             self._follows_years = False
             return False
         next_years = _YEAR.findall(following)
-        are_others = len(next_years) > 1 and set(next_years).isdisjoint(years)
-        self._follows_years = self._follows_years or are_others
+        are_several = len(next_years) > 1
+        are_others = are_several and set(next_years).isdisjoint(years)
+        if are_others:
+            self._follows_years = True
         return not self._follows_years
 
 
@@ -128,13 +141,19 @@ def has_marked_headings(text: str) -> bool:
 
 def _says_something(name: str) -> bool:
     """Return whether a line is a short sentence and no title: it jokes, has a verb, or has many words in lower case."""
-    if _JOKE.search(name) or name.count("(") != name.count(")"):
+    has_open_bracket = name.count("(") != name.count(")")
+    if has_open_bracket or _JOKE.search(name):
         return True
     words = name.split()
-    lower = [word for word in words if word[0].islower() and len(word) > _LONGEST_SHORT_WORD]
-    if not lower or _QUESTION.match(name):
+    lower = 0
+    for word in words:
+        is_long = len(word) > _LONGEST_SHORT_WORD
+        lower += is_long and word[0].islower()
+    is_title = lower == 0 or _QUESTION.match(name)
+    if is_title:
         return False
-    return len(words) > _MAX_WORDS or _VERB.search(name) is not None
+    has_many_words = len(words) > _MAX_WORDS
+    return has_many_words or _VERB.search(name) is not None
 
 
 def escape_structure(text: str) -> str:
@@ -149,9 +168,10 @@ def escape_structure(text: str) -> str:
 
 def escape_marks(text: str) -> str:
     """Return a text without headings and fences, as `escape_structure`, but with underlined titles."""
-    if "#" not in text and "```" not in text and "~~~" not in text:
+    if not any(mark in text for mark in _MARKS):
         return text
-    return "".join(map(_escape_line, text.splitlines(keepends=True)))
+    lines = text.splitlines(keepends=True)
+    return "".join(map(_escape_line, lines))
 
 
 def escape_underlines(text: str) -> str:
@@ -172,13 +192,14 @@ def escape_underlines(text: str) -> str:
 
 def underlined_level(line: str, following: str) -> int:
     """Return the level of a heading that the next line underlines, as in Markdown: 1 or 2; 0 for other lines."""
+    if not line or len(line) > MAX_HEADING:
+        return 0
     rule = following.rstrip()
-    if not line or len(line) > MAX_HEADING or not _UNDERLINE.fullmatch(rule):
-        return 0
     is_short_rule = 2 * len(rule) < len(line)
-    if is_short_rule:
+    if is_short_rule or not _UNDERLINE.fullmatch(rule):
         return 0
-    return 1 if rule[0] == "=" else 2
+    is_double = rule[0] == "="
+    return 1 if is_double else 2
 
 
 def _escape_line(line: str) -> str:
@@ -213,7 +234,8 @@ def _split_cells(row: str) -> list[str]:
 
 def _begins_with_name(row: str, names: list[str]) -> bool:
     """Return whether the first cell of a row begins with one of the columns' names and a colon."""
-    name, colon, _ = collapse_whitespace(row).partition(": ")
+    first_name, colon, _ = collapse_whitespace(row).partition(": ")
     if not colon:
         return False
-    return name in [column.rstrip(":") for column in names if column]
+    without_colons = [name.rstrip(":") for name in names if name]
+    return first_name in without_colons

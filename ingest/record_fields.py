@@ -64,8 +64,10 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         raise FormatError(_without_text(record, names.text or "text"))
     inside = path[:-1]
     around = _object_at(record, inside)
-    title_path = _path_of(names.title) or _first_of(around, inside, _TITLE_NAMES)
-    id_path = _path_of(names.id) or _first_of(around, inside, _ID_NAMES)
+    common_title = _first_of(around, inside, _TITLE_NAMES)
+    common_id = _first_of(around, inside, _ID_NAMES)
+    title_path = _path_of(names.title) or common_title
+    id_path = _path_of(names.id) or common_id
     rest = _without(rest, title_path)
     rest = _without(rest, id_path)
     return Found(
@@ -78,7 +80,8 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
 
 def find_records(value: dict[str, JSON]) -> list[JSON]:
     """Return the records of an object that holds a list of them, such as `{"articles": [...]}`; none for others."""
-    if _find_path(value) or write_chat(value):
+    is_record = _find_path(value) or write_chat(value)
+    if is_record:
         return []
     candidates = list(value.values())
     for inner in value.values():
@@ -87,13 +90,18 @@ def find_records(value: dict[str, JSON]) -> list[JSON]:
     found: list[list[JSON]] = []
     for candidate in candidates:
         records = find_objects(candidate)
-        if records and all(map(_find_path, records)):
+        have_texts = all(map(_find_path, records))
+        if records and have_texts:
             found.append([*records])
-    return found[0] if len(found) == 1 else []
+    is_clear = len(found) == 1
+    return found[0] if is_clear else []
 
 
 def _path_of(name: str) -> tuple[str, ...]:
-    return tuple(name.split(".")) if name else ()
+    """Return the path that a user writes with dots; an empty one for no name."""
+    if not name:
+        return ()
+    return tuple(name.split("."))
 
 
 def _find_path(record: Mapping[str, JSON], depth: int = 0) -> tuple[str, ...]:
@@ -105,19 +113,25 @@ def _find_path(record: Mapping[str, JSON], depth: int = 0) -> tuple[str, ...]:
         return ()
     paths: list[tuple[str, ...]] = []
     for outer, value in record.items():
-        path = _find_path(value, depth + 1) if isinstance(value, dict) else ()
+        if not isinstance(value, dict):
+            continue
+        path = _find_path(value, depth + 1)
         if path:
             paths.append((outer, *path))
-    return paths[0] if len(paths) == 1 else ()
+    is_clear = len(paths) == 1
+    return paths[0] if is_clear else ()
 
 
 def _find_name(record: Mapping[str, JSON]) -> str:
     """Return the name of the field with a common name that has a text, or an empty string; case does not count."""
-    by_lower_name = {name.lower(): name for name in reversed(list(record))}
+    by_lower_name: dict[str, str] = {}
+    for name in record:
+        by_lower_name.setdefault(name.lower(), name)
     for common in TEXT_NAMES:
-        name = common
-        if common not in record:
-            name = by_lower_name.get(common.lower(), "")
+        lower_name = common.lower()
+        name = by_lower_name.get(lower_name, "")
+        if common in record:
+            name = common
         if _is_text(record.get(name)):
             return name
     return ""
@@ -126,8 +140,11 @@ def _find_name(record: Mapping[str, JSON]) -> str:
 def _is_text(value: JSON) -> bool:
     """Return whether a value is a text, or a list of texts."""
     if isinstance(value, list):
-        return {type(item) for item in value} == {str}
-    return isinstance(value, str) and value != ""
+        types = set(map(type, value))
+        return types == {str}
+    if not isinstance(value, str):
+        return False
+    return value != ""
 
 
 def _values_at(value: JSON, path: Sequence[str]) -> Iterator[JSON]:
@@ -135,35 +152,46 @@ def _values_at(value: JSON, path: Sequence[str]) -> Iterator[JSON]:
     if isinstance(value, list):
         for item in value:
             yield from _values_at(item, path)
-    elif not path:
+        return
+    if not path:
         yield value
-    elif isinstance(value, dict):
-        whole = ".".join(path)  # a name may have a dot in it
-        if whole in value:
-            yield from _values_at(value[whole], ())
-        else:
-            yield from _values_at(value.get(path[0]), path[1:])
+        return
+    if not isinstance(value, dict):
+        return
+    whole = ".".join(path)  # a name may have a dot in it
+    if whole in value:
+        yield from _values_at(value[whole], ())
+        return
+    inner = value.get(path[0])
+    further_path = path[1:]
+    yield from _values_at(inner, further_path)
 
 
 def _value_at(value: JSON, path: Sequence[str]) -> JSON:
+    """Return the first value at a path; None for an empty path, or if there is none."""
     if not path:
         return None
-    return next(_values_at(value, path), None)
+    values = _values_at(value, path)
+    return next(values, None)
 
 
 def _object_at(value: JSON, path: Sequence[str]) -> Mapping[str, JSON]:
+    """Return the object at a path, or an empty one if there is none."""
     for name in path:
         if not isinstance(value, dict):
             return {}
         value = value.get(name)
-    return value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    return value
 
 
 def _first_of(record: Mapping[str, JSON], path: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Return the path of the first of some fields that has a value."""
     for name in names:
         value = record.get(name)
-        if isinstance(value, str | int | float | dict) and value != "":
+        can_be_shown = isinstance(value, str | int | float | dict)
+        if can_be_shown and value != "":
             return (*path, name)
     return ()
 
@@ -173,11 +201,13 @@ def _without(record: dict[str, JSON], path: Sequence[str]) -> dict[str, JSON]:
     if not path:
         return record
     first = path[0]
+    further_path = path[1:]
+    whole = ".".join(path)
     rest = dict(record)
     inner = rest.pop(first, None)
-    rest.pop(".".join(path), None)
-    if len(path) > 1 and isinstance(inner, dict):
-        rest[first] = _without(inner, path[1:])
+    rest.pop(whole, None)
+    if further_path and isinstance(inner, dict):
+        rest[first] = _without(inner, further_path)
     return rest
 
 
@@ -186,25 +216,32 @@ def _fields_beside_text(record: dict[str, JSON]) -> dict[str, JSON]:
     chat = find_chat(record)
     if chat:
         return _without(record, (chat,))
-    return {name: value for name, value in record.items() if not isinstance(value, dict | list)}
+    plain: dict[str, JSON] = {}
+    for name, value in record.items():
+        if not isinstance(value, dict | list):
+            plain[name] = value
+    return plain
 
 
 def _plain_id(value: JSON) -> JSON:
     """Return an id without the object that MongoDB puts around it."""
-    if isinstance(value, dict) and len(value) == 1:
-        return next(iter(value.values()))
-    return value
+    if not isinstance(value, dict) or len(value) > 1:
+        return value
+    (inner,) = value.values()
+    return inner
 
 
 def _without_text(record: Mapping[str, JSON], name: str) -> str:
     """Return that a record has no text, with the names of its fields and a hint."""
     fault = f'the record has no "{name}"'
-    paths = list(dict.fromkeys(_paths(dict(record))))
+    all_paths = _paths(dict(record))
+    paths = list(dict.fromkeys(all_paths))
     if not paths:
         return f"{fault}: it is empty"
     shown = ", ".join(paths[:_MAX_SHOWN])
-    if len(paths) > _MAX_SHOWN:
-        shown += f" and {len(paths) - _MAX_SHOWN:,} more"
+    others = len(paths) - _MAX_SHOWN
+    if others > 0:
+        shown += f" and {others:,} more"
     example = _likeliest(paths)
     hint = f'name the one with the text, as in --text-field "{example}" (in Python: text_field)'
     return f"{fault}; its fields are {shown}: {hint}"
@@ -212,8 +249,9 @@ def _without_text(record: Mapping[str, JSON], name: str) -> str:
 
 def _likeliest(paths: Sequence[str]) -> str:
     """Return the first path that is neither a title's nor an id's."""
+    others = [*_ID_NAMES, *_TITLE_NAMES]
     for path in paths:
-        if path not in _ID_NAMES and path not in _TITLE_NAMES:
+        if path not in others:
             return path
     return paths[0]
 

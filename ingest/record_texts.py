@@ -45,7 +45,9 @@ def write_values(values: Iterable[JSON]) -> str:
 def is_chat(items: Sequence[JSON]) -> bool:
     """Return whether all items of a list are turns of a chat."""
     for item in items:
-        if not isinstance(item, dict) or not item.keys() >= _TURN:
+        if not isinstance(item, dict):
+            return False
+        if not item.keys() >= _TURN:
             return False
     return bool(items)
 
@@ -82,11 +84,12 @@ def _write_turn(turn: Mapping[str, JSON]) -> str:
         return words
     speaker = _first_text(turn, _SPEAKERS)
     time = _first_text(turn, _TIMES)
+    name = speaker or time
     if speaker and time:
-        return f"{speaker} ({time}): {words}"
-    if speaker or time:
-        return f"{speaker or time}: {words}"
-    return words
+        name = f"{speaker} ({time})"
+    if not name:
+        return words
+    return f"{name}: {words}"
 
 
 def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
@@ -102,7 +105,9 @@ def _find_words(turn: Mapping[str, JSON]) -> list[str]:
     said: JSON = None
     for name in _WORDS:
         said = said or turn.get(name)
-    parts = said if isinstance(said, list) else [said]
+    parts = [said]
+    if isinstance(said, list):
+        parts = said
     words: list[str] = []
     for part in parts:
         if isinstance(part, str):
@@ -149,8 +154,10 @@ def _write_nested(record: Mapping[str, JSON], level: int = 1) -> str:
 def _write_list(items: Sequence[JSON], level: int) -> str:
     """Return the objects of a list as the rows of a table if they have only values, else one after another."""
     rows = find_objects(items)
-    names = list(dict.fromkeys(chain.from_iterable(rows)))
-    if len(names) > 1 and not any(map(_is_nested, rows)):
+    all_names = chain.from_iterable(rows)
+    names = list(dict.fromkeys(all_names))
+    are_nested = any(map(_is_nested, rows))
+    if len(names) > 1 and not are_nested:
         return _write_table(names, rows)
     blocks: list[str] = []
     for item in items:
@@ -164,8 +171,10 @@ def _write_list(items: Sequence[JSON], level: int) -> str:
 def _write_table(names: list[str], rows: Sequence[Mapping[str, JSON]]) -> str:
     table = [names]
     for row in rows:
-        table.append([_show(row.get(name)) for name in names])
-    return "\n".join(table_lines(table, header=True))
+        cells = [_show(row.get(name)) for name in names]
+        table.append(cells)
+    lines = table_lines(table, header=True)
+    return "\n".join(lines)
 
 
 def _show(value: JSON) -> str:

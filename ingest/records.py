@@ -49,7 +49,12 @@ def read_jsonl(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterat
             if not line.strip():
                 continue
             record_number += 1
-            item = _read_item(line, f"{file_id}#{record_number}", f"{path}, line {line_number}", names)
+            item = _read_item(
+                line,
+                default_id=f"{file_id}#{record_number}",
+                source=f"{path}, line {line_number}",
+                names=names,
+            )
             yield ReadItem(item, end)
     if record_number == 0:
         raise FormatError("empty document")
@@ -69,7 +74,12 @@ def read_json(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterato
     if not names.text:
         value = _find_records(value)
     if not isinstance(value, list):
-        document = read_record(value, f"{file_id}#1", str(path), names)
+        document = read_record(
+            value,
+            default_id=f"{file_id}#1",
+            source=str(path),
+            names=names,
+        )
         yield ReadItem(document, size)
         return
     if not value:
@@ -79,8 +89,14 @@ def read_json(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterato
             yield ReadItem(chunk, size)
         return
     for number, entry in enumerate(value, 1):
-        item = _read_item(entry, f"{file_id}#{number}", f"{path}, item {number}", names)
-        yield ReadItem(item, size * number // len(value))
+        item = _read_item(
+            entry,
+            default_id=f"{file_id}#{number}",
+            source=f"{path}, item {number}",
+            names=names,
+        )
+        share_read = size * number // len(value)
+        yield ReadItem(item, share_read)
 
 
 def _find_records(value: JSON) -> JSON:
@@ -134,12 +150,16 @@ def read_record(value: JSON, default_id: str, source: str, names: FieldNames = N
     has_own_id = record.get("id") is not None
     if has_own_id:
         document_id = _string(record, "id", str, int)
+    metadata: dict[str, JSON] = {}
+    for name, field in record.items():
+        if name not in _OUR_NAMES:
+            metadata[name] = field
     return Document(
         id=document_id,
         title=title,
         text=_with_title(text, title),
         source=source,
-        metadata={name: field for name, field in record.items() if name not in _OUR_NAMES},
+        metadata=metadata,
         has_own_id=has_own_id,
     )
 
@@ -147,7 +167,8 @@ def read_record(value: JSON, default_id: str, source: str, names: FieldNames = N
 def _with_our_names(record: dict[str, JSON], names: FieldNames) -> dict[str, JSON]:
     """Return a record whose text, title and id are in the fields of these names."""
     has_text = record.get("text") is not None
-    if not has_text and record.keys() >= _BENCHMARK_NAMES.keys():
+    has_benchmark_names = record.keys() >= _BENCHMARK_NAMES.keys()
+    if has_benchmark_names and not has_text:
         record = {_BENCHMARK_NAMES.get(name, name): field for name, field in record.items()}
         has_text = record["text"] is not None
     if has_text and names == NO_NAMES:
@@ -166,8 +187,9 @@ def _with_title(text: str, title: str) -> str:
     start = text.lstrip()
     if not title or not start:
         return text
+    begins_with_title = start.startswith(title)
     following = start[len(title) : len(title) + 1]
-    if start.startswith(title) and not following.isalnum():
+    if begins_with_title and not following.isalnum():
         return text
     return f"{title}\n\n{text}"
 
@@ -181,7 +203,11 @@ def to_json(value: Any) -> Any:
         FormatError: JSON has no common form for it.
     """
     try:
-        converted = to_jsonable_python(value, inf_nan_mode="null", fallback=lambda other: other.tolist())
+        converted = to_jsonable_python(
+            value,
+            inf_nan_mode="null",
+            fallback=lambda other: other.tolist(),
+        )
         return _clean(converted)
     except (AttributeError, ValueError) as error:
         raise FormatError(f"JSON cannot hold it: {error}") from error
@@ -189,7 +215,9 @@ def to_json(value: Any) -> Any:
 
 def is_id(text: str) -> bool:
     """Return whether a text may be an id: short, not blank, and without line ends or other control characters."""
-    if not text.strip() or len(text.encode()) > MAX_ID_BYTES:
+    is_blank = not text.strip()
+    is_long = len(text.encode()) > MAX_ID_BYTES
+    if is_blank or is_long:
         return False
     return _CONTROL_CHARACTER.search(text) is None
 
@@ -197,11 +225,15 @@ def is_id(text: str) -> bool:
 def _clean(value: JSON) -> JSON:
     if isinstance(value, str):
         return clean_characters(value)
-    if isinstance(value, dict):
-        return {clean_characters(key): _clean(field) for key, field in value.items()}
     if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return value
+        return list(map(_clean, value))
+    if not isinstance(value, dict):
+        return value
+    cleaned: dict[str, JSON] = {}
+    for name, field in value.items():
+        clean_name = clean_characters(name)
+        cleaned[clean_name] = _clean(field)
+    return cleaned
 
 
 def _load(data: bytes) -> JSON:
@@ -239,7 +271,8 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
     for number, item in enumerate(items, 1):
         place = f"{path}, item {number}"
         chunk_id, text = _read_chunk(item)
-        if not is_id(chunk_id) or not text.strip():
+        has_text = text.strip() != ""
+        if not has_text or not is_id(chunk_id):
             expected = 'it must be a string "id:text", or an object with "id" and "text"'
             yield Problem(place, f"the chunk is {_show(item)}; {expected}")
         elif chunk_id in chunks:
@@ -282,4 +315,6 @@ def _string(record: dict[str, JSON], name: str, *types: type) -> str:
 
 def _show(value: JSON) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}..."
+    if len(text) <= _MAX_VALUE:
+        return text
+    return f"{text[:_MAX_VALUE]}..."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from arag.ingest.boundaries import CLOSERS, ENDS, LIST_ITEM, split_paragraph
+from arag.ingest.boundaries import CLOSERS, ENDS, LEADERS, LIST_ITEM, PAGE, split_paragraph
 from arag.ingest.outline import (
     BARE,
     FENCE_LINE,
@@ -27,6 +27,8 @@ _MAX_HEADING_WORDS = 12  # a line with more words is text
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
+_ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
+_ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
 
@@ -50,6 +52,7 @@ class _Line(NamedTuple):
     is_row: bool  # of a table
     is_alone: bool  # whether it is a block by itself
     ends_paragraph: bool  # whether it ends the paragraph before it
+    is_entry_end: bool  # whether it ends an entry of contents or an index, and so its paragraph
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
@@ -74,16 +77,22 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
     for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
-        has_comment = _COMMENT.match(text, following.start) is not None  # which is about the block
-        is_comment = _COMMENT.match(line) is not None
-        may_be_heading = guess_headings and not has_comment and not is_comment
-        is_above_paragraph = _is_above_paragraph(text, block, following) or (
-            _is_numbered_title(text, before, block, following) and outline.is_plain_heading(line)
-        )
+        may_be_heading = guess_headings and not _is_of_comment(text, block, following)
+        is_numbered = _is_numbered_title(text, before, block, following)
+        is_above = _is_above_paragraph(text, block, following)
         before = block
-        if may_be_heading and is_above_paragraph:
-            if not outline.is_plain_heading(line) and not outline.repeats(line):  # such as a date or a name
-                sentences.append(Sentence(start=block.start, end=block.end, embedded=True, heading=outline.path))
+        may_be_title = may_be_heading and (is_numbered or is_above)
+        if may_be_title and outline.is_plain_heading(line):
+            level = BARE
+        elif may_be_title and is_above:
+            if not outline.repeats(line):  # such as a date or a name
+                sentence = Sentence(
+                    start=block.start,
+                    end=block.end,
+                    embedded=True,
+                    heading=outline.path,
+                )
+                sentences.append(sentence)
                 continue
             level = BARE
         if level or not block.embedded:
@@ -103,6 +112,13 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
                 outline.leave_table()
             sentences += _split_block(text, block, outline, guess_headings=may_be_heading)
     return sentences
+
+
+def _is_of_comment(text: str, block: _Block, following: _Block) -> bool:
+    """Return whether a block is a comment, or is what the comment after it is about."""
+    is_comment = _COMMENT.match(text, block.start) is not None
+    has_comment = _COMMENT.match(text, following.start) is not None
+    return is_comment or has_comment
 
 
 def _split_block(
@@ -164,10 +180,12 @@ def _blocks(text: str, title: str) -> Iterator[_Block]:
                 level=line.level,
                 is_row=line.is_row,
             )
-        elif paragraph:
-            paragraph = paragraph._replace(end=line.end)
-        else:
-            paragraph = _Block(line.start, line.end)
+            continue
+        start = paragraph.start if paragraph else line.start
+        paragraph = _Block(start, line.end)
+        if line.is_entry_end:
+            yield paragraph
+            paragraph = None
     if paragraph:
         yield paragraph
 
@@ -188,12 +206,26 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         is_rule = _RULE.match(line) is not None
         is_item = LIST_ITEM.match(line) is not None
         heading = HEADING_LINE.match(line)
-        underlined = 0 if is_fenced or is_rule or not is_after_blank else underlined_level(stripped, following)
-        is_alone = is_fence or is_row or is_title or is_rule or heading is not None or underlined > 0
-        ends_paragraph = is_blank or is_alone or is_item or is_fenced
+        level = 0
+        may_be_underlined = is_after_blank and not is_rule
+        if may_be_underlined and not is_fenced:
+            level = underlined_level(stripped, following)
+        is_alone = any(
+            [
+                is_fence,
+                is_row,
+                is_title,
+                is_rule,
+                heading is not None,
+                level > 0,
+            ]
+        )
+        ends_paragraph = any([is_blank, is_alone, is_item, is_fenced])
         if is_fence:
             is_fenced = not is_fenced
-        is_heading = heading is not None and not is_row and not is_fenced
+        is_in_other = is_row or is_fenced
+        if heading and not is_in_other:
+            level = len(heading[1])
         yield _Line(
             start=start + len(line) - len(line.lstrip()),
             end=start + len(line.rstrip()),
@@ -201,7 +233,8 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
             is_row=is_row,
             is_alone=is_alone,
             ends_paragraph=ends_paragraph,
-            level=len(heading[1]) if heading and is_heading else underlined,
+            is_entry_end=_ENTRY_END.search(stripped[-_ENTRY_CHARACTERS:]) is not None,
+            level=level,
         )
         is_after_blank = is_blank
         is_at_top = is_at_top and is_blank
@@ -216,14 +249,19 @@ def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
 
 def _is_numbered_title(text: str, before: _Block, block: _Block, following: _Block) -> bool:
     """Return whether a block is a numbered line between blank lines, above a paragraph, and no item of a list."""
-    if not _NUMBERED_LINE.fullmatch(text, block.start, block.end) or not following.embedded:
+    if not _NUMBERED_LINE.fullmatch(text, block.start, block.end):
         return False
-    is_apart = before.end == 0 or _BLANK_LINE.search(text, before.end, block.start) is not None
-    is_above_blank = _BLANK_LINE.search(text, block.end, following.start) is not None
-    if not is_apart or not is_above_blank or LIST_ITEM.match(text, following.start):
+    is_above_item = LIST_ITEM.match(text, following.start)
+    if is_above_item or not following.embedded:
         return False
-    follows_item = LIST_ITEM.match(text, before.start, before.end) is not None
-    return not follows_item or _indentation(text, before) > _indentation(text, block)
+    is_first = before.end == 0
+    is_below_blank = is_first or _BLANK_LINE.search(text, before.end, block.start)
+    is_above_blank = _BLANK_LINE.search(text, block.end, following.start)
+    if not is_below_blank or not is_above_blank:
+        return False
+    if not LIST_ITEM.match(text, before.start, before.end):
+        return True
+    return _indentation(text, before) > _indentation(text, block)  # an item of a list in the section before
 
 
 def _indentation(text: str, block: _Block) -> int:

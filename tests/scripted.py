@@ -96,6 +96,13 @@ def invalid_call(name: str, arguments: str, call_id: str = "") -> AIMessage:
     return AIMessage("", invalid_tool_calls=[made])
 
 
+def priced(reply, input_tokens=1_000_000, model="gpt-5-mini-2025-08-07"):
+    """Return a reply that reports its tokens: a million cost 0.25 dollars."""
+    usage = {"input_tokens": input_tokens, "output_tokens": 0, "total_tokens": input_tokens}
+    metadata = {"model_name": model, "model_provider": "openai"}
+    return reply.model_copy(update={"usage_metadata": usage, "response_metadata": metadata})
+
+
 def assert_paired(messages: Sequence[BaseMessage]) -> None:
     """Assert that each message with calls is followed directly by one result per call, as providers require."""
     waiting: set[str | None] = set()

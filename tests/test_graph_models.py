@@ -89,6 +89,15 @@ def test_a_run_chooses_the_model_as_langchains_configurable_models_let_it(small_
     assert names == PAPER
 
 
+def test_a_key_may_come_with_the_run(small_index):
+    with serve([chat("A king [lothair:0]."), chat("So it is [lothair:0].")]) as server:
+        model = init_chat_model("openai:first", configurable_fields=["api_key"], base_url=server.url)
+        agent = create_arag_agent(model, small_index, tools="paper")
+        state = agent.invoke(asked(), {"configurable": {"api_key": "of-the-run"}})
+        assert state["answer"] in {"A king [lothair:0].", "So it is [lothair:0]."}
+        assert {headers["authorization"] for headers in server.headers} == {"Bearer of-the-run"}
+
+
 def test_a_runs_context_replaces_the_whole_chain(small_index):
     agent = create_arag_agent([failing(), failing()], small_index, tools="paper")
     assert "Lothair II was a king" in agent.invoke(asked(), context=Context(model="extractive"))["answer"]

@@ -21,6 +21,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import ARAGError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
+from arag.retrieval.corpus import counted_lines
 from arag.retrieval.corpus.grep import find_matching_lines
 from arag.retrieval.corpus.lines import LineBlock, list_lines
 from arag.retrieval.corpus.literals import AMBIGUOUS, RARE_FORMS
@@ -330,7 +331,11 @@ def odd_index(request, tmp_path_factory, places):
         records.append({"id": f"d{number}", "title": title, "text": f"{title}\n\n{text}" if number % 2 else text})
     corpus = write_corpus(folder / "corpus", records)
     place = places(request.param, folder / "index")
-    with ingest(corpus, place, embedder=HashEmbeddings(), chunk_tokens=60) as index:
+    with (
+        ingest(corpus, place, embedder=HashEmbeddings(), chunk_tokens=60) as index,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(counted_lines, "_FEW", -1)  # counts by the word index in this small index, too
         chunks = [index.get(chunk_id) for chunk_id in index.chunk_ids()]
         chunks.sort(key=lambda chunk: (chunk.document_id, chunk.ordinal))
         yield index, chunks

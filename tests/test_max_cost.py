@@ -9,14 +9,7 @@ from arag.errors import InputError
 from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from arag.models.prices import cost
-from scripted import ANSWER, ScriptedModel, asked, call
-
-
-def priced(reply, input_tokens=1_000_000, model="gpt-5-mini-2025-08-07"):
-    """Return a reply that reports its tokens: a million cost 0.25 dollars."""
-    usage = {"input_tokens": input_tokens, "output_tokens": 0, "total_tokens": input_tokens}
-    metadata = {"model_name": model, "model_provider": "openai"}
-    return reply.model_copy(update={"usage_metadata": usage, "response_metadata": metadata})
+from scripted import ANSWER, ScriptedModel, asked, call, priced
 
 
 def search(number):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from fakes import write_index
 from mcp import Client
-from mcp_servers import text
+from mcp_servers import ARAG, text
 
 DOCUMENTS = [{"id": "boso", "title": "Boso", "text": "Boso the Elder was the father of Teutberga."}]
 
@@ -87,3 +89,29 @@ def test_a_cancelled_call_ends_its_command(tmp_path, transport, mode):
             anyio.run(over_http, url)
         finally:
             process.kill()
+
+
+def test_a_cancelled_call_closes_the_connection_to_its_model(tmp_path):
+    folder = write_index(tmp_path, DOCUMENTS)
+    is_asked, is_closed = threading.Event(), threading.Event()
+
+    def hang():
+        connection, _ = model.accept()
+        while connection.recv(65536):  # no reply ever comes
+            is_asked.set()
+        is_closed.set()
+
+    async def session():
+        async with Client(stdio_client(served)) as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "ask", CALLS["ask"])
+                await wait_until(is_asked.is_set)
+                tasks.cancel_scope.cancel()
+            await wait_until(is_closed.is_set)
+
+    with socket.create_server(("127.0.0.1", 0)) as model:
+        threading.Thread(target=hang, daemon=True).start()
+        address = f"openai:some-model@http://127.0.0.1:{model.getsockname()[1]}/v1"
+        arguments = ["mcp", "--tools", "paper", "--index", str(folder), "--model", address]
+        served = StdioServerParameters(command=ARAG, args=arguments, env={"OPENAI_API_KEY": "some-key"})
+        anyio.run(session)

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from arag import ARAGMiddleware, Context, Scope, create_arag_agent
 from arag.errors import IndexNotFoundError, InputError
 from arag.graph.prompts import system_prompt
+from arag.graph.state import OutputState
 from arag.models.chat import load_model
 from arag.retrieval.tools.sets import TOOL_SETS, make_tools
 from scripted import (
@@ -31,6 +32,7 @@ from scripted import (
     in_thread,
     invalid_call,
     plain,
+    priced,
     results,
 )
 
@@ -83,6 +85,7 @@ CONVERSATIONS = {
             AIMessage("Teutberga was his daughter [teutberga:0]."),
         ]
     ),
+    "too expensive": Conversation([priced(SEARCH), priced(READ), priced(ANSWER)], settings={"max_cost": 0.8}),
     "an empty forced answer": Conversation([SEARCH, AIMessage("")], settings={"max_steps": 1}),
     "arguments that are not JSON": Conversation([invalid_call("chunk_read", '{"chunk_ids": [', "i1"), READ, ANSWER]),
     "an unknown tool, and wrong arguments": Conversation(
@@ -265,6 +268,15 @@ def test_two_of_them_in_one_agent_are_an_error(small_index):
     agent = create_agent(ScriptedModel(), middleware=[ARAGMiddleware(small_index), Other(small_index)])
     with pytest.raises(InputError, match="an agent takes one ARAGMiddleware: for several indexes, give each"):
         agent.invoke(asked())
+
+
+def test_each_key_of_the_state_is_described(small_index):
+    agent = create_agent(ScriptedModel(), middleware=[ARAGMiddleware(small_index)])
+    properties = agent.get_output_jsonschema()["properties"]
+    assert {*OutputState.__annotations__, "seen_chunks"} == set(properties)
+    for key in properties.keys() - {"messages", "structured_response"}:
+        assert properties[key].get("description"), key
+    assert set(agent.get_input_jsonschema()["properties"]) == {"messages"}
 
 
 class Father(BaseModel):

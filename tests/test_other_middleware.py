@@ -76,6 +76,17 @@ def test_a_text_that_is_not_cleared_yet_is_not_shown_again(small_index, ours_fir
 
 
 @both_orders
+def test_once_a_text_was_cleared_others_are_shown_again_too(small_index, ours_first):
+    reads = [
+        call("chunk_read", f"r{n}", chunk_ids=[f"{name}:0"]) for n, name in enumerate("lothair boso teutberga".split())
+    ]
+    model = ScriptedModel(*reads, call("chunk_read", "r3", chunk_ids=["teutberga:0"]), ANSWER)
+    clear = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=2)])
+    state = make_agent(model, small_index, clear, ours_first=ours_first).invoke(asked())
+    assert ["Shown in full above" in result.text for result in results(state)] == [False] * 4
+
+
+@both_orders
 def test_a_forced_answer_has_the_texts_that_were_cleared(small_index, ours_first):
     model = ScriptedModel(read_lothair(0), READ, ANSWER)
     clear = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=0)])
@@ -92,8 +103,8 @@ def test_what_a_summary_replaces_is_shown_again_and_recorded(small_index, ours_f
     )
     state = make_agent(model, small_index, summary, ours_first=ours_first, max_steps=4).invoke(asked())
     assert state["stop_reason"] == "max_steps"
-    assert [MARRIED in shown for shown in sent_texts(model)] == [False, True, False, True, False]
-    assert [record["new_chunks"] for record in state["trace"]] == [["lothair:0"], [], ["lothair:0"], []]
+    assert [MARRIED in shown for shown in sent_texts(model)] == [False, True, False, True, True]
+    assert [record["new_chunks"] for record in state["trace"]] == [["lothair:0"], [], ["lothair:0"], ["lothair:0"]]
     assert [record["step"] for record in state["trace"]] == [1, 2, 3, 4]
     assert state["seen_chunks"] == ["lothair:0"]
     forced = sent_texts(model)[-1]

@@ -469,6 +469,15 @@ def test_years_above_the_names_of_their_columns(read):
     ]
 
 
+def test_rows_without_clear_columns_keep_their_cells(read):
+    pages = Pages()
+    pages.rows(700, (72, 200, 300), [("Device", "0 1 2 3", "4 5")])
+    pages.rows(682, (72, 130, 190, 250, 320), [("One", "0", "1", "2", "3")])
+    pages.rows(664, (72, 160, 225, 290, 350), [("Two", "0", "1", "2", "3")])
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines == ["Device | 0 1 2 3 | 4 5", "One | 0 | 1 | 2 | 3", "Two | 0 | 1 | 2 | 3"]
+
+
 def test_columns_without_names_keep_their_places(read):
     rows = [("Port", "", "", "Note"), ("Orra", "4", "", "wet"), ("Vik", "", "7", "dry")]
     assert table(read, rows)[1:] == ["Orra | 4 |  | wet", "Vik |  | 7 | dry"]

@@ -8,6 +8,7 @@ import os
 import re
 
 import pytest
+from ocr_accuracy import character_accuracy, draw_page
 from PIL import Image, ImageDraw, ImageFont
 from pypdf import PdfReader, PdfWriter, Transformation
 from reportlab.lib.pagesizes import A5
@@ -75,6 +76,19 @@ def cache(tmp_path, monkeypatch):
     """The user's cache folder."""
     monkeypatch.setattr(scans, "user_cache_path", lambda *_, **__: tmp_path / "cache")
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def read_with_ocr(cache, tmp_path):
+    """Write a file and read it with OCR."""
+    with Readers(ocr=True) as readers:
+
+        def read(name, data):
+            path = tmp_path / name
+            path.write_bytes(data)
+            return readers.read(path)
+
+        yield read
 
 
 class FakeProcess:
@@ -214,6 +228,25 @@ class TestNotes:
         assert not (tmp_path / "index").exists()
         with pytest.raises(InputError, match="extra"):
             Readers(ocr=True)
+
+
+# --- with OCR ---
+
+
+@needs_ocr
+@pytest.mark.parametrize("is_pdf", [False, True])
+def test_most_characters_of_a_rendered_page_are_read(read_with_ocr, is_pdf):
+    lines = [
+        "The new fog bell arrived from Skellavy on Monday",
+        "in two crates. The clapper is bent, but the smith",
+        "on the quay can straighten it by 14 November.",
+        "",
+        "Die Glocke läutet über dem Hafen, für 36 Mark.",
+    ]
+    picture = draw_page(lines)
+    content = read_with_ocr("a.pdf", pdf((picture, ""))) if is_pdf else read_with_ocr("a.png", as_file(picture, "PNG"))
+    assert character_accuracy(content.text, " ".join(lines)) > 0.97
+    assert content.ocr_pages == (1,)
 
 
 # --- with a stand-in for OCR ---

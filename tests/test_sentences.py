@@ -56,6 +56,41 @@ SPLIT = {
 }
 
 
+def test_entries_of_contents_are_sentences_with_their_pages():
+    entries = [
+        "1 Fibres . . . . . . . 2",
+        "2 How the long splice is made by two men on the\nrope walk . . . . . . 3",
+        "Tar ........ ix",
+        "Hemp ........ 14",
+    ]
+    text = "\n".join(entries)
+    assert texts(text) == entries
+    assert texts("He said ... 4 men came. They left.") == ["He said ... 4 men came.", "They left."]
+
+
+GERMAN = [
+    ["Das Fest ist am 3. Oktober 2024.", "Danach kommt der Winter mit Eis und Schnee."],
+    ["Nach dem Ende des 2. Weltkriegs wird der Turm gebaut.", "Er steht nicht mehr."],
+    ["Im 19. Jahrhundert ist z. B. die Mühle in Betrieb.", "Sie mahlt ca. 20 t für die Stadt und nicht mehr."],
+    ["Die Kosten, d. h. die Miete und das Öl, sind nach § 5 Abs. 2 Nr. 3 zu zahlen.", "Vgl. Anlage 4 für mehr."],
+    ["Frau Dr. Lenz bzw. Hr. Kuhn ist mit dem Zug und nicht zu Fuß da.", "Prof. Meier bleibt."],
+    ["Der Hof ist nach dem Brand von 1802.", "Oskar wird Müller und bleibt.", "Es sind 12,50.", "Niemand zahlt."],
+    ["Der Kran hat Ketten, Seile usw.", "Sie sind alt und nicht mit Öl zu halten."],
+]
+
+
+@pytest.mark.parametrize("sentences", GERMAN)
+def test_ordinals_and_abbreviations_of_german(sentences):
+    assert texts(" ".join(sentences)) == sentences
+
+
+def test_numbers_end_sentences_of_english():
+    assert texts("He was born on the 3. October came, and mit und für were words.") == [
+        "He was born on the 3.",
+        "October came, and mit und für were words.",
+    ]
+
+
 @pytest.mark.parametrize("text", ONE_SENTENCE.values(), ids=ONE_SENTENCE.keys())
 def test_stays_whole(text):
     assert texts(text) == [text]

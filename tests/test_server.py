@@ -90,7 +90,7 @@ def test_the_operators_model_answers_two_runs_at_once_and_another_is_cancelled(s
     together, is_hanging = threading.Barrier(2, timeout=60), threading.Event()
 
     def respond(_, request):
-        question = request["messages"][-1]["content"]
+        question = next(message["content"] for message in request["messages"] if message["role"] == "user")
         if question == LENS:
             is_hanging.set()
             return Failure(hang=True)

@@ -29,6 +29,10 @@ def closest(results):
         ({"a": "It cost $5,000.", "b": "A fort of $5,000,000."}, "5000", ("5,000", 2)),
         ({"a": "And 45'321.99 in all."}, "45321.99", ("45'321.99", 1)),
         ({"a": "In all 1234567.5 tons."}, "1,234,567.5", ("1234567.5", 1)),
+        ({"a": "It cost 1,234.50 kr.", "b": "Room 1234, 50 beds; 1,234.51 kr."}, "1234.5", ("1,234.50", 1)),
+        ({"a": "Er kostet 1.234,50 Euro."}, "1234.5", ("1.234,50", 1)),
+        ({"a": "It weighs 1234.5 kg."}, "1,234.50", ("1234.5", 1)),
+        ({"a": "The sum is 0.50 kr."}, "0,5", ("0.50", 1)),
     ],
 )
 def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keyword, term):

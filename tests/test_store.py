@@ -133,7 +133,7 @@ def test_what_gets_its_name_was_synced_before_and_the_name_is_synced_after_it(tm
     assert state(index.parent) in done
     write(FolderStore(index), document("e", "A new line."), remove=["b"])
     published = [(*entry, after) for entry, after in pairwise(done) if len(entry) == 3]
-    assert [name for name, *_ in published] == ["draft.sqlite3", "keywords", "chroma", "index.sqlite3"] * 2
+    assert [name for name, *_ in published] == ["draft.sqlite3", "keywords", "words", "chroma", "index.sqlite3"] * 2
     assert all(unsynced == [] and renamed == synced for _, unsynced, renamed, synced in published)
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
+from starlette.testclient import TestClient
 
 from arag import open_index, serve_web
 from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
-from fakes import HashEmbeddings
+from arag.web.site import Site
+from fakes import HashEmbeddings, write_index
 from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
 
 MARKED = [255, 226, 110]  # the colour of a mark on white paper
@@ -154,6 +156,19 @@ def test_the_list_of_documents_leads_to_headings_tables_and_what_was_left_out(cl
     assert "Not read: 1 formula without a saved value" in sheet.select_one(".warn").get_text()
 
 
+def test_long_lists_of_documents_are_shown_in_parts(tmp_path):
+    location = write_index(tmp_path, [{"id": f"record-{number:03}", "text": "A word."} for number in range(150)])
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        first = search(client)
+        button = first.find("button", string="More documents")
+        second = search(client, **{button["name"]: button["value"]})
+    shown = [*first.select("th a"), *second.select("th a")]
+    assert texts(shown) == [f"record-{number:03}" for number in range(150)]
+    assert second.find("button", string="More documents") is None
+
+
 def test_a_question_streams_its_steps_and_its_citations_open_the_passage(client):
     answer = ask(client, "When was the harbour light first lit?")
     steps = texts(answer.select(".steps li"))
@@ -165,7 +180,8 @@ def test_a_question_streams_its_steps_and_its_citations_open_the_passage(client)
     assert passage.figure is not None
     page = soup(client.get("/ask"))
     assert "quotes sentences" in page.get_text()
-    assert "When was the harbour light first lit?" in texts(page.select("li a"))
+    again = soup(client.get(page.find("a", string="When was the harbour light first lit?")["href"]))
+    assert again.select_one(".answer").get_text() == answer.select_one(".answer").get_text()
 
 
 def test_a_run_that_fails_says_why(folder):

@@ -82,9 +82,10 @@ def press(page, role, name):
 
 
 def type_text(page, text):
-    """Type into the field that has the focus, and send its form."""
+    """Type into the field that gets the focus by itself, and send its form."""
+    page.wait_for_function("document.activeElement.name === 'q'")
     page.keyboard.type(text)
-    with page.expect_navigation():
+    with page.expect_navigation(wait_until="commit"):  # a run's page is there before it is complete
         page.keyboard.press("Enter")
 
 
@@ -157,8 +158,7 @@ def test_a_step_is_shown_before_the_answer_is_there(page, folder):
         with serving(folder, model=f"openai:some-model@{server.url}", options=options) as address:
             open_address(page, address)
             press(page, "link", "Ask")
-            page.keyboard.type(QUESTION)
-            page.keyboard.press("Enter")
+            type_text(page, QUESTION)
             page.get_by_text('keyword_search {"keywords": ["harbour"]}').wait_for()
             page.get_by_role("list", name="Steps").get_by_role("listitem").nth(1).wait_for()  # the result
             assert page.locator(".answer").count() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 from pathlib import Path
@@ -51,4 +52,6 @@ def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, r
     app = Site(index, agent, model, reports).make_app(token, actual_port)
     out.print_line(f"Open http://{_HOST}:{actual_port}/?token={token}")
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS, ws="none")
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)  # open pages are no errors at Ctrl-C
+    server.run(sockets=[listener])

@@ -131,10 +131,9 @@ class Site:
         """Send the picture of a passage's page."""
         chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
         original = _check_found(find_original(self.index, chunk.document_id))
-        pages = _check_found(chunk.pages)
         parts = passages.split_marked(chunk, request.query_params.getlist("at"))
         texts = [text for start, text in parts if start]
-        return Response(draw_page(original, texts, pages), media_type="image/png")
+        return Response(draw_page(original, texts, _check_found(chunk.pages)), media_type="image/png")
 
     def list_runs(self, _: Request) -> Response:
         """Show the form for a question, the questions so far, and the pages in the folder of reports."""

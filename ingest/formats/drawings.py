@@ -46,7 +46,9 @@ def drawing_reference(element: etree._Element) -> str:
 
 def drawing_noun(element: etree._Element) -> str:
     """Return what an element is that refers to a drawing: a chart or a diagram."""
-    return "chart" if local_name(element) == "chart" else "diagram"
+    if local_name(element) == "chart":
+        return "chart"
+    return "diagram"
 
 
 def _axis_titles(root: etree._Element) -> Iterator[etree._Element]:
@@ -56,12 +58,17 @@ def _axis_titles(root: etree._Element) -> Iterator[etree._Element]:
 
 def _titled(kind: str, title: etree._Element) -> str:
     text = text_on_one_line(title)
-    return f"{kind}: {text}" if text else ""
+    if not text:
+        return ""
+    return f"{kind}: {text}"
 
 
 def bullets(texts: Iterable[str]) -> str:
     """Return the texts that are not empty as a list."""
-    items = [f"- {text}" for text in filter(None, texts)]
+    items: list[str] = []
+    for text in texts:
+        if text:
+            items.append(f"- {text}")
     return "\n".join(items)
 
 
@@ -73,7 +80,8 @@ def text_on_one_line(shape: etree._Element) -> str:
 def paragraphs(shape: etree._Element) -> Iterator[str]:
     """Yield the paragraphs with text, each on a line."""
     for paragraph in shape.iter(_PARAGRAPH, _STRICT_PARAGRAPH):
-        line = collapse_whitespace(_paragraph_text(paragraph))
+        text = _paragraph_text(paragraph)
+        line = collapse_whitespace(text)
         if line:
             yield line
 
@@ -95,7 +103,9 @@ def _baseline(text: etree._Element) -> int:
         return 0
     baseline: str = properties.get("baseline", "0")
     number = _NUMBER.match(baseline)
-    return int(number[0]) if number else 0
+    if number is None:
+        return 0
+    return int(number[0])
 
 
 def raised(text: str, baseline: int, before: str) -> str:
@@ -108,13 +118,16 @@ def raised(text: str, baseline: int, before: str) -> str:
         baseline: More than 0 above the line, less below it.
         before: The text before it.
     """
-    if baseline == 0 or not any(map(str.isdigit, text)):
-        return text
     last = before[-1:]
-    if last in _APART:
+    has_digits = any(map(str.isdigit, text))
+    is_apart = last in _APART
+    if is_apart or not has_digits:
+        return text
+    if baseline == 0:
         return text
     if baseline < 0:
-        return text.translate(_LOWERED) if last.isdigit() else text
+        is_after_digit = last.isdigit()
+        return text.translate(_LOWERED) if is_after_digit else text
     if _TEN.search(before[-3:]):
         return f"^{text}"
     return text.translate(_RAISED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -96,8 +95,14 @@ def _is_shared_word(word: str) -> bool:
 
 def _sample(data: bytes) -> bytes:
     """Return the first lines that tell anything about the encoding."""
-    lines = (line for line in BytesIO(data) if not line.isascii() and len(line) < _MAX_LINE_BYTES)
-    return b"".join(islice(lines, _SAMPLE_LINES))
+    telling: list[bytes] = []
+    for line in BytesIO(data):
+        is_short = len(line) < _MAX_LINE_BYTES
+        if is_short and not line.isascii():
+            telling.append(line)
+        if len(telling) == _SAMPLE_LINES:
+            break
+    return b"".join(telling)
 
 
 def _reads_well(match: CharsetMatch) -> bool:
@@ -118,5 +123,8 @@ def _is_japanese(text: str) -> bool:
 def _has_rival(best: CharsetMatch, matches: CharsetMatches) -> bool:
     """Return whether another encoding gives another text that is about as good."""
     limit = best.chaos + _MIN_CHAOS_OF_OTHERS
-    good_texts = {str(match) for match in matches if match.chaos < limit}
+    good_texts: set[str] = set()
+    for match in matches:
+        if match.chaos < limit:
+            good_texts.add(str(match))
     return good_texts != {str(best)}

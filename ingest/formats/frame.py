@@ -55,14 +55,13 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
     empty: list[etree._Element] = []
     for element in _AROUND(page):
         text = "".join(element.itertext()).strip()
-        is_sentence = len(text.split()) >= _MIN_WORDS or text.endswith(tuple(ENDS))
+        has_several_words = len(text.split()) >= _MIN_WORDS
+        is_sentence = has_several_words or text.endswith(tuple(ENDS))
         if not is_sentence or _is_mostly_links(element):
             empty.append(element)
             continue
         empty += element.iter("form")
-        for part in element.iter(*_PARTS):
-            if _is_mostly_links(part):
-                empty.append(part)
+        empty += filter(_is_mostly_links, element.iter(*_PARTS))
     return empty
 
 
@@ -103,14 +102,19 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS):
         if element.tag in _HEADINGS:
             is_below_heading = True
-            is_above_title = is_above_title and element.tag != title
+            is_title = element.tag == title
+            if is_title:
+                is_above_title = False
             continue
         text = _own_text(element)
         if not text:
             continue
-        if not is_below_heading and _says_nothing(element, text, is_above_title):
-            yield element
+        was_below_heading = is_below_heading
         is_below_heading = False
+        if was_below_heading:
+            continue
+        if _says_nothing(element, text, is_above_title):
+            yield element
 
 
 def _own_text(element: etree._Element) -> str:
@@ -161,8 +165,12 @@ def _is_menu(element: etree._Element) -> bool:
 
 
 def _is_field(element: etree._Element) -> bool:
-    text = collapse_whitespace("".join(element.itertext()))
-    if _FIELD.match(text) is None or _LEGAL.search(text):
+    """Return whether an element has a name and a value, and is not a note on rights."""
+    text = "".join(element.itertext())
+    text = collapse_whitespace(text)
+    if _FIELD.match(text) is None:
+        return False
+    if _LEGAL.search(text):
         return False
     return not _is_mostly_links(element)
 

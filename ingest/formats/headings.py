@@ -79,20 +79,22 @@ class _Typography:
         if not _is_title(block.text):
             return 0
         block_type = (block.size, block.font)
-        if block_type in self.outline_types:
-            return self.outline_types[block_type]
-        if block.size in self.heading_sizes:
-            level = self.outline_levels + self.heading_sizes.index(block.size) + 1
-            return min(level, _MAX_LEVEL)
-        return self._level_of_number(block)
+        level_in_outline = self.outline_types.get(block_type, 0)
+        if level_in_outline:
+            return level_in_outline
+        if block.size not in self.heading_sizes:
+            return self._level_of_number(block)
+        order = self.heading_sizes.index(block.size)
+        level = self.outline_levels + order + 1
+        return min(level, _MAX_LEVEL)
 
     def _level_of_number(self, block: Line) -> int:
         """Return the level of a title in the size of the text, which needs a number and another font."""
         parts = len(_number_of(block.text))
-        has_text_font = block.font in {self.body_font, ""}
-        if not parts or has_text_font or block.size < self.body_size:
-            return 0
         if parts <= self.outline_depth:
+            return 0
+        has_text_font = block.font in {self.body_font, ""}
+        if has_text_font or block.size < self.body_size:
             return 0
         level = self.outline_levels + len(self.heading_sizes) + parts
         return min(level, _MAX_LEVEL)
@@ -117,19 +119,22 @@ class _Nesting:
         number = _number_of(block.text)
         if number and not block.level:
             level = self._level_of_number(number, level)
-        self.headings = [heading for heading in self.headings if heading.level < level]
-        self.headings.append(_Heading(level, number))
+        while self.headings and self.headings[-1].level >= level:
+            self.headings.pop()
+        heading = _Heading(level, number)
+        self.headings.append(heading)
         return level
 
     def _level_of_number(self, number: list[str], level: int) -> int:
-        for other in self.headings:
-            if not other.number:
-                continue
+        numbered = [heading for heading in self.headings if heading.number]
+        for other in numbered:
             parts = len(other.number)
             further_parts = len(number) - parts
-            if further_parts > 0 and number[:parts] == other.number:
+            begins_with_it = number[:parts] == other.number
+            has_several_parts = parts > 1 or len(number) > 1
+            if further_parts > 0 and begins_with_it:
                 level = other.level + further_parts
-            elif parts > 1 or len(number) > 1:
+            elif has_several_parts:
                 level = min(level, other.level)
                 break
         return min(level, _MAX_LEVEL)
@@ -144,10 +149,11 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     lines = list(chain.from_iterable(pages))
     characters_by_size = Counter[float]()
     characters_by_font = Counter[str]()
-    for line in lines:
-        if line.size:  # a form's value has none
-            characters_by_size[line.size] += len(line.text)
-            characters_by_font[line.font] += len(line.text)
+    printed = [line for line in lines if line.size]  # a form's value has no size
+    for line in printed:
+        characters = len(line.text)
+        characters_by_size[line.size] += characters
+        characters_by_font[line.font] += characters
     if not characters_by_size:
         for page in pages:
             yield "\n".join(line.text for line in page)
@@ -157,12 +163,14 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     body_font = _most_common(characters_by_font)
     pages_of_blocks = [_join_titles(page, larger, body_font) for page in pages]
     named = [line for line in lines if line.level]
+    named_levels = [line.level for line in named]
+    named_depths = [len(_number_of(line.text)) for line in named]
     typography = _Typography(
         body_size=body_size,
         body_font=body_font,
         heading_sizes=_find_heading_sizes(pages_of_blocks, larger, characters_by_size, named),
-        outline_levels=max((line.level for line in named), default=0),
-        outline_depth=max((len(_number_of(line.text)) for line in named), default=0),
+        outline_levels=max(named_levels, default=0),
+        outline_depth=max(named_depths, default=0),
         outline_types=_find_outline_types(pages_of_blocks, larger),
     )
     last_titles: dict[int, str] = {}
@@ -179,11 +187,16 @@ def _most_common(counts: Counter[_Key]) -> _Key:
 def _number_of(title: str) -> list[str]:
     """Return the parts of a title's number."""
     match = _match_number(title)
-    return match[1].split(".") if match else []
+    if match is None:
+        return []
+    number = match[1]
+    return number.split(".")
 
 
 def _match_number(title: str) -> re.Match[str] | None:
-    return _NUMBER.match(title) or _NAMED_SECTION.match(title)
+    """Return the match of a title's number: of a section, or of one of a law."""
+    plain = _NUMBER.match(title)
+    return plain or _NAMED_SECTION.match(title)
 
 
 def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Line]:
@@ -191,15 +204,23 @@ def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Li
     blocks = list(page[:1])
     for line in page[1:]:
         last = blocks[-1]
-        is_same_type = line.size == last.size and line.font == last.font
-        is_named = bool(line.level or last.level)  # by the document's outline: it is whole
+        is_title = line.size >= larger
         is_name = line.font != body_font and _BARE_SECTION.fullmatch(last.text) is not None
-        may_be_joined = is_same_type and (line.size >= larger or is_name) and not is_named
-        if may_be_joined and not _match_number(line.text):
+        may_be_joined = is_title or is_name
+        if may_be_joined and _goes_on(last, line):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}")
         else:
             blocks.append(line)
     return blocks
+
+
+def _goes_on(title: Line, line: Line) -> bool:
+    """Return whether a line may be the next one of a title: it is in its type, and has no number of its own."""
+    if line.level or title.level:  # by the document's outline: it is whole
+        return False
+    if line.size != title.size or line.font != title.font:
+        return False
+    return _match_number(line.text) is None
 
 
 # --- the types of headings ---
@@ -211,13 +232,15 @@ def _find_outline_types(pages: Iterable[Iterable[Line]], larger: float) -> dict[
     for block in chain.from_iterable(pages):
         if block.size < larger:
             continue
+        block_type = (block.size, block.font)
         if block.level or _is_title(block.text):
-            levels[block.size, block.font][block.level] += 1
+            levels[block_type][block.level] += 1
     types: dict[_Type, int] = {}
     for block_type, counts in levels.items():
         level = _most_common(counts)
         unnamed = counts[0]
-        if level and unnamed <= _UNNAMED * counts.total():
+        max_unnamed = _UNNAMED * counts.total()
+        if level and unnamed <= max_unnamed:
             types[block_type] = min(level, _MAX_LEVEL)
     return types
 
@@ -233,16 +256,21 @@ def _find_heading_sizes(
     pages_of_size: dict[float, set[int]] = defaultdict(set)
     for page_number, page in enumerate(pages):
         for block in page:
-            if block.size >= larger and _is_title(block.text):
+            if block.size < larger:
+                continue
+            if _is_title(block.text):
                 title_characters[block.size] += len(block.text)
                 pages_of_size[block.size].add(page_number)
-    # The cover of a long document may have a size of its own.
-    min_pages = 1 if len(pages) <= _SHORT_DOCUMENT else 2
-    end = min((line.size for line in named), default=float("inf"))
+    is_short = len(pages) <= _SHORT_DOCUMENT
+    min_pages = 1 if is_short else 2  # the cover of a long document may have a size of its own
+    named_sizes = [line.size for line in named]
+    end = min(named_sizes, default=float("inf"))
     sizes: list[float] = []
     for size, page_numbers in pages_of_size.items():
+        if size >= end or len(page_numbers) < min_pages:
+            continue
         is_mostly_titles = 2 * title_characters[size] > characters[size]  # text may have a larger size, too
-        if size < end and is_mostly_titles and len(page_numbers) >= min_pages:
+        if is_mostly_titles:
             sizes.append(size)
     return sorted(sizes, reverse=True)
 
@@ -266,12 +294,15 @@ def _mark_page(
     lines: list[str] = []
     for number, block in enumerate(page):
         level = levels[number]
-        title = collapse_whitespace(_UNSPACED_BREAK.sub("", block.text))
+        following_level = levels[number + 1]
+        title = _UNSPACED_BREAK.sub("", block.text)
+        title = collapse_whitespace(title)
         # Titles of one level in a row are a list, such as a table of contents.
-        is_in_list = level == levels[number + 1] and not block.level
+        is_in_list = level == following_level and not block.level
         is_repeated = last_titles.get(level) == title
         last_titles[level] = title
-        if not level or is_in_list or is_repeated:
+        is_heading = level > 0 and not is_in_list
+        if is_repeated or not is_heading:
             lines.append(block.text)
             continue
         marks = "#" * nesting.enter(block, level)
@@ -281,23 +312,27 @@ def _mark_page(
 
 def _is_title(text: str) -> bool:
     """Return whether a text looks like a title: short, mostly letters, and no sentence or row of a table."""
-    is_short = len(text) <= _MAX_TITLE and text.count("\n") < _MAX_TITLE_LINES
-    if not is_short or CELL_BOUNDARY in text:
+    is_row = CELL_BOUNDARY in text
+    is_long = len(text) > _MAX_TITLE or text.count("\n") >= _MAX_TITLE_LINES
+    if is_row or is_long:
+        return False
+    if _NO_TITLE_END.search(text) or _LEADERS.search(text):
         return False
     number = _match_number(text)
-    if number:
-        name = text[number.end() :]
-        has_begin = not _BULLET_APART.match(name)
-    else:
-        name = text
-        has_begin = not name[:1].islower() and not _BULLET.match(name)
-    if len(name) < 2 or not has_begin or not _has_letters(name):
-        return False
-    return not _NO_TITLE_END.search(text) and not _LEADERS.search(text)
+    if number is None:
+        begins_as_text = text[:1].islower() or _BULLET.match(text)
+        return not begins_as_text and _is_name(text)
+    name = text[number.end() :]
+    begins_item = _BULLET_APART.match(name)
+    return not begins_item and _is_name(name)
 
 
-def _has_letters(name: str) -> bool:
+def _is_name(text: str) -> bool:
     """Return whether a text has letters: at least half of its letters and digits, and a quarter of all."""
-    letters = sum(map(str.isalpha, name))
-    signs = sum(map(str.isalnum, name))
-    return letters > 0 and 2 * letters >= signs and 4 * letters >= len(name)
+    if len(text) < 2:
+        return False
+    letters = sum(map(str.isalpha, text))
+    signs = sum(map(str.isalnum, text))
+    if letters == 0 or 2 * letters < signs:
+        return False
+    return 4 * letters >= len(text)

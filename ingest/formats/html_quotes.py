@@ -32,7 +32,9 @@ def find_quotes(page: etree._Element) -> set[etree._Element]:
 
 
 def _is_quote(block: etree._Element) -> bool:
-    if block.get("type", "").lower() == "cite" or block.get("cite", "").startswith("mid:"):
+    kind = block.get("type", "").lower()
+    source = block.get("cite", "")
+    if kind == "cite" or source.startswith("mid:"):
         return True
     before = block.getprevious()
     around = [block, *block.iterancestors()]
@@ -40,22 +42,32 @@ def _is_quote(block: etree._Element) -> bool:
         around.append(before)
     if any(map(_has_name, around)):
         return True
-    return _ATTRIBUTION.search(_text_before(block)[-_MAX_ATTRIBUTION:]) is not None
+    text_before = _text_before(block)[-_MAX_ATTRIBUTION:]
+    return _ATTRIBUTION.search(text_before) is not None
 
 
 def _has_name(element: etree._Element) -> bool:
-    names = " ".join(element.get(attribute, "") for attribute in _NAMED_BY)
-    return _NAMES.search(names) is not None
+    """Return whether an element has the name that a mail program gives to quotations."""
+    names: list[str] = []
+    for attribute in _NAMED_BY:
+        names.append(element.get(attribute, ""))
+    return _NAMES.search(" ".join(names)) is not None
 
 
 def _text_before(block: etree._Element) -> str:
     """Return the text of the element before a block, with the text between the two."""
     before = block.getprevious()
-    while before is not None and before.tag == "br" and not (before.tail or "").strip():
+    while before is not None and _is_bare_line_end(before):
         before = before.getprevious()
     if before is None:
         return block.getparent().text or ""
-    return "".join(before.itertext()) + (before.tail or "")
+    tail = before.tail or ""
+    return "".join(before.itertext()) + tail
+
+
+def _is_bare_line_end(element: etree._Element) -> bool:
+    text_after = element.tail or ""
+    return element.tag == "br" and not text_after.strip()
 
 
 def quote_lines(text: str) -> str:
@@ -65,10 +77,12 @@ def quote_lines(text: str) -> str:
     for line in text.split("\n"):
         if line == QUOTE_START:
             depth += 1
-        elif line == QUOTE_END:
+            continue
+        if line == QUOTE_END:
             depth -= 1
-        elif line:
-            lines.append("> " * depth + line)
-        else:
-            lines.append("")
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+            continue
+        marks = "> " * depth
+        lines.append(f"{marks}{line}" if line else "")
+    quoted = "\n".join(lines)
+    quoted = re.sub("\n{3,}", "\n\n", quoted)
+    return quoted.strip("\n")

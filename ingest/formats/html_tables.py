@@ -20,8 +20,14 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
         cell_texts: The text of each of its cells.
     """
     rows = _cells_by_row(table)
-    grid = _lay_out(rows, cell_texts)
-    return table_lines(map(_fill_row, grid), header=_has_header(rows))
+    has_header = _has_header(rows)
+    grid = _Grid(cell_texts, len(rows), has_header)
+    for row in rows:
+        grid.add(row)
+    return table_lines(
+        map(_fill_row, grid.rows),
+        header=has_header,
+    )
 
 
 def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
@@ -35,40 +41,62 @@ def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
     return rows if outside else rows[1:]
 
 
-def _lay_out(
-    rows: Sequence[Sequence[etree._Element]],
-    cell_texts: Mapping[etree._Element, str],
-) -> list[dict[int, str]]:
-    """Return the texts of each row by their columns.
+class _Grid:
+    """The texts of a table by rows and columns.
 
     A cell that spans several rows has its text in each of them. One that spans several columns has it only in the
     first, or in each if it is below a marked header and not the name of its row. A cell that spans the whole table is
     a note: it stands beside the columns, so that it gets the name of none.
+
+    Attributes:
+        rows: The texts of each row, by their columns.
     """
-    grid: list[dict[int, str]] = [{} for _ in rows]
-    has_header = _has_header(rows)
-    is_below_header = False
-    width = 0
-    for row_number, row in enumerate(rows):
+
+    def __init__(
+        self,
+        cell_texts: Mapping[etree._Element, str],
+        rows: int,
+        has_header: bool,
+    ) -> None:
+        self.rows: list[dict[int, str]] = [{} for _ in range(rows)]
+        self._cell_texts = cell_texts
+        self._has_header = has_header
+        self._is_below_header = False
+        self._width = 0  # in columns, of the rows so far that have several cells
+        self._added = 0
+
+    def add(self, cells: Sequence[etree._Element]) -> None:
+        """Add the cells of the next row."""
+        row = self.rows[self._added]
         column = 0
-        for cell in row:
-            while column in grid[row_number]:
+        for cell in cells:
+            while column in row:
                 column += 1
-            last_row = row_number + _span(cell, "rowspan")
-            last_column = column + _span(cell, "colspan")
-            is_alone = len(row) == 1 and not grid[row_number]
-            if is_below_header and is_alone and last_column >= width > 1:
-                grid[row_number][width] = cell_texts[cell]
-                continue
-            is_repeated = is_below_header and cell.tag == "td" and column > 0
-            others = dict.fromkeys(range(column + 1, last_column), cell_texts[cell] if is_repeated else "")
-            for line in grid[row_number:last_row]:
-                line[column] = cell_texts[cell]
-                line.update(others)
-        if len(row) > 1:
-            is_below_header = has_header
-            width = max(width, *(number + 1 for number in grid[row_number]))
-    return grid
+            is_alone = len(cells) == 1 and not row
+            end = column + _span(cell, "colspan")
+            if is_alone and self._is_note(end):
+                row[self._width] = self._cell_texts[cell]
+            else:
+                self._add_cell(cell, column, end)
+        if len(cells) > 1:
+            self._is_below_header = self._has_header
+            self._width = max(self._width, max(row) + 1)
+        self._added += 1
+
+    def _is_note(self, end: int) -> bool:
+        """Return whether a cell that is alone in its row, and ends at a column, spans the whole table."""
+        is_table = self._width > 1
+        return self._is_below_header and is_table and end >= self._width
+
+    def _add_cell(self, cell: etree._Element, column: int, end: int) -> None:
+        text = self._cell_texts[cell]
+        is_value = cell.tag == "td" and column > 0
+        is_repeated = self._is_below_header and is_value
+        others = text if is_repeated else ""
+        last_row = self._added + _span(cell, "rowspan")
+        for row in self.rows[self._added : last_row]:
+            row.update(dict.fromkeys(range(column, end), others))
+            row[column] = text
 
 
 def _fill_row(texts: Mapping[int, str]) -> list[str]:

@@ -70,35 +70,41 @@ def raise_text(before: str, element: etree._Element, text: str) -> str:
     """
     shown = collapse_whitespace(text)
     last = before[-1:]
-    if not shown or len(shown) > _MAX_RAISED:
+    is_long = len(shown) > _MAX_RAISED
+    if not shown or is_long:
         return text
     if element.tag == "sub":
         is_after_number = last.isdigit()
         return f"_{shown}" if is_after_number else text
     if _belongs_to_word(last, element, shown):
         return text
+    marked = ""
     if not _is_note(element, before):
-        power = _power(before, shown)
-        if power:
-            return power
-    return _show_raised(last, shown) or text
+        marked = _power(before, shown)
+    return marked or _show_raised(last, shown) or text
 
 
 def _belongs_to_word(last: str, element: etree._Element, shown: str) -> bool:
     """Return whether a raised text is a part of a word, such as 1st and n°, or of an isotope's name."""
-    if _PART_OF_WORD.fullmatch(shown) or _ORDINAL.fullmatch(f"{last}{shown}"):
+    is_part = _PART_OF_WORD.fullmatch(shown)
+    is_ordinal = _ORDINAL.fullmatch(f"{last}{shown}")
+    if is_part or is_ordinal:
         return True
     is_apart = not last.strip()
+    if not is_apart:
+        return False
     following = element.tail or ""
-    return is_apart and _ISOTOPE.match(following) is not None
+    return _ISOTOPE.match(following) is not None
 
 
 def _power(before: str, shown: str) -> str:
     """Return a raised text as the power of a unit or a number, or an empty string."""
     raised = shown.translate(_RAISED_DIGITS)
-    if raised != shown and _UNIT.search(before):
+    has_digits = raised != shown
+    if has_digits and _UNIT.search(before):
         return raised
-    if _BASE_OF_POWER.search(before) and _EXPONENT.fullmatch(shown):
+    is_exponent = _EXPONENT.fullmatch(shown)
+    if is_exponent and _BASE_OF_POWER.search(before):
         return f"^{shown}"
     return ""
 
@@ -108,10 +114,9 @@ def _show_raised(last: str, shown: str) -> str:
     if _NOTE_MARK.fullmatch(shown):
         gap = " " if last.strip() else ""
         return f"{gap}[{shown}]"
-    joins_word = last.isalnum() and shown[0].isalnum()
-    if joins_word:
-        return f"^{shown}"
-    return ""
+    first = shown[0]
+    joins_word = last.isalnum() and first.isalnum()
+    return f"^{shown}" if joins_word else ""
 
 
 def _is_note(element: etree._Element, before: str) -> bool:
@@ -179,7 +184,8 @@ def _in_one_line(element: etree._Element) -> str:
 
 
 def _join_formula(element: etree._Element, parts: list[str]) -> str:
-    forms = {2: _FORMS, 3: _FORMS_OF_THREE}.get(len(parts), {})
+    forms_by_parts = {2: _FORMS, 3: _FORMS_OF_THREE}
+    forms = forms_by_parts.get(len(parts), {})
     form = forms.get(element.tag)
     if form:
         return _fill_form(form, parts)
@@ -196,7 +202,8 @@ def _join_formula(element: etree._Element, parts: list[str]) -> str:
 
 def _fill_form(form: str, parts: list[str]) -> str:
     names: dict[str, str] = {}
-    for name, part in zip(("first", "second", "third"), parts, strict=False):
+    places = ("first", "second", "third")
+    for name, part in zip(places, parts, strict=False):
         names[name] = part
         names[name.upper()] = _in_brackets(part)
     return form.format_map(names)
@@ -210,10 +217,12 @@ def _in_brackets(text: str) -> str:
 
 def picture_text(picture: etree._Element) -> str:
     """Return what is shown instead of a picture, if that says more than that there is one."""
-    text = collapse_whitespace(picture.get("alt") or picture.get("title") or "")
+    title = picture.get("title", "")
+    text = collapse_whitespace(picture.get("alt") or title)
     if _SAYS_NOTHING.fullmatch(text) or _is_decoration(picture):
         return ""
-    file_name = PurePath(picture.get("src", "")).stem
+    source = picture.get("src", "")
+    file_name = PurePath(source).stem
     if text == file_name:
         return ""
     figure = next(picture.iterancestors("figure", "a"), None)
@@ -250,16 +259,19 @@ def field_text(form_field: etree._Element) -> str:
 
 def option_text(option: etree._Element, text: str) -> str:
     """Return an option of a list, with a mark if one of the list is chosen."""
-    text = collapse_whitespace(text or option.get("label", ""))
+    label = option.get("label", "")
+    text = collapse_whitespace(text or label)
     if "selected" in option.attrib:
         return f"{_CHOSEN}{text}"
     choices = next(option.iterancestors("select"), None)
-    if choices is None or choices.find(".//option[@selected]") is None:
+    if choices is None:
+        return text
+    chosen = choices.find(".//option[@selected]")
+    if chosen is None:
         return text
     options = list(choices.iter("option"))
-    if len(options) > _MAX_OPTIONS:
-        return ""
-    return f"{_NOT_CHOSEN}{text}"
+    is_long = len(options) > _MAX_OPTIONS
+    return "" if is_long else f"{_NOT_CHOSEN}{text}"
 
 
 def drawing_text(drawing: etree._Element) -> str:

@@ -52,22 +52,34 @@ class _Page:
 
     def is_full(self, line: Line, following: Line) -> bool:
         """Return whether a line is about as long as the others of its column that have type of its size."""
-        longest = line.right
+        width = line.right - line.left
+        if width <= _MIN_WIDTH * line.size:
+            return False
+        right_edge = self._right_edge(line)
+        is_between_words = _BREAKS_BETWEEN_WORDS.match(following.text) is not None
+        sizes = _WORD_EDGE if is_between_words else _EDGE
+        missing = right_edge - line.right
+        return missing < sizes * line.size
+
+    def _right_edge(self, line: Line) -> float:
+        """Return where the longest line of a line's column and size ends."""
+        right_edge = line.right
         for other in self.lines:
             is_in_column = other.left < line.right and other.right > line.left
             if other.size == line.size and is_in_column:
-                longest = max(longest, other.right)
-        is_between_words = _BREAKS_BETWEEN_WORDS.match(following.text) is not None
-        edge = _WORD_EDGE if is_between_words else _EDGE
-        is_wide = line.right - line.left > _MIN_WIDTH * line.size
-        return is_wide and line.right > longest - edge * line.size
+                right_edge = max(right_edge, other.right)
+        return right_edge
 
 
 def join_texts(texts: Iterable[str]) -> str:
     """Return the lines of one cell or title as one text."""
     joined = ""
     for text in texts:
-        joined = _join(joined, text, _space_between(joined, text)) if joined else text
+        if not joined:
+            joined = text
+            continue
+        between = _space_between(joined, text)
+        joined = _join(joined, text, between)
     return joined
 
 
@@ -80,20 +92,38 @@ def join_lines(lines: Sequence[Line]) -> list[Line]:
         if between is None:
             joined.append(following)
             continue
-        text = _join(joined[-1].text, following.text, between)
-        joined[-1] = joined[-1]._replace(text=text, bottom=following.bottom)
-    return [line._replace(text=line.text.replace(HYPHEN, "-")) for line in joined]
+        last = joined[-1]
+        text = _join(last.text, following.text, between)
+        joined[-1] = last._replace(
+            text=text,
+            bottom=following.bottom,
+        )
+    return list(map(_with_plain_hyphens, joined))
+
+
+def _with_plain_hyphens(line: Line) -> Line:
+    text = line.text.replace(HYPHEN, "-")
+    return line._replace(text=text)
 
 
 def _make_page(lines: Sequence[Line]) -> _Page:
-    has_unspaced = any(_UNSPACED_END.search(line.text) for line in lines)
-    if not has_unspaced:
-        return _Page(lines, has_unspaced, latin_space=" ")
-    text = "\n".join(line.text for line in lines)
+    texts = [line.text for line in lines]
+    has_unspaced = any(map(_UNSPACED_END.search, texts))
+    latin_space = " "
+    if has_unspaced:
+        latin_space = _latin_space("\n".join(texts))
+    return _Page(
+        lines=lines,
+        has_unspaced=has_unspaced,
+        latin_space=latin_space,
+    )
+
+
+def _latin_space(text: str) -> str:
+    """Return what is mostly between Chinese or Japanese and Latin words in a text: a space, or nothing."""
     apart = len(_APART_FROM_LATIN.findall(text))
     close = len(_CLOSE_TO_LATIN.findall(text))
-    latin_space = " " if apart > close else ""
-    return _Page(lines, has_unspaced, latin_space)
+    return " " if apart > close else ""
 
 
 def _join(text: str, following: str, between: str) -> str:
@@ -104,12 +134,27 @@ def _join(text: str, following: str, between: str) -> str:
 
 def _space_between(text: str, following: str) -> str:
     """Return what stands between two lines that are known to be one text."""
-    is_unspaced = _UNSPACED_END.search(text) is not None and _UNSPACED_START.match(following) is not None
-    return "" if is_unspaced or text.endswith(HYPHEN) else " "
+    if text.endswith(HYPHEN):
+        return ""
+    is_unspaced = _ends_unspaced(text) and _starts_unspaced(following)
+    return "" if is_unspaced else " "
+
+
+def _ends_unspaced(text: str) -> bool:
+    """Return whether a text ends in a script without spaces."""
+    return _UNSPACED_END.search(text) is not None
+
+
+def _starts_unspaced(text: str) -> bool:
+    """Return whether a text begins in a script without spaces."""
+    return _UNSPACED_START.match(text) is not None
 
 
 def _divides_word(text: str, following: str) -> bool:
-    return _DIVIDED.search(text) is not None and _BEGINS_LOWER.match(following) is not None
+    """Return whether a hyphen at the end of a text divides a word."""
+    ends_with_hyphen = _DIVIDED.search(text) is not None
+    begins_small = _BEGINS_LOWER.match(following) is not None
+    return ends_with_hyphen and begins_small
 
 
 def _between(line: Line, following: Line, page: _Page) -> str | None:
@@ -123,38 +168,56 @@ def _between(line: Line, following: Line, page: _Page) -> str | None:
         return None
     if not _goes_on(line, following, page):
         return None
-    if not _WORD_END.search(line.text) and not _WORD_START.match(following.text):
+    return _between_words(line.text, following.text, page.latin_space)
+
+
+def _between_words(text: str, following: str, latin_space: str) -> str:
+    """Return what stands between two lines one of which may end or begin with a Latin word."""
+    ends_latin = _WORD_END.search(text)
+    begins_latin = _WORD_START.match(following)
+    if not ends_latin and not begins_latin:
         return ""
-    is_east_asian = _EAST_ASIAN.search(line.text[-1] + following.text[0]) is not None
-    return page.latin_space if is_east_asian else " "
+    around = text[-1] + following[0]
+    is_east_asian = _EAST_ASIAN.search(around) is not None
+    return latin_space if is_east_asian else " "
 
 
 def _is_unspaced(text: str, following: str) -> bool:
     """Return whether one side of a line's end is in a script without spaces, and the other one, too, or Latin."""
-    ends = _UNSPACED_END.search(text) is not None
-    starts = _UNSPACED_START.match(following) is not None
+    ends = _ends_unspaced(text)
+    starts = _starts_unspaced(following)
     if ends and starts:
         return True
     if ends:
         return _WORD_START.match(following) is not None
-    return starts and _WORD_END.search(text) is not None
+    ends_latin = _WORD_END.search(text) is not None
+    return starts and ends_latin
 
 
 def _goes_on(line: Line, following: Line, page: _Page) -> bool:
     """Return whether a paragraph goes on in the next line."""
-    if not _is_below(line, following):
+    begins_item = _ITEM.match(following.text)
+    ends_sentence = _SENTENCE_END.search(line.text)
+    if begins_item or ends_sentence:
         return False
-    if _ITEM.match(following.text) or _SENTENCE_END.search(line.text):
+    if not _is_below(line, following):
         return False
     return page.is_full(line, following)
 
 
 def _is_below(line: Line, following: Line) -> bool:
     """Return whether a line is in the type of the one above it, near to it, and not set in."""
-    is_same_font = line.font == following.font or not line.font or not following.font
-    if line.size != following.size or not is_same_font:
+    if line.size != following.size or not _may_be_same_font(line, following):
         return False
     pitch = line.bottom - following.bottom
-    if not 0 < pitch < _MAX_PITCH * line.size:
+    max_pitch = _MAX_PITCH * line.size
+    if not 0 < pitch < max_pitch:
         return False
-    return following.left <= line.left + _INDENT * line.size
+    indent = following.left - line.left
+    return indent <= _INDENT * line.size
+
+
+def _may_be_same_font(line: Line, following: Line) -> bool:
+    """Return whether two lines have one font; a line of several fonts has no name of one."""
+    fonts = {line.font, following.font}
+    return len(fonts - {""}) < 2

@@ -73,21 +73,25 @@ def _find_fitting(sections: Sequence[Section], value: float) -> Section:
 def _around_general(section: Section, value: float) -> str:
     text = ""
     for part in section.parts:
-        text += plain_number(value) if part.kind == "general" else _beside_digits(part)
+        is_number = part.kind == "general"
+        text += plain_number(value) if is_number else _beside_digits(part)
     return text.strip()
 
 
 def _in_words(section: Section, value: float) -> str:
     """Return what a section without digits shows; a dash is a zero."""
     text = literals(section.parts).strip()
-    is_dash = text != "" and not any(map(str.isalnum, text))
-    return "0" if value == 0 and is_dash else text
+    has_letters = any(map(str.isalnum, text))
+    if not text or has_letters:
+        return text
+    return "0" if value == 0 else text
 
 
 def _scientific(value: float, section: Section) -> str:
     _, after = section.split_at_point()
     decimals = min(len(_places(after)), _MAX_DECIMALS)
-    mantissa, _, exponent = f"{value:.{decimals}E}".partition("E")
+    shown = f"{value:.{decimals}E}"
+    mantissa, _, exponent = shown.partition("E")
     sign = exponent[0]
     width = section.exponent.count("0") or 2
     digits = exponent[1:].lstrip("0").zfill(width)
@@ -111,17 +115,23 @@ def _in_digits(value: float, section: Section) -> str:
     first, last = _ends_of_digits(before)
     thousands = before[last:].count(COMMA)
     percents = section.parts.count(PERCENT)
-    scaled = Decimal(plain_number(value)) * 100**percents / 1000**thousands
-    rounded = _round(scaled, min(len(_places(after)), _MAX_DECIMALS))
-    whole, _, fraction = f"{rounded.copy_abs():f}".partition(".")
-    shown = _fill_whole(before, whole, is_grouped=COMMA in before[:last])
+    plain = plain_number(value)
+    scaled = Decimal(plain) * 100**percents / 1000**thousands
+    decimals = min(len(_places(after)), _MAX_DECIMALS)
+    rounded = _round(scaled, decimals)
+    digits = f"{rounded.copy_abs():f}"
+    whole, _, fraction = digits.partition(".")
+    is_grouped = COMMA in before[:last]
+    shown = _fill_whole(before, whole, is_grouped=is_grouped)
     shown += _fill_decimals(after, fraction)
     shown = " ".join(shown.split())
     if rounded < 0:
         shown = f"-{shown}"
     shown = _NEGATIVE_AMOUNT.sub(r"(\1\2)", shown)
     are_set_apart = literals(before[first:last]) != ""
-    return f"{shown} ({plain_number(value)})" if are_set_apart else shown
+    if not are_set_apart:
+        return shown
+    return f"{shown} ({plain})"
 
 
 def _round(number: Decimal, decimals: int) -> Decimal:
@@ -140,7 +150,11 @@ def _ends_of_digits(parts: Sequence[Part]) -> tuple[int, int]:
 
 def _places(parts: Sequence[Part]) -> str:
     """Return the places of digits: `0` for one that is always shown, `#` or `?` for others."""
-    return "".join(part.text for part in parts if part.kind == "digit")
+    places = ""
+    for part in parts:
+        if part.kind == "digit":
+            places += part.text
+    return places
 
 
 def _fill_whole(parts: Sequence[Part], digits: str, *, is_grouped: bool) -> str:

@@ -76,7 +76,8 @@ def arrange(boxes: Iterable[Box]) -> str:
 def _find_rows(boxes: Iterable[Box]) -> list[list[Box]]:
     """Return the boxes that stand beside each other, from the top, each row from the left."""
     rows: list[list[Box]] = []
-    for box in sorted(boxes, key=lambda each: each.top + each.bottom):
+    from_top = sorted(boxes, key=lambda each: each.top + each.bottom)
+    for box in from_top:
         if rows and _are_beside(rows[-1][0], box):
             rows[-1].append(box)
         else:
@@ -87,19 +88,28 @@ def _find_rows(boxes: Iterable[Box]) -> list[list[Box]]:
 
 
 def _are_beside(one: Box, other: Box) -> bool:
+    """Return whether two boxes share most of their height."""
     shared_height = min(one.bottom, other.bottom) - max(one.top, other.top)
-    return shared_height >= _SAME_ROW * min(one.height, other.height)
+    lower_height = min(one.height, other.height)
+    return shared_height >= _SAME_ROW * lower_height
 
 
 def _find_bands(rows: Sequence[list[Box]], gap: float) -> list[_Band]:
     """Group rows: as long as the same white gaps run through them, they have the same columns."""
     bands: list[_Band] = []
     for row in rows:
-        columns = _find_columns(bands[-1], row, gap) if bands else []
+        columns: list[_Span] = []
+        if bands:
+            columns = _find_columns(bands[-1], row, gap)
         if columns:
-            bands[-1] = _Band([*bands[-1].rows, row], columns)
-        else:
-            bands.append(_Band([row], _own_columns(row, gap)))
+            rows_so_far = [*bands[-1].rows, row]
+            bands[-1] = _Band(rows_so_far, columns)
+            continue
+        band = _Band(
+            rows=[row],
+            columns=_own_columns(row, gap),
+        )
+        bands.append(band)
     return bands
 
 
@@ -107,9 +117,8 @@ def _find_columns(band: _Band, row: Sequence[Box], gap: float) -> list[_Span]:
     """Return the columns of a band together with the row below it; none if they have not the same columns."""
     own = _own_columns(row, gap)
     together = _cover([*band.columns, *own], gap)
-    if len(together) >= max(len(band.columns), len(own)):
-        return together
-    return []
+    most = max(len(band.columns), len(own))
+    return together if len(together) >= most else []
 
 
 def _own_columns(row: Sequence[Box], gap: float) -> list[_Span]:
@@ -120,11 +129,20 @@ def _own_columns(row: Sequence[Box], gap: float) -> list[_Span]:
 def _cover(spans: Iterable[_Span], gap: float) -> list[_Span]:
     """Join spans between which there is no gap."""
     joined: list[_Span] = []
-    for span in sorted(spans, key=lambda each: each.left):
-        if joined and span.left - joined[-1].right < gap:
-            joined[-1] = _Span(joined[-1].left, max(joined[-1].right, span.right))
-        else:
+    from_left = sorted(spans, key=lambda each: each.left)
+    for span in from_left:
+        if not joined:
             joined.append(span)
+            continue
+        last = joined[-1]
+        white = span.left - last.right
+        if white >= gap:
+            joined.append(span)
+            continue
+        joined[-1] = _Span(
+            left=last.left,
+            right=max(last.right, span.right),
+        )
     return joined
 
 

@@ -47,25 +47,26 @@ class _Line:
     @property
     def has_figure(self) -> bool:
         """Whether a cell is a number. Years also name columns, so they do not count."""
-        for text in self.cells.values():
-            is_year = _YEAR.fullmatch(text) is not None
-            if is_figure(text) and not is_year:
-                return True
-        return False
+        return any(map(_is_value, self.cells.values()))
 
     def append(self, further: _Line) -> None:
         """Add further lines of the cells."""
         for column, text in further.cells.items():
-            above = self.cells.get(column)
-            if above:
-                self.cells[column] = join_texts([above, text])
-            else:
-                self.cells[column] = text
+            above = self.cells.get(column, "")
+            lines = [above, text] if above else [text]
+            self.cells[column] = join_texts(lines)
         # The row then has the pieces of both, so that the next distance is from its last line.
         self.row = Row(
             cells=[*self.row.cells, *further.row.cells],
             above=self.row.above,
         )
+
+
+def _is_value(text: str) -> bool:
+    """Return whether a text is a number other than a year."""
+    if _YEAR.fullmatch(text):
+        return False
+    return is_figure(text)
 
 
 def align_cells(rows: Sequence[Row]) -> list[TableRow]:
@@ -78,20 +79,30 @@ def align_cells(rows: Sequence[Row]) -> list[TableRow]:
         rows: The rows, from top to bottom.
     """
     first, *others = rows
-    has_values = _Line(first, dict(enumerate(first.texts))).has_figure
-    if len(others) > 1 and len(first.cells) < len(others[0].cells) and not has_values:
+    if len(others) > 1 and _may_be_groups(first, others[0]):
         columns = _find_columns(others)
         lines = _align(others, columns)
         with_names = _join_header(first, lines, columns)
         if with_names:
             return _fill(with_names)
-    if len(first.cells) > 1:
-        return _fill(_align(rows, _find_columns(rows)))
-    lines = _align(others, _find_columns(others))
+    is_title = len(first.cells) == 1
+    if not is_title:
+        columns = _find_columns(rows)
+        lines = _align(rows, columns)
+        return _fill(lines)
+    columns = _find_columns(others)
+    lines = _align(others, columns)
     if not lines:
         return []
     title = TableRow(first, cells=[])
     return [title, *_fill(lines)]
+
+
+def _may_be_groups(first: Row, second: Row) -> bool:
+    """Return whether the first row may have names above several columns: it has fewer cells, and no values."""
+    if len(first.cells) >= len(second.cells):
+        return False
+    return not any(map(_is_value, first.texts))
 
 
 def name_cells(rows: Iterable[TableRow]) -> None:
@@ -131,14 +142,17 @@ def _are_named(rows: Iterable[Mapping[int, str]], names: Mapping[int, str]) -> b
 
 def _align(rows: Sequence[Row], columns: Sequence[Extent]) -> list[_Line]:
     """Return the rows with their cells by columns, or nothing if these are not clear."""
-    lines = [_Line(row, _place(row, columns)) for row in rows]
-    for line in lines:
-        if not line.cells:
+    lines: list[_Line] = []
+    for row in rows:
+        cells = _place(row, columns)
+        if not cells:
             return []
+        lines.append(_Line(row, cells))
     lines = _join_wrapped(lines)
     _move_names(lines, len(columns))
     most_cells = max(len(row.cells) for row in rows)
-    is_clear = len(_filled_columns(lines)) <= most_cells + 1
+    filled = _filled_columns(lines)
+    is_clear = len(filled) <= most_cells + 1
     return lines if is_clear else []
 
 
@@ -147,9 +161,12 @@ def _place(row: Row, columns: Sequence[Extent]) -> _Cells:
     cells: _Cells = {}
     for text, extent in zip(row.texts, row.extents, strict=True):
         hits = _hits(columns, extent)
-        if not hits or hits[0] in cells:
+        if not hits:
             return {}
-        cells[hits[0]] = text
+        column = hits[0]
+        if column in cells:
+            return {}
+        cells[column] = text
     return cells
 
 
@@ -176,8 +193,10 @@ def _move_names(lines: Sequence[_Line], columns: int) -> None:
     header, *others = lines
     if header.has_figure:
         return
-    free = _filled_columns(others) - set(header.cells)
-    without_figures = set(header.cells) - _filled_columns(others)
+    named = set(header.cells)
+    filled = _filled_columns(others)
+    free = filled - named
+    without_figures = named - filled
     for column in reversed(range(columns)):
         if column not in without_figures:
             continue
@@ -227,16 +246,22 @@ def _are_of_labels(first: Extent, second: Extent, rows: Iterable[Row]) -> bool:
         filled: set[int] = set()
         for extent in row.extents:
             filled.update(_hits(both, extent)[:1])
-        if len(filled) == len(both):
+        fills_both = len(filled) == len(both)
+        if fills_both:
             return False
-        if len(_hits(both, row.extents[0])) == len(both):
-            has_long_label = True
+        label = row.extents[0]
+        is_long = len(_hits(both, label)) == len(both)
+        has_long_label = has_long_label or is_long
     return has_long_label
 
 
 def _hits(columns: Iterable[Extent], extent: Extent) -> list[int]:
     """Return the columns that a cell is in, at least in part."""
-    return [number for number, column in enumerate(columns) if column.overlaps(extent)]
+    hits: list[int] = []
+    for number, column in enumerate(columns):
+        if column.overlaps(extent):
+            hits.append(number)
+    return hits
 
 
 # --- cells of several lines ---
@@ -248,13 +273,19 @@ def _join_wrapped(lines: Sequence[_Line]) -> list[_Line]:
     joined = [lines[0]]
     for number, line in enumerate(lines[1:], 1):
         pitch = pitches[number - 1]
-        wide_pitches = sum(other > _LOOSE * pitch for other in pitches)
-        is_near = pitch <= TIGHT * line.row.height
-        if is_near and _is_further(joined, line, lines[number + 1 :], wide_pitches):
+        max_pitch = TIGHT * line.row.height
+        following = lines[number + 1 :]
+        wide_pitches = _count_above(_LOOSE * pitch, pitches)
+        is_near = pitch <= max_pitch
+        if is_near and _is_further(joined, line, following, wide_pitches):
             joined[-1].append(line)
         else:
             joined.append(line)
     return joined
+
+
+def _count_above(limit: float, numbers: Iterable[float]) -> int:
+    return sum(number > limit for number in numbers)
 
 
 def _is_further(
@@ -269,15 +300,18 @@ def _is_further(
     above = joined[-1]
     columns = set(line.cells)
     columns_above = set(above.cells)
+    has_wide_pitch = wide_pitches > 0
     if columns < columns_above:
-        return 0 not in columns or wide_pitches > 0
-    is_below_words = not above.has_figure
-    is_before_figures = bool(following) and following[0].has_figure
-    is_header = len(joined) == 1 and is_below_words and is_before_figures
-    if is_header:
-        return columns > columns_above or wide_pitches > 0
+        has_label = 0 in columns
+        return has_wide_pitch or not has_label
+    if above.has_figure:
+        return False
+    is_first = len(joined) == 1
+    is_before_figures = any(other.has_figure for other in following[:1])
+    if is_first and is_before_figures:
+        return has_wide_pitch or columns > columns_above
     # One pitch may be the one below the names of the columns.
-    return columns == columns_above and wide_pitches > 1 and is_below_words
+    return wide_pitches > 1 and columns == columns_above
 
 
 # --- names above several columns ---
@@ -289,13 +323,15 @@ def _join_header(above: Row, lines: Sequence[_Line], columns: Sequence[Extent]) 
     Returns:
         The rows with these names as the first, or nothing if the row above has no such names.
     """
-    if not lines or len(columns) > _MAX_COLUMNS or not all(map(_may_be_group, above.texts)):
+    if not lines or len(columns) > _MAX_COLUMNS:
         return []
     first, *others = lines
-    if first.has_figure:
+    are_names = all(map(_may_be_group, above.texts))
+    if first.has_figure or not are_names:
         return []
     groups = [_columns_below(extent, first.cells, columns) for extent in above.extents]
-    if not _are_apart(groups) or max(map(len, groups)) < 2:
+    most_columns = max(map(len, groups))
+    if most_columns < 2 or not _are_apart(groups):
         return []
     cells = dict(first.cells)
     for text, group in zip(above.texts, groups, strict=True):
@@ -313,15 +349,18 @@ def _may_be_group(name: str) -> bool:
     """Return whether a text may be a name above several columns: it has no numbers, unless it is a year."""
     if len(name) > MAX_NAME:
         return False
-    is_year = _YEAR.fullmatch(name) is not None
-    return is_year or not any(map(str.isdigit, name))
+    if _YEAR.fullmatch(name):
+        return True
+    return not any(map(str.isdigit, name))
 
 
 def _are_apart(groups: Iterable[Sequence[int]]) -> bool:
     """Return whether each name has columns of its own."""
     taken: set[int] = set()
     for group in groups:
-        if not group or not taken.isdisjoint(group):
+        if not group:
+            return False
+        if not taken.isdisjoint(group):
             return False
         taken.update(group)
     return True
@@ -333,12 +372,15 @@ def _columns_below(name: Extent, cells: _Cells, columns: Sequence[Extent]) -> li
     best: list[int] = []
     best_score = float("inf")
     for group in _runs(cells, len(columns)):
-        span = columns[group[0]].union(columns[group[-1]])
+        first_column = columns[group[0]]
+        last_column = columns[group[-1]]
+        span = first_column.union(last_column)
         distance = abs(span.middle - name.middle)
         tolerance = _OFF_MIDDLE * span.width
         is_in_middle = distance < max(tolerance, _ALIGNED)
+        is_above = is_in_middle or hits == group
         score = distance + tolerance
-        if (is_in_middle or hits == group) and score < best_score:
+        if is_above and score < best_score:
             best = group
             best_score = score
     return best
@@ -348,7 +390,7 @@ def _runs(cells: _Cells, columns: int) -> Iterator[list[int]]:
     """Yield each column, and all columns beside each other that have cells."""
     for start in range(columns):
         yield [start]
-        group = [start]
-        while group[-1] in cells and group[-1] + 1 in cells:
-            group = [*group, group[-1] + 1]
-            yield group
+        end = start
+        while end in cells and end + 1 in cells:
+            end += 1
+            yield list(range(start, end + 1))

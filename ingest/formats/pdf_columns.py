@@ -100,10 +100,15 @@ def _join_rows(lines: Iterable[_Line]) -> list[_Line]:
 
 
 def _is_beside(last: Word, word: Word) -> bool:
-    is_same_type = abs(last.height - word.height) < _TOLERANCE * word.height
-    is_apart = word.left > last.right + word.height
+    """Return whether a word in the same type is beside another one, but far from it."""
+    height = word.height
+    is_same_type = abs(last.height - height) < _TOLERANCE * height
+    gap = word.left - last.right
+    is_apart = gap > height
+    if not is_same_type or not is_apart:
+        return False
     common = min(last.top, word.top) - max(last.bottom, word.bottom)
-    return is_same_type and is_apart and common > _MIN_COMMON * word.height
+    return common > _MIN_COMMON * height
 
 
 # --- white strips ---
@@ -115,9 +120,11 @@ def _find_gaps(lines: Sequence[_Line], start: int) -> tuple[list[_Gap], int]:
     end = start + 1
     while gaps and end < len(lines):
         line = lines[end]
-        if not _is_next_row(lines[end - 1], line):
+        above = lines[end - 1]
+        if not _is_next_row(above, line):
             break
-        common = _cross(gaps, _free_gaps(line), _MIN_GAP * line[0].height)
+        min_width = _MIN_GAP * line[0].height
+        common = _cross(gaps, _free_gaps(line), min_width)
         if not common:
             break
         gaps = common
@@ -180,30 +187,44 @@ def _find_column_gap(rows: Sequence[_Line], gaps: Iterable[_Gap]) -> _Gap | None
     """Return the widest strip that has columns on its sides."""
     if len(rows) < _MIN_ROWS_WIDE:
         return None
-    for gap in sorted(gaps, key=lambda gap: gap.width, reverse=True):
+    widest_first = sorted(
+        gaps,
+        key=lambda gap: gap.width,
+        reverse=True,
+    )
+    for gap in widest_first:
         if _has_columns(rows, gap):
             return gap
     return None
 
 
 def _has_columns(rows: Sequence[_Line], gap: _Gap) -> bool:
+    """Return whether the text goes across a strip often enough, and both sides are an index or prose."""
     sides = _cut(rows, gap)
-    is_wide = gap.width >= _WIDE_GAP * rows[0][0].height
+    height = rows[0][0].height
+    is_wide = gap.width >= _WIDE_GAP * height
     min_rows = _MIN_ROWS_WIDE if is_wide else _MIN_ROWS
     if _count_across(rows, gap) < min_rows:
         return False
     if not is_wide and not _has_straight_edge(sides.right):
         return False
-    if _is_index(sides.left) and _is_index(sides.right):
+    both = [sides.left, sides.right]
+    if all(map(_is_index, both)):
         return True
-    return _are_full(rows, gap) and _is_prose(sides.left) and _is_prose(sides.right)
+    if not _are_full(rows, gap):
+        return False
+    return all(map(_is_prose, both))
 
 
 def _cut(rows: Iterable[_Line], gap: _Gap) -> _Sides:
-    sides = _Sides([], [])
+    """Return what is on the left and on the right of a strip."""
+    sides = _Sides(left=[], right=[])
     for row in rows:
-        left = [word for word in row if word.left < gap.left]
-        right = [word for word in row if word.left >= gap.left]
+        left: _Line = []
+        right: _Line = []
+        for word in row:
+            side = left if word.left < gap.left else right
+            side.append(word)
         if left:
             sides.left.append(left)
         if right:
@@ -239,7 +260,9 @@ def _are_full(rows: Sequence[_Line], gap: _Gap) -> bool:
     end = min(lefts[-1], rights[-1]) + 1
     left_lines = bisect_left(lefts, end)
     right_lines = bisect_left(rights, end)
-    return min(left_lines, right_lines) >= _BALANCE * max(left_lines, right_lines)
+    fewer = min(left_lines, right_lines)
+    more = max(left_lines, right_lines)
+    return fewer >= _BALANCE * more
 
 
 def _has_straight_edge(lines: Sequence[_Line]) -> bool:
@@ -248,29 +271,41 @@ def _has_straight_edge(lines: Sequence[_Line]) -> bool:
     at_edge = 0
     for line in lines:
         first = line[0]
-        at_edge += first.left - left < _TOLERANCE * first.height
+        indent = first.left - left
+        at_edge += indent < _TOLERANCE * first.height
     return at_edge >= _MOSTLY * len(lines)
 
 
 def _is_index(lines: Sequence[_Line]) -> bool:
-    entries = [line for line in lines if _INDEX_ENTRY.fullmatch(_text(line))]
-    return len(lines) >= _MIN_ROWS and len(entries) >= _MOSTLY * len(lines)
+    """Return whether most lines end with the number of a page."""
+    if len(lines) < _MIN_ROWS:
+        return False
+    entries = 0
+    for line in lines:
+        text = _text(line)
+        entries += _INDEX_ENTRY.fullmatch(text) is not None
+    return entries >= _MOSTLY * len(lines)
 
 
 def _is_prose(lines: Sequence[_Line]) -> bool:
     """Return whether lines are long, of several words, and go on in the next line."""
     texts = list(map(_text, lines))
-    return _has_many_words(lines, texts) and _are_long(lines) and _go_on(texts)
+    if not _has_many_words(lines, texts):
+        return False
+    return _are_long(lines) and _go_on(texts)
 
 
 def _has_many_words(lines: Sequence[_Line], texts: Sequence[str]) -> bool:
     """Return whether lines have several words; in scripts without spaces, a character is as long as two letters."""
+    min_characters = _MIN_CHARACTERS * len(lines)
+    min_words = _MIN_WORDS * len(lines)
     characters = sum(map(len, texts))
-    unspaced = len(_WITHOUT_SPACES.findall("".join(texts)))
-    if unspaced > 0.5 * characters:
-        return 2 * characters >= _MIN_CHARACTERS * len(lines)
+    text = "".join(texts)
+    unspaced = len(_WITHOUT_SPACES.findall(text))
+    if 2 * unspaced > characters:
+        return 2 * characters >= min_characters
     words = sum(map(len, lines))
-    return characters >= _MIN_CHARACTERS * len(lines) and words >= _MIN_WORDS * len(lines)
+    return characters >= min_characters and words >= min_words
 
 
 def _are_long(lines: Sequence[_Line]) -> bool:

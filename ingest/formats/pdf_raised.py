@@ -26,10 +26,13 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
     """
     if page.is_turned(places[0]):
         return {}
-    printed = [place for place in places if page.text[place] not in "\r\n"]
+    printed: list[int] = []
+    for place in places:
+        if page.text[place] not in "\r\n":
+            printed.append(place)
     word = "".join([page.text[place] for place in printed])
+    boxes = list(map(page.box, printed))
     changes: dict[int, str] = {}
-    boxes = [page.box(place) for place in printed]
     for run in _raised_runs(boxes):
         start = run[0]
         end = run[-1] + 1
@@ -39,10 +42,13 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
             raised=raised,
             after=word[end : end + 1],
         )
-        if marked != raised:
-            for number in run:
-                changes[printed[number]] = ""
-            changes[printed[start]] = marked
+        if marked == raised:
+            continue
+        for number in run:
+            place = printed[number]
+            changes[place] = ""
+        first_place = printed[start]
+        changes[first_place] = marked
     return changes
 
 
@@ -50,7 +56,8 @@ def _raised_runs(boxes: Sequence[Box]) -> list[list[int]]:
     """Return the numbers of the characters of each raised run."""
     base = max(boxes, key=lambda box: box.height)
     runs: list[list[int]] = []
-    for is_raised, run in groupby(range(len(boxes)), key=lambda number: _is_raised(boxes[number], base)):
+    numbers = range(len(boxes))
+    for is_raised, run in groupby(numbers, key=lambda number: _is_raised(boxes[number], base)):
         if is_raised:
             runs.append(list(run))
     return runs
@@ -60,7 +67,8 @@ def _is_raised(box: Box, base: Box) -> bool:
     """Return whether a character is smaller and higher than the largest one of its word."""
     if box.height >= _LOW * base.height:
         return False
-    return box.bottom - base.bottom > _RISE * base.height
+    rise = box.bottom - base.bottom
+    return rise > _RISE * base.height
 
 
 def _mark_raised(before: str, raised: str, after: str) -> str:

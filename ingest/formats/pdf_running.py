@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TypeAlias
@@ -105,12 +105,16 @@ def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, se
     seen: set[tuple[str, bool, bool]] = set()
     found.sort(key=lambda edge: (edge.page, edge.position))
     for edge in found:
-        if edge.rank in _INNER_RANKS and not _is_next_to(edge, running.get(edge.outward)):
+        outer = running.get(edge.outward)
+        is_inner = edge.rank in _INNER_RANKS
+        if is_inner and not _is_next_to(edge, outer):
             continue
-        if not edge.has_number and _belongs_to_text(edge, pages[edge.page], running):
+        page = pages[edge.page]
+        if not edge.has_number and _belongs_to_text(edge, page, running):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
-        if edge.is_number or key in seen:
+        is_repeated = key in seen
+        if edge.is_number or is_repeated:
             left_out[edge.page].add(edge.position)
         seen.add(key)
     return left_out
@@ -120,13 +124,19 @@ def _is_next_to(edge: _Edge, outer: _Edge | None) -> bool:
     """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
     if outer is None:
         return False
+    if edge.line.size <= outer.line.size:
+        return True
     distance = abs(edge.line.bottom - outer.line.bottom)
     height = outer.line.top - outer.line.bottom
-    return edge.line.size <= outer.line.size or distance < _MAX_PITCH * height
+    return distance < _MAX_PITCH * height
 
 
 def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:
-    return [line for position, line in enumerate(page) if position not in positions]
+    kept: list[Line] = []
+    for position, line in enumerate(page):
+        if position not in positions:
+            kept.append(line)
+    return kept
 
 
 def _edges(page: Sequence[Line], number: int) -> list[_Edge]:
@@ -163,11 +173,19 @@ def _read_numbers(edges: Sequence[_Edge]) -> None:
     """
     offsets = _find_offsets(edges)
     for edge in edges:
-        for number in edge.numbers:
-            if number.value - edge.page in offsets:
-                edge.text = number.text
-                edge.has_number = True
-                break
+        number = _number_of_page(edge, offsets)
+        if number is not None:
+            edge.text = number.text
+            edge.has_number = True
+
+
+def _number_of_page(edge: _Edge, offsets: Collection[int]) -> PageNumber | None:
+    """Return the number of a line that is the page's, if there is one."""
+    for number in edge.numbers:
+        offset = number.value - edge.page
+        if offset in offsets:
+            return number
+    return None
 
 
 def _find_offsets(edges: Iterable[_Edge]) -> set[int]:
@@ -176,16 +194,24 @@ def _find_offsets(edges: Iterable[_Edge]) -> set[int]:
     beside: dict[int, set[int]] = defaultdict(set)
     for edge in edges:
         for number in edge.numbers:
+            offset = number.value - edge.page
             if number.is_certain:
                 pages = beside if number.text else alone
-                pages[number.value - edge.page].add(edge.page)
-    offsets = {offset for offset, found in alone.items() if len(found) >= _MIN_PAGES}
+                pages[offset].add(edge.page)
+    offsets = _of_several_pages(alone)
     if offsets or not beside:
         return offsets
     most_common = max(beside, key=lambda offset: len(beside[offset]))
-    if len(beside[most_common]) < _MIN_PAGES:
-        return set()
-    return {most_common}
+    return _of_several_pages({most_common: beside[most_common]})
+
+
+def _of_several_pages(pages_by_offset: Mapping[int, set[int]]) -> set[int]:
+    """Return the differences that enough pages have."""
+    offsets: set[int] = set()
+    for offset, pages in pages_by_offset.items():
+        if len(pages) >= _MIN_PAGES:
+            offsets.add(offset)
+    return offsets
 
 
 # --- places ---
@@ -194,7 +220,11 @@ def _find_offsets(edges: Iterable[_Edge]) -> set[int]:
 def _group_by_place(edges: Iterable[_Edge]) -> list[list[_Edge]]:
     """Return together the lines of one type that are at the same height of their pages."""
     groups: list[list[_Edge]] = []
-    for edge in sorted(edges, key=lambda edge: (edge.is_top, edge.line.size, edge.line.bottom)):
+    in_order = sorted(
+        edges,
+        key=lambda edge: (edge.is_top, edge.line.size, edge.line.bottom),
+    )
+    for edge in in_order:
         if groups and _is_same_place(groups[-1][-1], edge):
             groups[-1].append(edge)
         else:
@@ -203,21 +233,29 @@ def _group_by_place(edges: Iterable[_Edge]) -> list[list[_Edge]]:
 
 
 def _is_same_place(lower: _Edge, edge: _Edge) -> bool:
-    if lower.is_top != edge.is_top or lower.line.size != edge.line.size:
+    is_same_edge = lower.is_top == edge.is_top
+    is_same_size = lower.line.size == edge.line.size
+    if not is_same_edge or not is_same_size:
         return False
-    return edge.line.bottom - lower.line.bottom <= _PLACE
+    distance = edge.line.bottom - lower.line.bottom
+    return distance <= _PLACE
 
 
 def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> list[_Edge]:
     """Return the lines of one place that are heads or feet."""
-    numbers = [edge for edge in edges if edge.is_number]
-    others = [edge for edge in edges if not edge.is_number]
+    numbers: list[_Edge] = []
+    others: list[_Edge] = []
+    for edge in edges:
+        kind = numbers if edge.is_number else others
+        kind.append(edge)
     if len(numbers) == 1:
         numbers = []  # such as the number of an equation, which may be that of its page
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
         return [*numbers, *_without_variants(others)]
-    even = [edge for edge in others if edge.page % 2 == 0]
-    odd = [edge for edge in others if edge.page % 2 == 1]
+    sides: tuple[list[_Edge], list[_Edge]] = ([], [])
+    for edge in others:
+        sides[edge.page % 2].append(edge)
+    even, odd = sides
     odd_pages = pages // 2
     return [
         *numbers,
@@ -234,7 +272,8 @@ def _find_on_side(
 ) -> list[_Edge]:
     """Return the lines of one place that are heads or feet of the pages on the left or on the right."""
     opposite_texts = {edge.text for edge in opposite}
-    is_one_text = len(opposite_texts) < 2 and _is_one_text(edges, pages)
+    is_opposite_one_text = len(opposite_texts) < 2
+    is_one_text = is_opposite_one_text and _is_one_text(edges, pages)
     if is_one_text or _is_chapters(edges, pages, headings):
         return _without_variants(edges)
     return []
@@ -242,34 +281,49 @@ def _find_on_side(
 
 def _is_one_text(edges: Sequence[_Edge], pages: int) -> bool:
     """Return whether most pages have the same text at a place, and hardly any page another one."""
-    counts = Counter(edge.text for edge in edges)
+    counts = _count_texts(edges)
     most = max(counts.values(), default=0)
-    is_on_most = most >= _MIN_PAGES and 2 * most > pages
-    return is_on_most and len(edges) - most <= _MAX_VARIANTS * len(edges)
+    if most < _MIN_PAGES:
+        return False
+    is_on_most_pages = 2 * most > pages
+    variants = len(edges) - most
+    max_variants = _MAX_VARIANTS * len(edges)
+    return is_on_most_pages and variants <= max_variants
+
+
+def _count_texts(edges: Iterable[_Edge]) -> Counter[str]:
+    """Return how many lines have each text."""
+    return Counter(edge.text for edge in edges)
 
 
 def _is_chapters(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> bool:
     """Return whether the text at a place changes with the chapter."""
-    if 2 * len(edges) < pages or len(edges) < _MIN_PAGES:
+    is_on_few_pages = 2 * len(edges) < pages
+    if is_on_few_pages or len(edges) < _MIN_PAGES:
         return False
     in_order = sorted(edges, key=lambda edge: edge.page)
     runs = 1
     for edge, following in pairwise(in_order):
         runs += edge.text != following.text
-    texts = {edge.text for edge in edges}
-    is_again = runs > len(texts)
-    if is_again or _MIN_RUN * runs > len(edges):
+    texts = set(_count_texts(edges))
+    comes_again = runs > len(texts)
+    has_short_runs = _MIN_RUN * runs > len(edges)
+    if comes_again or has_short_runs:
         return False
-    with_number = sum(edge.has_number for edge in edges)
+    with_number = 0
+    for edge in edges:
+        with_number += edge.has_number
     if 2 * with_number > len(edges):
         return True
-    in_headings = sum(_comparable(text) in headings for text in texts)
+    in_headings = 0
+    for text in texts:
+        in_headings += _comparable(text) in headings
     return 2 * in_headings >= len(texts)
 
 
 def _without_variants(edges: Sequence[_Edge]) -> list[_Edge]:
     """Return the lines whose text is on several pages."""
-    counts = Counter(edge.text for edge in edges)
+    counts = _count_texts(edges)
     return [edge for edge in edges if counts[edge.text] > 1]
 
 
@@ -298,20 +352,25 @@ def _comparable(text: str) -> str:
 
 def _belongs_to_text(edge: _Edge, page: Iterable[Line], running: Collection[_Beside]) -> bool:
     """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
-    if edge.line.text.endswith(_NAME_ENDS):
+    line = edge.line
+    if line.text.endswith(_NAME_ENDS):
         return True
-    with_text = [line for line in page if line.text]
-    by_height = sorted(with_text, key=lambda line: -line.bottom)
-    place = by_height.index(edge.line)
-    if place > 0:
-        above = by_height[place - 1]
-        is_below_heading = _is_heading_of(above, edge.line) and edge.beside(-1) not in running
-        if is_below_heading or above.text.endswith(_NAME_ENDS) or _are_rows(above, edge.line):
+    with_text = [other for other in page if other.text]
+    by_height = sorted(with_text, key=lambda other: -other.bottom)
+    place = by_height.index(line)
+    above = by_height[:place][-1:]
+    below = by_height[place + 1 :][:1]
+    is_running_above = edge.beside(-1) in running
+    is_running_below = edge.beside(1) in running
+    for other in above:
+        is_below_heading = _is_heading_of(other, line) and not is_running_above
+        is_named = other.text.endswith(_NAME_ENDS)
+        if is_below_heading or is_named or _are_rows(other, line):
             return True
-    if place + 1 < len(by_height):
-        below = by_height[place + 1]
-        is_heading = _is_heading_of(edge.line, below) and edge.beside(1) not in running
-        return is_heading or _are_rows(edge.line, below)
+    for other in below:
+        is_heading = _is_heading_of(line, other) and not is_running_below
+        if is_heading or _are_rows(line, other):
+            return True
     return False
 
 
@@ -322,9 +381,11 @@ def _are_rows(line: Line, below: Line) -> bool:
 
 def _is_heading_of(line: Line, below: Line) -> bool:
     """Return whether a line is in other type than the one below it, and near to it."""
-    is_larger = line.size >= _LARGER * below.size
-    is_in_other_font = line.font != below.font and line.size >= below.size
-    if not is_larger and not is_in_other_font:
-        return False
     height = line.top - line.bottom
-    return line.bottom - below.bottom < _NEAR_HEADING * height
+    distance = line.bottom - below.bottom
+    if distance >= _NEAR_HEADING * height:
+        return False
+    if line.size >= _LARGER * below.size:
+        return True
+    is_in_other_font = line.font != below.font
+    return is_in_other_font and line.size >= below.size

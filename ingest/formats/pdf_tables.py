@@ -39,9 +39,12 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
     """
     for group in _groups(rows):
         table = _find_table(group)
-        yield from _lines(group[: table.start])
-        yield from _table(group[table.start : table.stop])
-        yield from _lines(group[table.stop :])
+        above = group[: table.start]
+        inside = group[table.start : table.stop]
+        below = group[table.stop :]
+        yield from _lines(above)
+        yield from _table(inside)
+        yield from _lines(below)
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
@@ -51,12 +54,13 @@ def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
 
 def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
     """Yield the rows of a table, with their cells by columns if these are clear, else with those that they have."""
+    aligned: list[TableRow] = []
     if rows and not _is_mostly_words(rows):
         aligned = align_cells(rows)
-        if aligned:
-            name_cells(aligned)
-            yield from aligned
-            return
+    if aligned:
+        name_cells(aligned)
+        yield from aligned
+        return
     for row in rows:
         cells = row.texts if row.has_figure else []
         yield TableRow(row, cells)
@@ -64,7 +68,7 @@ def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
 
 def _is_mostly_words(rows: Sequence[Row]) -> bool:
     """Return whether few rows have figures, as in a text with wide spaces; a table of words alone has none."""
-    with_figure = sum(row.has_figure for row in rows)
+    with_figure = len(_numbers_of_rows_with_figures(rows))
     others = len(rows) - with_figure
     return 0 < with_figure < others - 1
 
@@ -75,20 +79,28 @@ def _is_mostly_words(rows: Sequence[Row]) -> bool:
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield rows of several cells that follow each other, and each other row by itself."""
     group: list[Row] = []
+    is_complete = False
     for row in rows:
-        if group and _goes_on(group[-1], row):
+        if not group:
+            group = [row]
+            is_complete = _is_by_itself(row)
+            continue
+        above = group[-1]
+        if not is_complete and _goes_on(above, row):
             group.append(row)
             continue
-        is_line = _is_line(row)
-        if group and (is_line or _begins_group(group[-1], row)):
+        if is_complete or _is_line(row) or _begins_group(above, row):
             yield group
             group = []
         group.append(row)
-        if is_line and not _may_be_name(row):
-            yield group
-            group = []
+        is_complete = _is_by_itself(row)
     if group:
         yield group
+
+
+def _is_by_itself(row: Row) -> bool:
+    """Return whether a line ends the rows before it, and is not a name above the rows after it."""
+    return _is_line(row) and not _may_be_name(row)
 
 
 def _goes_on(above: Row, row: Row) -> bool:
@@ -96,9 +108,12 @@ def _goes_on(above: Row, row: Row) -> bool:
     is_bare_line = len(row.cells) == 1 and not row.above
     if not is_bare_line or len(above.cells) == 1:
         return False
-    if above.distance(row) > TIGHT * row.height:
+    max_distance = TIGHT * row.height
+    if above.distance(row) > max_distance:
         return False
-    return row.extents[0].begins_with_one_of(above.extents[1:])
+    (line,) = row.extents
+    other_cells = above.extents[1:]
+    return line.begins_with_one_of(other_cells)
 
 
 def _begins_group(above: Row, row: Row) -> bool:
@@ -107,9 +122,11 @@ def _begins_group(above: Row, row: Row) -> bool:
     max_lines = 1 if row.has_figure else 0
     if len(row.above) > max_lines:
         return True
-    if len(above.cells) == 1 and not _is_inside(above, row):
+    is_line_above = len(above.cells) == 1
+    if is_line_above and not _is_inside(above, row):
         return True
-    return above.distance(row) > _MAX_DISTANCE * row.height
+    max_distance = _MAX_DISTANCE * row.height
+    return above.distance(row) > max_distance
 
 
 def _is_line(row: Row) -> bool:
@@ -123,20 +140,25 @@ def _may_be_name(row: Row) -> bool:
 
 def _is_inside(row: Row, following: Row) -> bool:
     """Return whether a line is above other cells of the next row than the first."""
-    first = following.extents[0]
-    return len(following.cells) > 2 and row.extents[0].left > first.right
+    line = row.extents[0]
+    first_cell = following.extents[0]
+    has_several_others = len(following.cells) > 2
+    return has_several_others and line.left > first_cell.right
 
 
 def _is_item(row: Row) -> bool:
     """Return whether a row is an item of a list, or a name with a colon and its value: both are clear as a line."""
     first = row.texts[0]
+    cells = len(row.cells)
     if _REFERENCE.fullmatch(first):
         return True
-    if row.has_figure or len(row.cells) < 2:
+    if row.has_figure or cells < 2:
         return False
-    if len(row.cells) > 2:
+    if cells > 2:
         return _BULLET.fullmatch(first) is not None
-    return first.endswith(_NAME_ENDS) or _MARKER.fullmatch(first) is not None
+    is_name = first.endswith(_NAME_ENDS)
+    is_marker = _MARKER.fullmatch(first) is not None
+    return is_name or is_marker
 
 
 # --- which rows of a group are a table ---
@@ -148,16 +170,25 @@ def _find_table(rows: Sequence[Row]) -> range:
         return _NO_TABLE
     if _is_table_of_words(rows):
         return range(len(rows))
-    with_figure = [number for number, row in enumerate(rows) if row.has_figure]
+    with_figure = _numbers_of_rows_with_figures(rows)
     if not with_figure or _is_item(rows[0]):
         return _NO_TABLE
     first = with_figure[0]
     last = with_figure[-1]
-    if first == last and _is_spread_text(rows[first]):
+    is_one_row = first == last
+    if is_one_row and _is_spread_text(rows[first]):
         return _NO_TABLE
     start = max(0, first - _MAX_HEADER)
     end = _find_end(rows, start, last)
     return range(start, end)
+
+
+def _numbers_of_rows_with_figures(rows: Iterable[Row]) -> list[int]:
+    numbers: list[int] = []
+    for number, row in enumerate(rows):
+        if row.has_figure:
+            numbers.append(number)
+    return numbers
 
 
 def _find_end(rows: Sequence[Row], start: int, last: int) -> int:
@@ -167,7 +198,8 @@ def _find_end(rows: Sequence[Row], start: int, last: int) -> int:
         columns += row.extents
     end = last + 1
     for above, row in pairwise(rows[last:]):
-        goes_on = above.distance(row) < TIGHT * row.height
+        max_distance = TIGHT * row.height
+        goes_on = above.distance(row) < max_distance
         if not goes_on and not _begins_in_columns(row, columns):
             break
         end += 1
@@ -175,6 +207,7 @@ def _find_end(rows: Sequence[Row], start: int, last: int) -> int:
 
 
 def _begins_in_columns(row: Row, columns: Sequence[Extent]) -> bool:
+    """Return whether each cell of a row begins where a column does."""
     return all(extent.begins_with_one_of(columns) for extent in row.extents)
 
 
@@ -182,8 +215,12 @@ def _is_contents(rows: Sequence[Row]) -> bool:
     """Return whether rows are contents or an index, which may have a title above its entries."""
     entries_end = rows[-1].extents[0].right
     for row in rows:
-        is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
-        if not is_title and not _ENTRY.fullmatch("\t".join(row.texts)):
+        entry = "\t".join(row.texts)
+        if _ENTRY.fullmatch(entry):
+            continue
+        is_line = len(row.cells) == 1
+        is_title = is_line and row.extents[0].left < entries_end
+        if not is_title:
             return False
     return True
 
@@ -192,8 +229,8 @@ def _is_spread_text(row: Row) -> bool:
     """Return whether a row is a line of text that is spread over its column: most cells are small words."""
     small = 0
     for text in row.texts:
-        if text.isalpha() and text.islower():
-            small += 1
+        is_word = text.isalpha()
+        small += is_word and text.islower()
     return 2 * small > len(row.cells)
 
 
@@ -201,22 +238,26 @@ def _is_spread_text(row: Row) -> bool:
 
 
 def _is_table_of_words(rows: Sequence[Row]) -> bool:
+    """Return whether rows of words are in straight columns, or below the names of columns."""
     if len(rows) < _MIN_ROWS:
         return False
     counts = [len(row.cells) for row in rows]
-    columns = max(counts)
     if min(counts) < 2:
         return False
+    columns = max(counts)
     texts: list[str] = []
     for row in rows:
         texts += row.texts
-    if _mean_length(texts) > _MAX_CELL or _is_prose(texts[columns:]):
+    without_first_row = texts[columns:]
+    if _mean_length(texts) > _MAX_CELL or _is_prose(without_first_row):
         return False
     if not all(map(_has_wide_gaps, rows)):
         return False
     full = rows[counts.index(columns)]
-    is_regular = counts.count(columns) >= _MIN_FULL_ROWS and _are_in_columns(rows, full)
-    return is_regular or _are_below_names(rows)
+    full_rows = counts.count(columns)
+    if full_rows >= _MIN_FULL_ROWS and _are_in_columns(rows, full):
+        return True
+    return _are_below_names(rows)
 
 
 def _mean_length(texts: Sequence[str]) -> float:
@@ -225,23 +266,38 @@ def _mean_length(texts: Sequence[str]) -> float:
 
 def _is_prose(texts: Sequence[str]) -> bool:
     """Return whether texts are lines that go on in other ones."""
-    going_on = sum(text[0].islower() for text in texts)
-    return going_on > _GOING_ON * len(texts) and _mean_length(texts) > _PROSE_LINE
+    going_on = sum(map(_begins_small, texts))
+    max_going_on = _GOING_ON * len(texts)
+    return going_on > max_going_on and _mean_length(texts) > _PROSE_LINE
+
+
+def _begins_small(text: str) -> bool:
+    return text[0].islower()
 
 
 def _has_wide_gaps(row: Row) -> bool:
     min_gap = _MIN_WORDS_GAP * row.height
-    gaps = [following.left - extent.right for extent, following in pairwise(row.extents)]
-    return min(gaps) >= min_gap
+    for extent, following in pairwise(row.extents):
+        gap = following.left - extent.right
+        if gap < min_gap:
+            return False
+    return True
 
 
 def _are_in_columns(rows: Iterable[Row], full: Row) -> bool:
     """Return whether all cells begin, end or have their middle where those of a full row do."""
+    extents: list[Extent] = []
     for row in rows:
-        for extent in row.extents:
-            offsets = map(extent.offset, full.extents)
-            if min(offsets) >= STRAIGHT:
-                return False
+        extents += row.extents
+    return _are_straight(extents, full.extents)
+
+
+def _are_straight(extents: Iterable[Extent], columns: Sequence[Extent]) -> bool:
+    """Return whether each cell begins, ends or has its middle where a column does."""
+    for extent in extents:
+        offsets = map(extent.offset, columns)
+        if min(offsets) >= STRAIGHT:
+            return False
     return True
 
 
@@ -256,10 +312,7 @@ def _are_below_names(rows: Sequence[Row]) -> bool:
     first_label = others[0].extents[0]
     for row in others:
         label, *cells = row.extents
-        if abs(label.left - first_label.left) >= STRAIGHT:
+        is_label_off = abs(label.left - first_label.left) >= STRAIGHT
+        if is_label_off or not _are_straight(cells, names.extents):
             return False
-        for extent in cells:
-            offsets = map(extent.offset, names.extents)
-            if min(offsets) >= STRAIGHT:
-                return False
     return True

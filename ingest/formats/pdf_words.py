@@ -74,11 +74,12 @@ def read_lines(page: pypdfium2.PdfTextPage) -> list[list[Word]]:
             line = []
             lines.append(line)
         place = (word.text, round(word.left), round(word.bottom))
-        is_again = place in printed and word.right > word.left  # for bold type, or under a picture of the page
+        has_width = word.right > word.left
+        is_again = has_width and place in printed  # for bold type, or under a picture of the page
         if word.text and not is_again:
             line.append(word)
             printed.add(place)
-    return [line for line in lines if line]
+    return list(filter(None, lines))
 
 
 def _is_below(line: list[Word], word: Word) -> bool:
@@ -99,18 +100,32 @@ def _spans(page: PageText, mended: Mapping[int, str]) -> Iterator[_Span]:
         if end - start > 1:
             tail = page.box(end - 1)
         if last is None:
-            last = _Span(start, end, True, head, tail)
+            last = _Span(
+                start=start,
+                end=end,
+                begins_line=True,
+                head=head,
+                tail=tail,
+            )
             continue
         between = page.text[last.end : start]
         begins_line = not between or "\n" in between
         if begins_line and _goes_on(last.tail, head):
             begins_line = page.is_turned(start)
         gap = head.left - last.tail.right
-        if between == "\r\n" and not begins_line and gap < _INSIDE_WORD * head.height:
+        is_near = gap < _INSIDE_WORD * head.height
+        is_divided = between == "\r\n" and not begins_line
+        if is_near and is_divided:
             last = last._replace(end=end, tail=tail)
-        else:
-            yield last
-            last = _Span(start, end, begins_line, head, tail)
+            continue
+        yield last
+        last = _Span(
+            start=start,
+            end=end,
+            begins_line=begins_line,
+            head=head,
+            tail=tail,
+        )
     if last:
         yield last
 
@@ -118,11 +133,14 @@ def _spans(page: PageText, mended: Mapping[int, str]) -> Iterator[_Span]:
 def _goes_on(before: Box, after: Box) -> bool:
     """Return whether a line goes on: one of two characters beside each other is smaller, and raised or lowered."""
     height = max(before.height, after.height)
-    if min(before.height, after.height) > _SMALLER * height:
+    smaller = min(before.height, after.height)
+    if smaller > _SMALLER * height:
         return False
-    if min(before.top, after.top) <= max(before.bottom, after.bottom):
+    common = min(before.top, after.top) - max(before.bottom, after.bottom)
+    if common <= 0:
         return False
-    return -_OVERLAP * height < after.left - before.right < _NEAR * height
+    gap = after.left - before.right
+    return -_OVERLAP * height < gap < _NEAR * height
 
 
 def _bounds(text: str, mended: Mapping[int, str]) -> Iterator[tuple[int, int]]:
@@ -157,7 +175,9 @@ def _make_word(page: PageText, span: _Span, mended: Mapping[int, str]) -> Word:
         mended = {**mended, **set_raised_apart(page, places)}
     if mended:
         text = "".join([mended.get(place, page.text[place]) for place in places])
-    larger = span.head if span.head.height >= span.tail.height else span.tail
+    larger = span.tail
+    if span.head.height >= span.tail.height:
+        larger = span.head
     return Word(
         text=text.replace("\r\n", ""),
         left=span.head.left,
@@ -171,8 +191,11 @@ def _make_word(page: PageText, span: _Span, mended: Mapping[int, str]) -> Word:
 
 def _may_have_raised(word: str, span: _Span) -> bool:
     """Return whether the boxes of a word's characters must be compared, which takes time."""
-    if abs(span.head.height - span.tail.height) > _SAME_HEIGHT * span.head.height:
+    difference = abs(span.head.height - span.tail.height)
+    if difference > _SAME_HEIGHT * span.head.height:
         return True
-    if word.isalpha() or len(word) < _MIN_WITH_RAISED or word[-1].isdigit():
+    is_short = len(word) < _MIN_WITH_RAISED
+    ends_with_digit = word[-1].isdigit()
+    if is_short or ends_with_digit:
         return False
     return any(map(str.isdigit, word))

@@ -74,9 +74,12 @@ def _are_names(row: Row) -> bool:
 def _may_be_marked(row: Row) -> bool:
     """Return whether cells that are marked as a header can name columns; some may be numbers."""
     cells = list(row.values())
-    if len(set(cells)) < len(cells):
+    has_repeats = len(set(cells)) < len(cells)
+    if has_repeats:
         return False
-    return all(map(is_short, cells)) and any(map(has_letter, cells))
+    are_short = all(map(is_short, cells))
+    have_letters = any(map(has_letter, cells))
+    return are_short and have_letters
 
 
 # --- notes above a table ---
@@ -111,8 +114,10 @@ def _is_note(row: Row, following: Row, width: int) -> bool:
     if _divide(row, following):
         return False
     is_narrow = 2 * len(row) <= width
-    stands_above_names = len(following) >= width and _are_names(following)
-    return is_narrow or stands_above_names
+    if is_narrow:
+        return True
+    is_above_full_row = len(following) >= width
+    return is_above_full_row and _are_names(following)
 
 
 # --- a header of two rows ---
@@ -199,17 +204,22 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     lefts: list[str] = []
     rights: list[str] = []
     for row in top:
-        if len(row) == _FORM_COLUMNS:
-            lefts.append(row[min(row)])
-            rights.append(row[max(row)])
+        if len(row) != _FORM_COLUMNS:
+            continue
+        left = min(row)
+        right = max(row)
+        lefts.append(row[left])
+        rights.append(row[right])
     if all(left.endswith(":") for left in lefts):
         return True
+    below_first = rights[1:]
     are_lefts_texts = kinds_of(lefts) == {TEXT}
-    are_rights_mixed = kind_of_most(rights[1:]) == TEXT
+    are_rights_mixed = kind_of_most(below_first) == TEXT
     if not are_lefts_texts or not are_rights_mixed:
         return False
-    kinds = kinds_of(rights[1:])
-    return TEXT in kinds and len(kinds) > 1
+    kinds = kinds_of(below_first)
+    has_several_kinds = len(kinds) > 1
+    return has_several_kinds and TEXT in kinds
 
 
 def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from arag.errors import InputError
+from arag.errors import IndexFormatError, InputError
+from arag.retrieval.corpus.counted_lines import CountedLines, count_lines
 from arag.retrieval.corpus.lines import Line, LineBlock
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.titles import find_titles
@@ -17,7 +19,7 @@ from arag.retrieval.storage.batches import read_ahead
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import ChunkText
 from arag.system.stopping import check_stop
-from arag.text.normalise import collapse_whitespace, is_title
+from arag.text.normalise import collapse_whitespace
 
 _CHUNKS_AT_ONCE = 200  # that are read: more take more memory, fewer more queries
 _TEXTS_AT_ONCE = 100  # that are searched between two looks at the clock
@@ -26,26 +28,73 @@ _MAX_SECONDS = 30.0  # for one pattern: three times what a word in all of 100,00
 
 def grep(view: View, pattern: Pattern, start: int, limit: int) -> GrepResults:
     """Find all lines that match; keep `limit` of them, beginning at `start`, and count the others."""
+    counted = count_lines(view, pattern, partial(_count_in_texts, view, pattern))
+    if counted is None:
+        page = _read_all(view, pattern, start, limit)
+    else:
+        page = _read_page(view, pattern, start, limit, counted)
+    return GrepResults(
+        pattern=pattern.text,
+        lines=tuple(_describe_lines(view, pattern, page.shown)),
+        total=page.total,
+        chunks=page.chunks,
+        documents=page.documents,
+        searched=view.settings.documents,
+        titles=dict(find_titles(view, pattern)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A part of the lines that match, by their chunks, and how many there are in all."""
+
+    shown: list[MatchingChunk]
+    total: int
+    chunks: int
+    documents: int
+
+
+def _read_all(view: View, pattern: Pattern, start: int, limit: int) -> _Page:
+    """Read all chunks that may match."""
     shown: list[MatchingChunk] = []
     total = chunks = 0
     documents: set[str] = set()
     for found in find_matching_lines(view, [pattern]):
-        first = total
+        in_page = found.between(start - total, start + limit - total)
         total += len(found.positions)
         chunks += 1
         documents.add(found.chunk.document_id)
-        in_page = found.positions[max(0, start - first) : max(0, start + limit - first)]
-        if in_page:
-            shown.append(MatchingChunk(found.chunk, in_page))
-    return GrepResults(
-        pattern=pattern.text,
-        lines=tuple(_describe_lines(view, pattern, shown)),
-        total=total,
-        chunks=chunks,
-        documents=len(documents),
-        searched=view.settings.documents,
-        titles=dict(find_titles(view, pattern)),
-    )
+        if in_page.positions:
+            shown.append(in_page)
+    return _Page(shown, total, chunks, len(documents))
+
+
+def _read_page(view: View, pattern: Pattern, start: int, limit: int, counted: CountedLines) -> _Page:
+    """Read the chunks whose lines are shown."""
+    ends = np.cumsum(counted.counts)
+    first, after = np.searchsorted(ends, [start, start + limit], side="right").tolist()
+    row_ids = counted.row_ids[first : after + 1].tolist()
+    before = int(ends[first - 1]) if first else 0
+    shown: list[MatchingChunk] = []
+    for chunks in read_ahead(view.texts_by_row_id, row_ids, _CHUNKS_AT_ONCE):
+        for found in _search(chunks, [pattern]):
+            in_page = found.between(start - before, start + limit - before)
+            before += len(found.positions)
+            if in_page.positions:
+                shown.append(in_page)
+    total = int(ends[-1]) if len(ends) else 0
+    if sum(len(found.positions) for found in shown) != min(limit, max(0, total - start)):
+        raise IndexFormatError(
+            "the index's list of words counts other lines than there are: run `arag verify --repair`, which makes it "
+            "again"
+        )
+    return _Page(shown, total, len(ends), counted.documents)
+
+
+def _count_in_texts(view: View, pattern: Pattern, row_ids: Collection[int]) -> dict[int, int]:
+    """Count the lines that match in each of some chunks."""
+    found = find_matching_lines(view, [pattern], among=row_ids) if row_ids else ()
+    return {each.chunk.row_id: len(each.positions) for each in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +104,10 @@ class MatchingChunk:
     chunk: ChunkText
     positions: Sequence[int]
     """Of the sentences that match, without the document's title."""
+
+    def between(self, first: int, after: int) -> MatchingChunk:
+        """Return it with a part of its lines."""
+        return MatchingChunk(self.chunk, self.positions[max(0, first) : max(0, after)])
 
     @property
     def lines(self) -> list[Line]:
@@ -72,6 +125,7 @@ def find_matching_lines(
     *,
     places: Mapping[str, int] | None = None,
     others: Collection[int] = (),
+    among: Collection[int] | None = None,
 ) -> Iterator[MatchingChunk]:
     """Yield the chunks that have lines that match one of some patterns, in the order of documents and of the text.
 
@@ -82,6 +136,7 @@ def find_matching_lines(
         patterns: The patterns.
         places: The documents' order, by their ids; by default that of the ids.
         others: The row ids of chunks that are yielded, too, if no line of them matches.
+        among: The row ids of the only chunks that are searched; None for all.
 
     Raises:
         InputError: It takes too long.
@@ -89,7 +144,7 @@ def find_matching_lines(
     deadline = time.thread_time() + _MAX_SECONDS
     wanted = set(others)
     for pattern in patterns:
-        wanted.update(_find_candidates(view, pattern, deadline))
+        wanted.update(_find_candidates(view, pattern, deadline, among))
     for chunks in read_ahead(view.texts_by_row_id, view.in_text_order(wanted, places), _CHUNKS_AT_ONCE):
         _check(deadline)
         for found in _search(chunks, patterns):
@@ -107,23 +162,15 @@ def _search(chunks: Sequence[ChunkText], patterns: Sequence[Pattern]) -> Iterato
     for place, chunk in enumerate(chunks):
         first_line = block.first_lines[place]
         positions = [number - first_line for number in numbers[bounds[place] : bounds[place + 1]]]
-        if positions[:1] == [0] and _begins_with_title(chunk):
+        if positions[:1] == [0] and chunk.begins_with_title():
             del positions[0]
         yield MatchingChunk(chunk, positions)
 
 
-def _begins_with_title(chunk: ChunkText) -> bool:
-    if chunk.ordinal > 0:
-        return False
-    line = chunk.sentence_text(0)
-    # To look for one word is enough for most chunks, and takes a tenth of the time.
-    return all(word in line for word in chunk.title.split(maxsplit=1)[:1]) and is_title(line, chunk.title)
-
-
-def _find_candidates(view: View, pattern: Pattern, deadline: float) -> list[int]:
-    """Return the row ids of all chunks that may have a matching line, in any order."""
-    row_ids = _find_by_literals(view, pattern)
-    if pattern.literals and pattern.is_plain:
+def _find_candidates(view: View, pattern: Pattern, deadline: float, among: Collection[int] | None) -> list[int]:
+    """Return the row ids of all chunks, or of those among some, that may have a matching line, in any order."""
+    row_ids = _find_by_literals(view, pattern) if among is None else list(among)
+    if among is None and pattern.literals and pattern.is_plain:
         return row_ids
     candidates: list[int] = []
     for number, (row_id, text) in enumerate(view.searchable_texts(row_ids)):

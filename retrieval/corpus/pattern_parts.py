@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from arag.retrieval.storage.words.spans import is_in_word as is_in_one_word
+
 _WORD_CLASS = r"\p{L}\p{M}\p{Nd}_"  # RE2's own `\w` knows ASCII only
 _PART = re.compile(
     r"""
@@ -28,6 +30,13 @@ _NOTHING = "(?:)"  # a pattern that matches everywhere
 _OPEN = "(?:"
 _NEGATED = re.compile(r"\\[DSP]|\[\^|\[:\^")  # in a class: what it matches depends on the case
 _OPTIONAL = re.compile(r"[*?]|\{0+[,}]")  # at the start of a repetition
+
+
+_WORD_RANGES = "0-9|A-Z|a-z|[0-9A-Za-z_]|" + re.escape(_WORD_CLASS)
+# What matches a character of a word of the word index, or says what is beside it in the word.
+_IN_WORD = re.compile(
+    rf"\\d|\\p(?:[LMN]|\{{[LMN][a-z&]?\}})|\[(?:{_WORD_RANGES})+\]|\\[bB]|" + re.escape(_NOTHING),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,20 @@ class Part:
         if self.kind != "letter" or (is_escape and character.isalnum()):
             return ""
         return character
+
+
+def is_in_word(parts: Iterable[Part]) -> bool:
+    """Return whether each match of a pattern is inside a word of the word index, and depends on that word alone."""
+    for part in parts:
+        if part.kind in {"any", "assertion"}:
+            is_inside = _IN_WORD.fullmatch(part.text) is not None
+        elif part.kind == "letter":
+            is_inside = is_in_one_word(part.letter)
+        else:
+            is_inside = part.kind not in {"quote", "code"}
+        if not is_inside:
+            return False
+    return True
 
 
 def split_pattern(source: str) -> list[Part]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from arag.errors import InputError
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.literals import find_literals, find_rare_letters
-from arag.retrieval.corpus.pattern_parts import loosen, split_pattern, write_for_block, write_for_line
+from arag.retrieval.corpus.pattern_parts import is_in_word, loosen, split_pattern, write_for_block, write_for_line
 from arag.retrieval.corpus.plain_texts import find_plain_texts
 from arag.text.normalise import shorten
 
@@ -51,6 +51,7 @@ class Pattern:
         text: The pattern as it was given.
         literals: What the searchable text of each match holds, as alternatives; empty if nothing is known.
         rare_letters: Letters in whose place a match may have one of the literals' letters.
+        is_in_word: Whether each match is inside a word of the word index, and depends on that word alone.
         groups: How many capture groups it has.
     """
 
@@ -71,6 +72,7 @@ class Pattern:
             raise InputError(f"the pattern has {self.groups} groups: at most {_MAX_GROUPS} are possible; write (?:...)")
         self._plain_texts = find_plain_texts(parts, ignore_case=ignore_case)
         self.literals = find_literals(parts)
+        self.is_in_word = bool(self.literals) and is_in_word(parts)
         may_ignore_case = ignore_case or "(?" in source
         self.rare_letters = find_rare_letters(self.literals) if may_ignore_case else ""
 

@@ -18,6 +18,8 @@ _NUMBER_END = r"(?!\d)(?![\W_]\d{3}(?!\d))"  # so that 5,000 is not found in 5,0
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _THOUSANDS = re.compile(r"\d{1,3}(?=(?:\d{3})*$)")
 _GAP = r"[\W_]{1,3}"
+_NUMBER = re.compile(r"(?P<whole>\d{1,3}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decimals>\d+))?")
+_SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
 Choice = tuple[str, ...]  # words, each in one of its spellings
 
@@ -52,6 +54,31 @@ def respell(words: Sequence[str], view: View) -> Iterator[str]:
             spellings.append(_keep(as_given_first, present))
         choices += choose(spellings)
     return join(choices, view)
+
+
+def respell_number(keyword: str, view: View) -> Iterator[str]:
+    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`."""
+    number = _NUMBER.fullmatch(keyword)
+    if number is None or _YEAR.fullmatch(keyword):
+        return
+    forms = _write_number("".join(re.findall(r"\d", number["whole"])), number["decimals"] or "")
+    chunks_of = view.chunks_holding([[form] for form in forms], _CHUNKS_LOOKED_AT)
+    for form, chunks in zip(forms, chunks_of, strict=True):
+        alone = re.compile(rf"(?<!\d)(?<!\d[.,'’]){re.escape(form)}(?!\d|[.,'’]\d)")
+        if any(alone.search(searchable(chunk.text)) for chunk in chunks.values()):
+            yield form
+
+
+def _write_number(whole: str, decimals: str) -> list[str]:
+    """Return how a number may be written: with its thousands set apart, and with or without zeros at its end."""
+    groups = _THOUSANDS.findall(whole)
+    without_zeros = decimals.rstrip("0")
+    forms: dict[str, None] = {}
+    for separator, point in _SEPARATORS:
+        for ending in (without_zeros, without_zeros.ljust(2, "0")):
+            form = separator.join(groups)
+            forms[f"{form}{point}{ending}" if ending else form] = None
+    return list(forms)
 
 
 def choose(spellings: Sequence[Iterable[str]]) -> Iterator[Choice]:

@@ -15,6 +15,7 @@ from arag.retrieval.search.spellings import (
     choose,
     join,
     respell,
+    respell_number,
     spell,
 )
 from arag.retrieval.storage.batches import batches
@@ -112,7 +113,7 @@ def _find_respelled(
     """Find other spellings of a keyword's letters, those in the most chunks first."""
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
-    counts = _count_without(lowered, [other_width, *respell(parts, view)], view)
+    counts = _count_without(lowered, [other_width, *respell(parts, view), *respell_number(lowered, view)], view)
     helpful: _Counts = {}
     for text, count in counts.items():
         # The keyword without a bracket or a quotation mark helps only if more chunks hold it.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from arag.retrieval.storage.records import Damage, EmbeddedDocument, KeywordRanking, Ranking, SentenceMatch, Settings
 from arag.retrieval.storage.sql import DOCUMENT_NAME, FILE_NAME, TableReader
+from arag.retrieval.storage.words.index import WordIndex
 from arag.retrieval.types import Chunk
 
 
@@ -96,6 +97,13 @@ class View(TableReader):
     @cached_property
     def _row_ids_by_letter(self) -> dict[str, list[int]]:
         return {}
+
+    @abstractmethod
+    def word_index(self) -> WordIndex | None:
+        """Return the index of the words of all lines, or None if there is none: then the texts are scanned.
+
+        Chunks of other documents, or of removed ones, may be in it.
+        """
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
 

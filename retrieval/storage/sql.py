@@ -11,9 +11,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
@@ -120,6 +122,15 @@ class TableReader(ABC):
             rows = [(places.get(document_id, 0), ordinal, row_id) for document_id, ordinal, row_id in rows]
         return [row_id for _, _, row_id in sorted(rows)]
 
+    def text_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the row ids of all chunks in the order of documents and of the text, and their documents' numbers."""
+        rows = self.query(
+            "SELECT number, dense_rank() OVER (ORDER BY document_id) AS document "
+            f"FROM {self.chunks_table} ORDER BY document_id, ordinal"
+        )
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return columns[:, 0].copy(), columns[:, 1].copy()
+
     def first_row_ids(self, document_ids: Collection[str]) -> set[int]:
         """Return the row ids of documents' first chunks."""
         rows = self.query_among(f"SELECT number, ordinal FROM {self.chunks_table}", "document_id", document_ids)
@@ -135,9 +146,13 @@ class TableReader(ABC):
 
     def texts_by_row_id(self, row_ids: Collection[int]) -> list[ChunkText]:
         """Return the texts of chunks, which exist, in this order; it is faster than to read the chunks."""
-        rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
-        texts = {text.row_id: text for text in self._make_chunk_texts(rows)}
+        texts = {text.row_id: text for text in self.texts_among(row_ids)}
         return list(self._take_all(texts, row_ids).values())
+
+    def texts_among(self, row_ids: Collection[int]) -> list[ChunkText]:
+        """Return the texts of the chunks that exist among some, in the order of the row ids."""
+        rows = self.query_among(self._select(_CHUNK_TEXT), "chunks.number", row_ids)
+        return sorted(self._make_chunk_texts(rows), key=attrgetter("row_id"))
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""

@@ -11,9 +11,10 @@ import numpy as np
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ReadOnlyError, VectorIndex
-from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder
+from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder, words_file
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
+from arag.retrieval.storage.folder.words import has_right_words
 from arag.retrieval.storage.keywords import format_keywords
 from arag.retrieval.storage.records import Damage
 from arag.text.visible import visible_line
@@ -37,6 +38,9 @@ def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
     if view.counted(view.settings) != view.settings:
         yield Damage(INDEX_FILE, "its settings count more or less than there is")
     yield from _check_keywords(view, keyword_file(folder, view.settings.token))
+    words = words_file(folder, view.settings.token)
+    if not has_right_words(words, view):
+        yield Damage(words.name, "it does not have the words of the chunks")
     yield from _check_vector_index(view, vector_index_folder(folder, view.settings.token))
 
 

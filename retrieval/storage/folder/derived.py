@@ -26,7 +26,7 @@ TRUST_VARIABLE = "ARAG_TRUST_INDEX"
 VECTOR_INDEX_DRAFT = "chroma-draft"
 CHROMA_DATABASE = "chroma.sqlite3"
 
-_DERIVED = re.compile(r"(?:keywords|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
+_DERIVED = re.compile(r"(?:keywords|words|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
 # A receipt of a missing folder is kept for so long after its last use: the folder's disk may only be away.
 _KEPT_SECONDS = 90 * 24 * 3600
 
@@ -46,6 +46,11 @@ def keyword_file(folder: Path, token: str) -> Path:
     return folder / f"keywords-{token}"
 
 
+def words_file(folder: Path, token: str) -> Path:
+    """Return the path of a snapshot's word index, which an index of an earlier version lacks."""
+    return folder / f"words-{token}"
+
+
 def vector_index_folder(folder: Path, token: str) -> Path:
     """Return the path of the Chroma folder of a snapshot."""
     return folder / f"chroma-{token}"
@@ -53,7 +58,7 @@ def vector_index_folder(folder: Path, token: str) -> Path:
 
 def delete_others(folder: Path, token: str) -> None:
     """Delete the files that are derived from other snapshots, and unfinished files of killed processes."""
-    kept = {keyword_file(folder, token), vector_index_folder(folder, token)}
+    kept = {keyword_file(folder, token), words_file(folder, token), vector_index_folder(folder, token)}
     for path in list(folder.iterdir()):
         if path in kept or not _DERIVED.fullmatch(path.name):
             continue

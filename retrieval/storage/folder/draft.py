@@ -18,9 +18,10 @@ import numpy as np
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.contract import Draft
 from arag.retrieval.storage.folder.chroma_draft import EmbeddedChunk, NextVectorIndex
-from arag.retrieval.storage.folder.derived import delete_others, keyword_file
+from arag.retrieval.storage.folder.derived import delete_others, keyword_file, words_file
 from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
+from arag.retrieval.storage.folder.words import write_words
 from arag.retrieval.storage.keywords import write_keywords
 from arag.retrieval.storage.records import EmbeddedDocument, Settings, Vectors
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
@@ -112,6 +113,10 @@ class FolderDraft(Database, Draft):
             self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
+            words_before = None
+            if self._published is not None and not rebuild:
+                words_before = words_file(self._folder, self._published.settings.token)
+            write_words(words_file(self._folder, token), self, words_before)
             self._graph.publish(self, new, rebuild=rebuild)
             self._finish_file()
             publish_path(self._draft, self._folder / INDEX_FILE)

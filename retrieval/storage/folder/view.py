@@ -24,12 +24,14 @@ from arag.retrieval.storage import vectors as exact
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.folder.chroma import ReadOnlyError, VectorIndex
-from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder
+from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder, words_file
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE, Database, connect
+from arag.retrieval.storage.folder.words import read_words
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import KeywordRanking, Ranking, SentenceMatch
 from arag.retrieval.storage.sql import DOCUMENT_NAME
 from arag.retrieval.storage.vectors import SentenceMatrix
+from arag.retrieval.storage.words.index import WordIndex
 from arag.text.visible import visible_line
 
 _MARGIN = 1.2  # the graph is asked for so many times the sentences that are wanted: it is not exact
@@ -92,6 +94,9 @@ class FolderView(Database, View):
     def searchable_texts(self, row_ids: Sequence[int]) -> Iterator[tuple[int, memoryview]]:
         return self.keyword_texts().texts(row_ids)
 
+    def word_index(self) -> WordIndex | None:
+        return self.keyword_texts().words.index
+
     def words_present(self, words: Collection[str]) -> set[str]:
         return {word for word in words if self.keyword_texts().holds_word(word)}
 
@@ -104,13 +109,14 @@ class FolderView(Database, View):
 
     def _open_keywords(self) -> KeywordTexts:
         file = keyword_file(self._folder, self.settings.token)
+        words = read_words(words_file(self._folder, self.settings.token))
         row_ids = self.ordered_row_ids()
         with suppress(OSError, ValueError):
-            return KeywordTexts(file, row_ids)
+            return KeywordTexts(file, row_ids, words)
         # The file is missing or damaged. If a writer deleted it, the whole snapshot is gone.
         self.check_is_published()
         pieces = format_keywords(text for _, text in self.chunk_texts())
-        return KeywordTexts(b"".join(pieces), row_ids)
+        return KeywordTexts(b"".join(pieces), row_ids, words)
 
     # --- names and words ---
 

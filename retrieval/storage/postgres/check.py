@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from arag.errors import IndexFormatError
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.draft import columns, word_rows
-from arag.retrieval.storage.postgres.schema import Tables, lock, make_indexes, missing_indexes, read_published
+from arag.retrieval.storage.postgres.schema import (
+    WORD_SEGMENTS,
+    Tables,
+    lock,
+    make_indexes,
+    missing_indexes,
+    read_published,
+)
+from arag.retrieval.storage.postgres.words import read_segments, update_words
 from arag.retrieval.storage.records import Damage
+from arag.retrieval.storage.words.build import is_right
 from arag.text.normalise import searchable
 
 _CHUNKS_PER_QUERY = 500  # more take more memory, fewer more queries
@@ -47,9 +60,20 @@ def find_damage(session: Session) -> Iterator[Damage]:
         yield Damage("table lowered", f"the texts of {wrong_texts:,} chunks are missing or wrong")
     if missing_words:
         yield Damage("table words", f"{len(missing_words):,} words are missing")
+    if state.has_words and not _has_right_words(session, reader, state.visible()):
+        yield Damage("table word_segments", "it does not have the words of the chunks")
     indexes = missing_indexes(session, counted)
     if indexes:
         yield Damage("indexes", f"these are missing: {', '.join(indexes)}")
+
+
+def _has_right_words(session: Session, reader: Tables, visible: str) -> bool:
+    row_ids = np.array(reader.ordered_row_ids(), dtype=np.int64)
+    try:
+        segments = read_segments(session, visible)
+    except ValueError:
+        return False
+    return all(is_right(segment, row_ids, reader.texts_by_row_id) for segment in segments)
 
 
 def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
@@ -64,12 +88,14 @@ def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
 def repair(session: Session) -> None:
     """Make everything again that is derived from the documents; see `IndexStore.repair`."""
     with session.transaction():
+        lock(session, "words")  # first, as writers do
         lock(session, "snapshot")
         state = read_published(session)
         reader = Tables(session, state, state.visible())
         reader.check_documents()
-        settings = reader.counted(state.settings)
-        session.execute("DELETE FROM lowered; DELETE FROM words")
+        settings = replace(reader.counted(state.settings), token=secrets.token_hex(16))  # readers open it again
+        session.execute(WORD_SEGMENTS)
+        session.execute("DELETE FROM lowered; DELETE FROM words; DELETE FROM word_segments")
         words: set[tuple[str, str]] = set()
         row_ids = [row_id for (row_id,) in session.query("SELECT number FROM contents")]
         for batch in batches(row_ids, _CHUNKS_PER_QUERY):
@@ -78,5 +104,6 @@ def repair(session: Session) -> None:
             session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
             words.update(word_rows(text for _, text in texts))
         session.copy("words (word, plain)", ["text", "text"], sorted(words))
-        session.execute("UPDATE state SET settings = ?", settings.to_json())
+        update_words(session, reader, ahead=0)
+        session.execute("UPDATE state SET token = ?, settings = ?", settings.token, settings.to_json())
     make_indexes(session, settings)

@@ -29,6 +29,7 @@ from arag.retrieval.storage.postgres.schema import (
     pack,
     read_state,
 )
+from arag.retrieval.storage.postgres.words import update_words
 from arag.retrieval.storage.records import EmbeddedDocument, Settings, Vectors
 from arag.retrieval.storage.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.retrieval.types import Chunk
@@ -98,6 +99,7 @@ class PostgresDraft(Tables, Draft):
     def publish(self, settings: Settings) -> Settings:
         """Let readers see the changes of all writers; see `Draft.publish`."""
         make_indexes(self._session, self.counted(settings))
+        update_words(self._session, self)
         with self._session.transaction(), self._next_generation() as generation:
             self.settings = read_state(self._session).settings
             ((is_first, has_changed),) = self.query(
@@ -172,6 +174,7 @@ class PostgresDraft(Tables, Draft):
         """Delete rows that neither the last snapshot nor the one before it has."""
         ((generation,),) = self.query(GENERATION)
         self._session.execute("DELETE FROM documents WHERE removed < ?", generation)
+        self._session.execute("DELETE FROM word_segments WHERE removed < ?", generation)
         with self._session.transaction():
             # Rows that another writer is deleting are skipped.
             gone = "SELECT number FROM chunks WHERE removed < ? FOR UPDATE SKIP LOCKED"

@@ -15,9 +15,12 @@ import numpy as np
 
 from arag.retrieval.storage.batches import batches, read_ahead
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.keywords import MAX_CHECKED_CHUNKS, Integers, Occurrences, rank_chunks
+from arag.retrieval.storage.keywords import word_pattern
 from arag.retrieval.storage.postgres.schema import LONG_RUN, RUN, RUNS, Tables
+from arag.retrieval.storage.ranking import MAX_CHECKED_CHUNKS, Integers, Occurrences, gather, rank_chunks
 from arag.retrieval.storage.records import KeywordRanking, Ranking
+from arag.retrieval.storage.words.index import Found
+from arag.retrieval.storage.words.rows import Held, WordRows
 from arag.text.normalise import searchable
 from arag.text.scripts import SPACED, makes_words
 
@@ -25,6 +28,7 @@ _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100  # of a keyword: if more words hold it, trigrams propose its chunks
 _CONDITIONS_PER_QUERY = 100  # more make a longer statement to plan, fewer more queries
 _TEXTS_PER_QUERY = 2_000  # larger batches take more memory, smaller ones more queries
+_FEW_POSTINGS = 5_000  # in bytes: the server counts so few chunks in a few milliseconds
 _TEXTS_READ = 50  # for a word, at first
 _MORE = 100  # so many times as many texts are read for a word that the first ones do not have
 
@@ -79,8 +83,13 @@ class Needle:
 class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
+    _rows: WordRows | None = None
+
     def rank(self, keywords: Sequence[str], top_k: int, *, ranking: Ranking = "paper") -> KeywordRanking:
-        occurrences = self._count(keywords, top_k, as_words=ranking == "bm25")
+        as_words = ranking == "bm25"
+        occurrences = self._count_by_words(keywords, as_words=as_words)
+        if occurrences is None:
+            occurrences = self._count(keywords, top_k, as_words=as_words)
         return rank_chunks(occurrences, top_k, self.settings.chunks)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
@@ -136,6 +145,32 @@ class KeywordTables(Tables, View):
                 found[place].append(value)
             results += found
         return results
+
+    def _count_by_words(self, keywords: Sequence[str], *, as_words: bool) -> Occurrences | None:
+        """Count common words by the word index; None if the server has to, or is as fast."""
+        rows = self._word_rows()
+        found: dict[str, Found] = {}
+        for keyword in keywords:
+            words = rows.find(searchable(keyword))
+            if words is None:
+                return None
+            found[keyword] = words
+        if sum(words.size() for words in found.values()) < _FEW_POSTINGS or len(rows.others):
+            return None
+        held = {keyword: rows.count(words, searchable(keyword)) for keyword, words in found.items()}
+        whole: dict[str, Held] = {}
+        for keyword in keywords if as_words else ():
+            pattern = word_pattern(keyword)
+            whole[keyword] = held[keyword]
+            if pattern is not None and len(held[keyword].rows) <= MAX_CHECKED_CHUNKS:
+                whole[keyword] = rows.count(found[keyword], searchable(keyword), pattern)
+        return gather(held, whole, rows.row_ids)
+
+    def _word_rows(self) -> WordRows:
+        """Return the rows of this view's chunks; they are read when the first common word is looked for."""
+        if self._rows is None:
+            self._rows = WordRows(self.word_index(), lambda: np.array(self.ordered_row_ids(), np.int64))
+        return self._rows
 
     def _find_runs(self, texts: Sequence[str]) -> list[Needle]:
         """Return texts as needles.

@@ -42,6 +42,19 @@ BEGIN
 END $$
 """
 
+# The word index. A row belongs to the snapshots from `added` until before `removed`. Not compressed, so that a part of
+# the postings is read without the others.
+WORD_SEGMENTS = f"""
+CREATE TABLE IF NOT EXISTS word_segments (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    row_ids bytea NOT NULL,
+    head bytea NOT NULL,
+    postings bytea NOT NULL,
+    added bigint NOT NULL,
+    removed bigint NOT NULL DEFAULT {FOR_EVER}
+);
+ALTER TABLE word_segments ALTER COLUMN postings SET STORAGE EXTERNAL;
+"""
 # Texts in `lowered` stay in their rows, uncompressed, so that a common keyword is counted at the speed of memory. The
 # planner does not know how long that takes, and would not use several processes by itself.
 _SCHEMA = f"""
@@ -93,6 +106,7 @@ CREATE TABLE sentences (
 ALTER TABLE sentences SET (toast_tuple_target = 8160);
 CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (word, plain));
 CREATE INDEX words_by_plain ON words (plain);
+{WORD_SEGMENTS}
 """
 _GRAPH = "sentences_by_vector"
 _RUN_INDEX = "texts_by_runs"
@@ -119,6 +133,7 @@ class State:
     settings: Settings
     vector: str  # the schema that has pgvector, as SQL
     has_graph: bool  # whether there is an index of the vectors
+    has_words: bool  # whether there is a word index, which this role may read
 
     def visible(self) -> str:
         """Return the SQL for whether a row belongs to this snapshot."""
@@ -203,13 +218,16 @@ def read_published(source: Statements) -> State:
 
 def read_state(source: Statements) -> State:
     """Read the last snapshot, or the first one, which is not published yet: then the token is empty."""
-    read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
+    read = (
+        f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL, "
+        "coalesce(has_table_privilege(to_regclass('word_segments'), 'SELECT'), FALSE) FROM state"
+    )
     rows = source.query(read) if has_tables(source) else []
     if not rows:
         raise IndexNotFoundError(f"no index in {source.location}: make one with `arag ingest`")
-    ((generation, settings, has_graph),) = rows
+    ((generation, settings, has_graph, has_words),) = rows
     vector = find_extension(source, "vector")
-    return State(generation, Settings.from_json(settings, source.location), vector, has_graph)
+    return State(generation, Settings.from_json(settings, source.location), vector, has_graph, has_words)
 
 
 def find_extension(source: Statements, name: str) -> str:

@@ -13,6 +13,7 @@ from arag.retrieval.storage.postgres.draft import PostgresDraft
 from arag.retrieval.storage.postgres.location import PostgresLocation
 from arag.retrieval.storage.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.storage.postgres.view import PostgresView
+from arag.retrieval.storage.postgres.words import WordSegments
 from arag.retrieval.storage.records import Damage, Settings
 
 _ONE_SNAPSHOT = {
@@ -29,6 +30,7 @@ class PostgresStore:
         self.location = str(location)
         self._location = location
         self._pool = Pool(location)
+        self._words = WordSegments(self._pool)
 
     def settings(self) -> Settings:
         return read_published(self._pool).settings
@@ -41,7 +43,7 @@ class PostgresStore:
         return "".join(token for (token,) in rows)  # there may be no row
 
     def open(self) -> PostgresView:
-        return PostgresView(self._pool, read_published(self._pool))
+        return PostgresView(self._pool, read_published(self._pool), self._words)
 
     def close(self) -> None:
         self._pool.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from arag.errors import StorageError
 from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.postgres.keywords import KeywordTables
 from arag.retrieval.storage.postgres.schema import GENERATION, State, shifted, unpack
+from arag.retrieval.storage.postgres.words import WordSegments
 from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import MAX_LIMITED_BYTES, MAX_MATRIX_BYTES, MAX_PROPOSED, SentenceMatrix
+from arag.retrieval.storage.words.index import WordIndex
 
 _MAX_LISTED = 1_000  # row ids in a condition: more are sent as a mask
 _BITS_PER_ROW_ID = 32  # a mask with so many bits for each row id is about as long as the list
@@ -46,9 +49,10 @@ class PostgresView(KeywordTables):
     Rows are kept for one snapshot after their last one. So a view stays complete until there are two newer ones.
     """
 
-    def __init__(self, pool: Pool, state: State) -> None:
+    def __init__(self, pool: Pool, state: State, words: WordSegments) -> None:
         super().__init__(pool, state, state.visible())
         self._pool = pool
+        self._words = words
         self._whole: PostgresView | None = None
         self._row_ids: NDArray[np.int64] | None = None  # in a limited view, those of its chunks
         self._matrix: SentenceMatrix | None = None
@@ -61,7 +65,7 @@ class PostgresView(KeywordTables):
     def limited_to(self, document_ids: Collection[str]) -> PostgresView:
         documents = self.query_among(f"SELECT number FROM {self.documents_table}", "id", document_ids)
         chunks = self.query_among(f"SELECT number FROM {self.chunks_table}", "document_id", document_ids)
-        limited = PostgresView(self._pool, self._state)
+        limited = PostgresView(self._pool, self._state, self._words)
         limited._whole = self._whole or self
         limited._row_ids = np.array([row_id for (row_id,) in chunks], dtype=np.int64)
         limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)}) AS chunks"
@@ -78,6 +82,13 @@ class PostgresView(KeywordTables):
         if self._whole is not None:
             return self._whole.words_of_length(shortest, longest)
         return super().words_of_length(shortest, longest)
+
+    def word_index(self) -> WordIndex | None:
+        return self._word_index if self._whole is None else self._whole.word_index()
+
+    @cached_property
+    def _word_index(self) -> WordIndex | None:
+        return self._words.read(self._state)
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         whole = self._whole or self

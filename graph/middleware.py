@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from arag.errors import InputError
 from arag.graph.annotations import annotate
 from arag.graph.context import AnyTool, Context, Resources, default_tools, make_loader
-from arag.graph.model_step import ModelStep, Reply, describe_results, list_results, read_answer
+from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer
 from arag.graph.records import find_seen
@@ -87,6 +87,7 @@ class ARAGMiddleware(SourcesMiddleware):
         choice = DEFAULT_TOOLS if tools is None else tools
         self._load = make_loader("extractive", lambda: opened, choice, self._settings)
         self._load_model = lru_cache(load_model)
+        self._facts = ToolFactsCache()
         self._registered: dict[str, BaseTool] = self._load(None).tools.tools_by_name
         self.tools = list(self._registered.values())
 
@@ -207,7 +208,7 @@ class ARAGMiddleware(SourcesMiddleware):
         run["tools"] = None
         if not self._has_tools and settings.tools is None:
             run["tools"] = list(default_tools(request.model))
-        return ModelStep(request, self._find_resources(context, run["tools"]), self._registered, run)
+        return ModelStep(request, self._find_resources(context, run["tools"]), self._registered, run, self._facts)
 
     def _find_resources(self, context: object, tools: Sequence[str] | None) -> Resources:
         """Return the resources of a run, with the tools that it has by default, if nobody chose them."""

@@ -34,12 +34,15 @@ from arag.graph.state import (
     with_valid_arguments,
 )
 from arag.models.failures import is_overflow
+from arag.models.replies.arguments import KnownTool
 from arag.models.replies.model import describe_tools
 from arag.models.replies.reading import find_doubt, read_reply
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts
+
+_MOST_TOOL_LISTS = 256  # whose facts are kept
 
 _Result = TypeVar("_Result")
 Asking: TypeAlias = Generator[ModelRequest[Any], "Reply", _Result]
@@ -69,6 +72,34 @@ class Reply:
         return Reply(ModelResponse(messages, self.response.structured_response), self.sent)
 
 
+@dataclass(frozen=True)
+class ToolFacts:
+    """What is known of the tools of a request."""
+
+    tools: Sequence[BaseTool | dict[str, Any]]
+    tokens: int
+    """Tokens of their schemas."""
+    by_name: Mapping[str, KnownTool]
+
+
+class ToolFactsCache:
+    """Finds the facts about tools once: schemas are slow to make, and agents have the same tools at each call."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], ToolFacts] = {}
+
+    def find(self, tools: Sequence[BaseTool | dict[str, Any]]) -> ToolFacts:
+        """Return the facts about tools."""
+        ids = tuple(map(id, tools))  # the facts hold the tools, so no other ones get these ids
+        facts = self._known.get(ids)
+        if facts is None:
+            if len(self._known) >= _MOST_TOOL_LISTS:
+                self._known.clear()
+            facts = ToolFacts(tools, count_schemas(tools), describe_tools(tools))
+            self._known[ids] = facts
+        return facts
+
+
 @dataclass
 class ModelStep:
     """The next step of a run in an agent of LangChain's: a call of the model, or several if a reply cannot be used.
@@ -78,12 +109,14 @@ class ModelStep:
         resources: The resources of the run.
         registered: The retrieval tools that the agent has, by name. A run's context may choose others.
         run: What is known of the run.
+        facts: What is known of tools.
     """
 
     request: ModelRequest[Any]
     resources: Resources
     registered: Mapping[str, BaseTool]
     run: RunRecord
+    facts: ToolFactsCache
 
     def __post_init__(self) -> None:
         self._before = self.run.copy()
@@ -155,7 +188,7 @@ class ModelStep:
             return reply
         message = reply.message
         if find_doubt(message) is None:  # LangChain could read it
-            message = read_reply(message, describe_tools(tools))
+            message = read_reply(message, self.facts.find(tools).by_name)
         message = repair_reply(message, self._state["messages"])
         refused = [refuse_call(call) for call in message.invalid_tool_calls]
         update = {
@@ -251,7 +284,7 @@ class ModelStep:
     def _room(self) -> int:
         """Tokens that the system message and the tools' schemas leave for the conversation."""
         system = self._add_to_system(self.resources.system_prompt())
-        used = count_schemas(self._tools) + count_context_tokens([system])
+        used = self.facts.find(self._tools).tokens + count_context_tokens([system])
         return self.resources.settings.max_context_tokens - used
 
     @cached_property

@@ -10,7 +10,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
@@ -250,6 +250,30 @@ def test_the_scope_of_another_context_counts_and_a_wrong_one_ends_the_run(small_
     assert "broke the bridges" not in result.text
     with pytest.raises(InputError, match="is not a scope"):
         agent.invoke(asked(), context=Ours("kitchen"))
+
+
+class Reader(ScriptedModel):
+    """Reads the chunk that the question names, twice, and cites it."""
+
+    def _reply(self, messages, options):
+        chunk_id = next(message.text for message in messages if isinstance(message, HumanMessage))
+        if sum(isinstance(message, ToolMessage) for message in messages) < 2:
+            return call("chunk_read", chunk_ids=[chunk_id])
+        return AIMessage(f"So [{chunk_id}].")
+
+
+def test_many_runs_at_once_keep_apart_what_they_were_shown(small_index):
+    agent = create_agent(Reader(), middleware=[ARAGMiddleware(small_index, tools="paper")], context_schema=Ours)
+    names = ["lothair", "teutberga", "boso", "annals"] * 5
+
+    async def ask_all():
+        runs = [agent.ainvoke(asked(f"{name}:0"), context=Ours(Scope(documents=[name]))) for name in names]
+        return await asyncio.gather(*runs)
+
+    for states in (asyncio.run(ask_all()), agent.batch([asked(f"{name}:0") for name in names])):
+        for name, state in zip(names, states, strict=True):
+            assert [record["new_chunks"] for record in state["trace"]] == [[f"{name}:0"], []]
+            assert [(each["chunk_id"], each["read"]) for each in state["citations"]] == [(f"{name}:0", True)]
 
 
 def test_errors_come_when_the_middleware_is_made(small_index, tmp_path):

@@ -123,6 +123,7 @@ bench: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/overhead.py --at-most 1.5
 
 evidence: $(VENV)/demo $(VENV)/test
 	$(BIN)/python benchmarks/evidence.py replay --work build/evidence --out build/evidence/runs

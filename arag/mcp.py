@@ -58,7 +58,8 @@ def make_mcp_server(
 
     It offers retrieval tools, with the schemas and texts that the agent's model gets, and the documents and chunks as
     resources. Calls share no memory: a search shows everything, whatever the client was shown before. Errors are
-    results with `isError`, which a model can correct.
+    results with `isError`, which a model can correct. A call that its client cancels ends its command, its SQL and its
+    search for a pattern, and asks no model again; a search by keywords or meaning runs to its end.
 
     Args:
         index: The index. It must stay open while the server runs.

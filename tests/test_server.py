@@ -240,6 +240,8 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
     config["http"]["cors"] = {
         "allow_origins": ["https://chat.example.com"],
         "allow_origin_regex": r"http://localhost:\d+",
+        "allow_methods": ["*"],
+        "allow_headers": ["*"],
     }
     (tmp_path / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     (tmp_path / "report.py").write_text(REPORT, encoding="utf-8")
@@ -259,9 +261,13 @@ def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(t
             ("http://localhost:3000", True),
             ("https://evil.example", False),
         ):
-            told = httpx.get(f"{server.url}/info", headers={"origin": page})
-            assert told.status_code == (200 if allowed else 403)
-            assert told.headers.get("access-control-allow-origin") == (page if allowed else None)
+            asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+            for told in (
+                httpx.options(f"{server.url}/threads", headers={"Origin": page, **asks}),
+                httpx.get(f"{server.url}/info", headers={"Origin": page}),
+            ):
+                assert told.status_code == (200 if allowed else 403)
+                assert told.headers.get("access-control-allow-origin") == (page if allowed else None)
     assert "blocking" not in server.log.read_text(encoding="utf-8").lower()
 
 

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -119,3 +126,56 @@ def test_the_names_of_other_agents_stay_in_the_prompt(small_index):
     messages = [*asked()["messages"], handoff, ToolMessage("Transferred.", tool_call_id="t")]
     create_arag_agent(model, small_index, tools="paper").invoke({"messages": messages})
     assert model.calls[0].messages[2].name == "boss"
+
+
+# --- LangSmith ---
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Accepts what LangSmith's client sends."""
+
+    def do_POST(self):
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.answer(202)
+
+    def do_GET(self):
+        self.answer(200)
+
+    def answer(self, status):
+        self.send_response(status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
+TRACED = """
+import sys
+import fakes
+from arag import create_arag_agent, open_index
+from langchain_core.tracers.langchain import wait_for_all_tracers
+
+with open_index(sys.argv[1], embedder=fakes.HashEmbeddings()) as index:
+    create_arag_agent("extractive", index).invoke({"messages": [("user", "Who was the father of Teutberga?")]})
+wait_for_all_tracers()
+"""
+
+
+def test_langsmith_gets_every_step_where_the_environment_says_so(small_index):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
+        collector.bodies = []
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        settings = {
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_DISABLE_RUN_COMPRESSION": "true",
+            "LANGSMITH_API_KEY": "some-key",
+            "LANGSMITH_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+            "PYTHONPATH": str(Path(__file__).parent),
+        }
+        command = [sys.executable, "-c", TRACED, str(small_index.path)]
+        subprocess.run(command, check=True, env=os.environ | settings, timeout=120)
+        collector.shutdown()
+    kinds = set(re.findall(rb'"run_type": ?"(\w+)"', b"".join(collector.bodies)))
+    assert kinds == {b"chain", b"llm", b"tool", b"retriever"}

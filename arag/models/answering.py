@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from arag.text.words import content_words, find_names
 
 _MAX_SHORT = 5  # content words of a question that one sentence answers
-_MIN_COVERED = 0.6  # of the words of a short question
+_MIN_COVERED = 0.5  # of the words of a short question, if other sentences have the others
+_MOSTLY_COVERED = 0.75  # of its words, if no sentence has the others
+_MIN_WORDS = 2  # of a short question, unless it has only one
 _MAX_DEFINED = 2  # content words of a question for what something is
 _STATEMENT = re.compile(r"[.!;:。！][\"'”’)\]*_]*$|…$| \| |: ")
 
@@ -76,10 +78,10 @@ def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], fo
             positions.append(position)
     if len(words) > _MAX_SHORT:
         return positions
-    covering = [position for position in positions if _covers(quotes[position], words)]
-    if covering and words <= found:
-        return covering
-    return _find_linked(question, quotes, positions)
+    share = _MIN_COVERED if words <= found else _MOSTLY_COVERED
+    needed = min(len(words), max(_MIN_WORDS, share * len(words)))
+    covering = [position for position in positions if len(quotes[position].words & words) >= needed]
+    return covering or _find_linked(question, quotes, positions)
 
 
 def _says_more(text: str, words: set[str]) -> bool:
@@ -87,10 +89,6 @@ def _says_more(text: str, words: set[str]) -> bool:
     if text.endswith("?") or not _STATEMENT.search(text):
         return False
     return not content_words(text) <= words
-
-
-def _covers(quote: Candidate, words: set[str]) -> bool:
-    return len(quote.words & words) >= _MIN_COVERED * len(words)
 
 
 def _find_linked(question: str, quotes: Sequence[Candidate], positions: Sequence[int]) -> list[int]:

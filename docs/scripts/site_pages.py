@@ -3,6 +3,7 @@
 - SECURITY.md, CONTRIBUTING.md and CHANGELOG.md stand at the top of the repository: each is a page of the site, and the
   links to it lead there.
 - A line that only links to a file of the repository is that file's text on the site.
+- `llms.txt` links to the files of pages: on the site, to the pages.
 - `api.md` lists names with links to the files that define them: on the site, each has its documentation below it.
 """
 
@@ -17,10 +18,12 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 TOP_PAGES = {"SECURITY.md": "security.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 API_PAGE = "api.md"
+LIST = "llms.txt"
 
 _FILE = re.compile(r"^\[`[^`]+`\]\(\.\./(examples/[\w/.-]+)\)\n", re.MULTILINE)
 _ITEM = re.compile(r"^- .*\n(?:  .*\n)*", re.MULTILINE)
 _NAME = re.compile(r"\[`(?P<name>[\w.]+)`\]\(\.\./(?P<file>[\w/]+)\.py\)")
+_PAGE = re.compile(r"\.md\)")
 _DOCS = re.compile(r"\]\(docs/")
 
 
@@ -29,6 +32,9 @@ def on_files(files: Any, config: Any) -> Any:
     for name, page in TOP_PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=_DOCS.sub("](", text)))
+    listed = files.get_file_from_path(LIST)
+    files.remove(listed)
+    files.append(File.generated(config, LIST, content=_PAGE.sub("/)", listed.content_string)))
     return files
 
 

@@ -58,7 +58,7 @@ class Experiment:
 
 EXPERIMENTS = {
     "archive": Experiment("archive", ["arag", "arag-all", "arag-shell", "dci", "arag-naive", "naive-rag", "direct"]),
-    "excerpt": Experiment("excerpt", ["table1", "arag-shell", "dci"]),
+    "excerpt": Experiment("excerpt", ["table1", "graphrag-global", "arag-shell", "dci"]),
 }
 
 
@@ -144,10 +144,13 @@ def record(name: str, model: str, methods: Sequence[str], work: Path) -> int:
         command = _experiment(chosen, questions, index, work / name / "run")
         recorded = ["--record", str(RECORDED / f"{name}.xz")]
         return subprocess.run([*command, "--model", model, *recorded], check=False).returncode  # noqa: S603
-    return _record_scripted(name, chosen, questions, index)
+    file = RECORDED / f"{SCRIPTED}{name}.xz"
+    if not methods:
+        file.unlink(missing_ok=True)  # it may hold calls that are not made any more
+    return _record_scripted(file, chosen, questions, index)
 
 
-def _record_scripted(name: str, methods: Sequence[str], questions: Path, index: Path) -> int:
+def _record_scripted(file: Path, methods: Sequence[str], questions: Path, index: Path) -> int:
     from scripted_player import ScriptedPlayer
 
     from arag.evaluation import run_experiment
@@ -157,8 +160,6 @@ def _record_scripted(name: str, methods: Sequence[str], questions: Path, index: 
     chosen = [method for method in choose_methods(methods) if method.name != "dci"]
     if "dci" in methods:
         chosen.append(DirectCorpusInteraction(sandbox="none", search="grep"))
-    file = RECORDED / f"{SCRIPTED}{name}.xz"
-    file.unlink(missing_ok=True)  # it holds calls that are not made any more
     with tempfile.TemporaryDirectory() as folder:
         options = {"model": ScriptedPlayer(), "out": folder, "concurrency": 1, "record": file}
         errors = [each["error"] for each in run_experiment(questions, str(index), chosen, **options)]

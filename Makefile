@@ -19,7 +19,7 @@ help:
 	@echo "make test     set up, run the tests"
 	@echo "make test-fast  set up without the models' weights, run the tests that are quick and load no embedding model"
 	@echo "make coverage  set up, run the tests and show which lines of the package they do not run"
-	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
+	@echo "make test-servers  set up, run the tests on PostgreSQL, on servers that they start, and in Chromium"
 	@echo "make test-torch  set up with PyTorch, run the tests of embedding models that need it"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, imports, spelling and wording"
@@ -53,7 +53,7 @@ $(VENV)/torch: $(VENV)/package
 	@touch $@
 
 # A dependency group of pyproject.toml.
-$(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/package
+$(VENV)/test $(VENV)/browser $(VENV)/lint $(VENV)/docs: $(VENV)/package
 	$(PIP) --group $(@F)
 	$(COMPILE)
 	@touch $@
@@ -91,7 +91,7 @@ test-fast: $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers and not torch" \
 		--max-worker-restart 0
 
-test-servers: $(VENV)/demo $(VENV)/test
+test-servers: $(VENV)/demo $(VENV)/test $(VENV)/browser
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
 

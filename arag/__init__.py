@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from arag.retrieval.index import open_index as open_index
     from arag.retrieval.scope import Scope as Scope
     from arag.retrieval.tools.sets import make_tools as make_tools
+    from arag.web.server import serve_web as serve_web
 
 # The module of each public name. It is imported when the name is first used, so that `import arag` stays fast.
 _MODULES = {
@@ -56,6 +57,7 @@ _MODULES = {
     "open_index": "arag.retrieval.index",
     "Scope": "arag.retrieval.scope",
     "make_tools": "arag.retrieval.tools.sets",
+    "serve_web": "arag.web.server",
 }
 __all__ = list(_MODULES)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import anyio
 from langchain_core.language_models import BaseChatModel
@@ -36,7 +36,8 @@ from arag.text.surrogates import replace_surrogates
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from arag.graph.state import Citation, InputState
+    from arag.graph.cited import Citation
+    from arag.graph.state import InputState, State
 
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
@@ -179,9 +180,12 @@ def _make_ask(index: Index, model: str | BaseChatModel, tools: ToolSet | Sequenc
 
 def _write_answer(state: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return an answer with its sources as a text, and as structured content."""
+    from arag.graph.outcome import describe_end
+
     answer = state["answer"]
-    if state["stop_reason"] != "answered":
-        answer = f"{answer}\n\nThe answer was forced: {state['stop_reason']}."
+    end = describe_end(cast("State", state))
+    if end:
+        answer = f"{answer}\n\n{end}"
     lines = [_write_source(citation) for citation in state["citations"]] or ["none"]
     sources = []
     for citation in state["citations"]:

@@ -75,7 +75,7 @@ class AskOutput(BaseModel):
     answer: str
     """The answer alone."""
     stop_reason: str
-    """Why the search ended; everything except `answered` means that the answer was forced."""
+    """Why the search ended; `cut_off` and `refused` say what the answer is; else, except `answered`, it was forced."""
     grounding: str
     """How far the sources support the answer: supported, partly or none."""
     sources: list[Source]

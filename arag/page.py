@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, cast
@@ -22,6 +22,7 @@ from arag.graph.citations import is_web_address
 from arag.graph.records import tool_record, total_retrieval
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
+from arag.models.replies.reading import ASKED_AGAIN
 from arag.models.usage import ModelCall, Usage, model_call, total
 from arag.retrieval.presentation.places import name_cited_pages
 from arag.text.normalise import count, shorten
@@ -104,6 +105,9 @@ class StepView:
         )
 
 
+_OTHER_ENDS = {"cut off": "Answer cut off", "refused": "Refused by the model"}
+
+
 @dataclass(frozen=True)
 class RunView:
     """A run as `run.html` shows it."""
@@ -131,10 +135,18 @@ class RunView:
     """Records of retrievals that no message holds, of methods that call no tools."""
 
     @property
+    def is_from_memory(self) -> bool:
+        """Whether the model answered without a search, in this conversation."""
+        is_empty = not self.sources and not self.retrieval["tool_calls"] and not self.notes
+        return bool(self.answer) and is_empty and not self.earlier and self.reason != "refused"
+
+    @property
     def verdict(self) -> str:
         """How the run ended, as a heading says it."""
         if self.status == "answered":
             return "Answered"
+        if self.reason in _OTHER_ENDS:
+            return _OTHER_ENDS[self.reason]
         if self.status == "forced":
             return f"Answer forced: {self.reason}"
         return "Failed" if self.error else "No answer"
@@ -161,6 +173,7 @@ class RunView:
         steps = [StepView.from_reply(reply, results) for reply in run if isinstance(reply, AIMessage)]
         retrievals = [] if results else list(records.get("trace") or ())
         calls = _join_calls(steps) or retrievals
+        _insert_unused(steps, records.get("model_calls") or ())
         model_calls = records.get("model_calls") or [step.figures for step in steps]
         answer = _read_answer(records, turn[-1])
         sources = records.get("citations") or ()
@@ -182,6 +195,13 @@ class RunView:
             steps=steps,
             retrievals=retrievals,
         )
+
+
+def _insert_unused(steps: list[StepView], calls: Iterable[ModelCall]) -> None:
+    """Insert the steps whose replies were not used: the conversation does not hold them."""
+    for call in calls:
+        if call.get("asked_again"):
+            steps.insert(call["step"] - 1, StepView("", "", call, []))
 
 
 def _read_message(message: AnyMessage | dict[str, Any]) -> AnyMessage:
@@ -326,6 +346,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.globals["reasons"] = ASKED_AGAIN
 _TEMPLATES.filters["argument"] = _show_argument
 _TEMPLATES.filters["count"] = count
 _TEMPLATES.filters["dollars"] = format_dollars
@@ -347,3 +368,9 @@ def render(template: str, **values: Any) -> str:
     """
     page = _TEMPLATES.get_template(template).render(values)
     return visible(replace_surrogates(page.lstrip()))
+
+
+def stream(template: str, **values: Any) -> Iterator[str]:
+    """Render a template as `render` does, piece by piece: a loop in it may wait for its values."""
+    for piece in _TEMPLATES.get_template(template).generate(values):
+        yield visible(replace_surrogates(piece))

@@ -50,11 +50,12 @@ from arag.models.names import ENGLISH_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.models.onnx_models import ONNX_MODELS
 from arag.retrieval.index import open_index
 
-PARTS = ("commands", "keywords", "grep", "semantic", "ingestion", "million")
+PARTS = ("commands", "keywords", "grep", "semantic", "web", "ingestion", "million")
 ROUNDS = 7
 EXAMPLES = Path(__file__).parents[1] / "examples"
 _QUERIES = 40
 _SENTENCES_PER_CHUNK = 30
+_WEB_DIMENSION = 32  # the page's own time does not depend on it
 _COMMANDS = {
     "info": ["info"],
     "read": ["read", "places/skellavy.md:0"],
@@ -202,6 +203,67 @@ def time_semantic(location: Path | str, queries: Any) -> tuple[list[float], list
         return times, chunk_ids, index.info().bytes, megabytes("VmRSS")
 
 
+def measure_web(bench: Bench, size: int) -> Iterator[Figure]:
+    """Measure the pages for a browser: what a page of hits takes beside its searches, and the picture of a page."""
+    texts = [text[:3] for text in recombined(bench.sentences, size)]
+    chance = np.random.default_rng(0)
+    vectors = chance.standard_normal((sum(map(len, texts)), _WEB_DIMENSION), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = bench.place(f"web-{size}")
+    make_index(index, texts, vectors)
+    for name_of_page, seconds_of_page in apart(time_web, index, bench.questions[:_QUERIES], bench.work).items():
+        yield Figure(f"web, {size:,} documents: {name_of_page}", "ms", 1_000 * seconds_of_page)
+
+
+def time_web(location: Path | str, queries: Sequence[str], work: Path) -> dict[str, float]:
+    """Return the seconds of pages: of searches the most and the median, without the searches themselves."""
+    from reportlab.pdfgen.canvas import Canvas
+    from starlette.testclient import TestClient
+
+    from arag.web import passages
+    from arag.web.originals import draw_page
+    from arag.web.site import Site
+
+    class Vectors:
+        def embed_query(self, _: str) -> Any:
+            vector = np.random.default_rng(1).standard_normal(_WEB_DIMENSION)
+            return vector / np.linalg.norm(vector)
+
+    canvas = Canvas(str(work / "pages.pdf"))
+    for page in range(3):
+        for line in range(60):
+            canvas.drawString(
+                72, 780 - 12 * line, f"Line {line} of {page}: the harbour was first lit in {1700 + line}."
+            )
+        canvas.showPage()
+    canvas.save()
+    marked = ["Line 7 of 2: the harbour was first lit in 1707."]
+    with open_index(location, embedder=Embedder(ENGLISH_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
+
+        def search(query: str) -> None:
+            index.keyword_search(passages.list_keywords(query), passages.HITS, ranking="bm25")
+            index.semantic_search(query, passages.HITS, titles_first=True)
+
+        app = Site(index, None, "", None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost:80", cookies={"arag-80": "token"})
+        first = seconds(partial(client.get, "/"))
+        beyond: list[float] = []
+        for query in queries:
+            search(query)
+            get = partial(client.get, "/", params={"q": query})
+            beyond.append(min(seconds(get) for _ in range(3)) - min(seconds(partial(search, query)) for _ in range(3)))
+        later = min(seconds(partial(client.get, "/?from=d5")) for _ in range(3))
+    draw = partial(draw_page, work / "pages.pdf", marked, (1, 3))
+    return {
+        "the first page": first,
+        "a page of documents": later,
+        "a page of hits, beyond the searches (median)": float(np.median(beyond)),
+        "a page of hits, beyond the searches (most)": max(beyond),
+        "the first picture": seconds(draw),
+        "a picture": min(seconds(draw) for _ in range(3)),
+    }
+
+
 def measure_ingestion(bench: Bench) -> Iterator[Figure]:
     """Measure ingestion with the authors' embedder: a first time, unchanged, and with 1% of the documents changed.
 
@@ -325,6 +387,7 @@ def main() -> None:
             "keywords": [measure_keywords(bench, size) for size in ([600] if options.quick else [12_000, 100_000])],
             "grep": [measure_grep(bench, size) for size in ([600] if options.quick else [100_000])],
             "semantic": [measure_semantic(bench, size) for size in ([500] if options.quick else [16_000, 100_000])],
+            "web": [measure_web(bench, 300 if options.quick else 10_000)],
             "million": [measure_semantic(bench, 1_000_000)],
             "ingestion": [measure_ingestion(bench)],
         }

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages import content as blocks
 
 if TYPE_CHECKING:
-    from arag.graph.state import Citation
+    from arag.graph.cited import Citation
 
 _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for content that is standard blocks
 

@@ -8,8 +8,10 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import trim_messages
 
+from arag.graph.asking import name_spent_doubt
 from arag.graph.context import Resources
 from arag.graph.costs import would_exceed
+from arag.graph.repeats import find_repetition
 from arag.graph.state import (
     SplitConversation,
     StopReason,
@@ -19,6 +21,7 @@ from arag.graph.state import (
     split_turn,
 )
 from arag.models.usage import ModelCall
+from arag.retrieval.tools.base import RetrievalTool
 
 
 def fit(messages: Sequence[AnyMessage], room: int) -> SplitConversation:
@@ -58,6 +61,10 @@ def find_spent_budget(
     """
     if replies and kind_of_reply(replies[-1]) == "empty":
         return "empty_reply"
+    searches = {name for name, tool in resources.tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+    stuck = name_spent_doubt(replies) or find_repetition(replies, sent, searches)
+    if stuck is not None:
+        return stuck
     if steps >= resources.settings.max_steps:
         return "max_steps"
     max_cost = resources.settings.max_cost

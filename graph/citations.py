@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Any
 
-from arag.graph.state import Citation, CitedDocument, Grounding, Quote, Span
+from arag.graph.cited import Citation, CitedDocument, Quote, Span
+from arag.graph.state import Grounding
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, DocumentInfo
 from arag.text.mail import find_asides, is_greeting

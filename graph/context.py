@@ -24,6 +24,7 @@ from arag.graph.prompts import few_steps_note, system_prompt
 from arag.graph.state import MESSAGE_TOKENS
 from arag.graph.structured import Structurer, make_structurer
 from arag.models.extractive import ExtractiveModel
+from arag.models.replies.model import as_regular
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope, find_scope, read_scope
@@ -87,7 +88,8 @@ class Context(BaseModel):
     max_steps: int = Field(default=DEFAULT_MAX_STEPS, ge=1, le=MAX_STEPS, json_schema_extra=_AGENT)
     """Maximum model calls before an answer is forced."""
     max_context_tokens: int = Field(default=128_000, ge=2_000, json_schema_extra=_AGENT)
-    """Maximum tokens in the model's context before an answer is forced."""
+    """Maximum tokens in the model's context before an answer is forced. By default, 128,000, or what the model takes if
+    that is known to be less."""
     max_cost: float | SkipJsonSchema[None] = Field(default=None, gt=0, json_schema_extra=_AGENT)
     """Maximum cost of a run in US dollars, at list prices: an answer is forced before it is reached."""
 
@@ -140,6 +142,16 @@ class Context(BaseModel):
         return self.model_copy(update=changed)
 
 
+def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
+    """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
+    profile = getattr(find_chat_model(model), "profile", None) or {}
+    known = profile.get("max_input_tokens")
+    is_given = "max_context_tokens" in settings.model_fields_set
+    if is_given or not known or known >= settings.max_context_tokens:
+        return settings
+    return settings.model_copy(update={"max_context_tokens": known})
+
+
 @dataclass(frozen=True)
 class Resources:
     """Everything a run needs."""
@@ -186,6 +198,7 @@ def make_loader(
     find_user_scope: Callable[[], Scope | None] = lambda: None,
     response_format: Any = None,
     reviewer: HumanInTheLoopMiddleware[Any, Any, Any] | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
 ) -> Loader:
     """Build the resource loader.
 
@@ -198,6 +211,7 @@ def make_loader(
         find_user_scope: Returns the scope of a run's user, if any.
         response_format: The schema of structured answers, if the agent gives them.
         reviewer: Has a person approve calls, if some need that.
+        scope_from: Returns the scope in a context of another class, whose attribute `scope` means something else.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -224,6 +238,7 @@ def make_loader(
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
         chat_model = as_model(merged.model or model)
+        merged = _fit_to_model(merged, chat_model)
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)
@@ -235,8 +250,8 @@ def make_loader(
         resources = Resources(
             settings=merged,
             index=index,
-            model=chat_model,
-            searcher=bind_tools(chat_model, bound),
+            model=as_regular(chat_model),
+            searcher=as_regular(bind_tools(chat_model, bound), bound),
             tools=node,
             reviewer=reviewer,
             structurer=structurer,
@@ -245,6 +260,9 @@ def make_loader(
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
     def load_for_run(context: object) -> Resources:
+        is_own = context is None or isinstance(context, Context)
+        if scope_from is not None and not is_own:
+            context = Context(scope=scope_from(context))
         return load(agent_settings.merge(context), find_user_scope())
 
     return load_for_run

@@ -7,7 +7,7 @@ in the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -28,14 +28,17 @@ from langgraph.types import All, Checkpointer, Command
 
 from arag.graph import MAX_STEPS
 from arag.graph.annotations import annotate
+from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
-from arag.graph.forced import as_answer, ask_from_evidence
+from arag.graph.forced import as_answer
 from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
+from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
+from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import check_names, make_reviewer, review
 from arag.graph.state import (
     InputState,
@@ -52,8 +55,11 @@ from arag.graph.state import (
     union,
 )
 from arag.graph.structured import Structurer
+from arag.models.failures import is_overflow
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
+from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
@@ -75,6 +81,7 @@ def create_arag_agent(
     response_format: Any = None,
     interrupt_on: Mapping[str, Any] | None = None,
     output_schema: type | None = None,
+    scope_from: Callable[[Any], Scope | None] | None = None,
     **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
@@ -104,6 +111,7 @@ def create_arag_agent(
             `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
         output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
             graph that has the agent as a node keeps its own `usage` and the like.
+        scope_from: Returns the scope in the context of a graph around the agent, if that has no `scope` of ours.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
             `max_cost`.
 
@@ -129,6 +137,7 @@ def create_arag_agent(
         Context(**settings),
         response_format=response_format,
         reviewer=make_reviewer(interrupt_on),
+        scope_from=scope_from,
     )
     resources = load(None)  # reports errors now, not in the first run
     check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])
@@ -199,12 +208,20 @@ class _Loop:
         resources = self._resources()
         earlier, turn = self._fit(state)
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
-        prompt = [SystemMessage(instructions), *earlier, *turn]
-        [reply] = yield Call(resources.searcher, prompt)
+        head = [SystemMessage(instructions), *earlier]
+        try:
+            reply = yield from ask_with_less(resources.searcher, head, turn)
+        except Exception as error:
+            if not has_results(turn) or not is_overflow(error):
+                raise
+            return (yield from self._force(state, "token_budget"))
         reply = self._sign(repair_reply(reply, state["messages"]))
-        if kind_of_reply(reply) == "answer":
-            return self._end(state, reply, "answered")
-        return {"messages": [reply]}
+        replies = _list_replies(state)
+        steps_left = resources.settings.max_steps - len(replies) - 1
+        judged = judge(reply, state["messages"], replies, steps_left)
+        if judged.reason is not None:
+            return self._end(state, judged.reply, judged.reason, is_forced=False)
+        return {"messages": [judged.reply]}
 
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
@@ -215,12 +232,15 @@ class _Loop:
         tools = self._resources().tools
         *before, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
+        searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
+        searches.discard("chunk_read")  # it has a notice of its own
         reviewed = review(self._resources().reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in reviewed.calls:
-            if call["id"] in reviewed.results:
-                messages.append(reviewed.results[call["id"]])
+            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            if given is not None:
+                messages.append(given)
                 continue
             visible_state = {**state, **reviewed.edits, "messages": [*before, *messages, asking]}
             results = yield Call(
@@ -242,14 +262,15 @@ class _Loop:
 
     def force_answer(self, state: State) -> Steps:
         """Ask the model without tools, with the turn's evidence in place of its calls."""
+        return (yield from self._force(state, self._find_spent_budget(state) or "max_steps"))
+
+    def _force(self, state: State, reason: StopReason) -> Steps:
         resources = self._resources()
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        request = ask_from_evidence(turn[0].text, turn, head, resources.settings.max_context_tokens)
-        [reply] = yield Call(resources.model, [*head, request])
+        reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
         answer = as_answer(self._sign(repair_reply(reply, state["messages"])))
-        reason = self._find_spent_budget(state) or "max_steps"
-        return self._end(state, answer, reason)
+        return self._end(state, answer, reason, is_forced=True)
 
     def structure_answer(self, state: State) -> Steps:
         """Ask the model to put the answer into the form of a schema. The answer, with its citations, stays."""
@@ -278,7 +299,7 @@ class _Loop:
         return "agent"
 
     def route_reply(self, state: State) -> Literal["agent", "tools", "force_answer", "__end__"]:
-        """End with an answer, or where a person has cleared the thread; an empty reply spends the budget."""
+        """End with an answer, or where a person has cleared the thread; a second unusable reply spends the budget."""
         messages = state["messages"]
         if not messages or kind_of_reply(messages[-1]) == "answer":
             return "__end__"
@@ -314,21 +335,24 @@ class _Loop:
             return "max_steps"
         return None
 
-    def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
-        """Return the last update of a run: the answer with its records, without empty replies."""
+    def _end(self, state: State, reply: AIMessage, reason: StopReason, *, is_forced: bool) -> dict[str, Any]:
+        """Return the last update of a run: the answer with its records, without replies that were not used."""
         index = self._resources().index
         messages = state["messages"]
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
         seen = union(read, find_seen(messages, index))
-        empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
+        unused = []
+        for message in run:
+            if kind_of_reply(message) in {"empty", "doubtful"}:
+                unused.append(RemoveMessage(cast("str", message.id)))
         described = describe_answer(reply.text, index, seen, read)
         return {
-            "messages": [*empty, annotate(reply, described["citations"])],
+            "messages": [*unused, annotate(reply, described["citations"])],
             "stop_reason": reason,
             "read_chunks": read,
             **described,
-            **records(run, reply, is_forced=reason != "answered"),
+            **records(run, reply, is_forced=is_forced),
         }
 
 

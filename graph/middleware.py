@@ -8,14 +8,14 @@ counts as shown if the last request still had it.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE, ToolCallRequest
@@ -25,22 +25,20 @@ from pydantic import ValidationError
 from arag.errors import InputError
 from arag.graph.annotations import annotate
 from arag.graph.context import AnyTool, Context, Resources, default_tools, make_loader
-from arag.graph.forced import as_answer
 from arag.graph.model_step import ModelStep, Reply, describe_results, list_results, read_answer
-from arag.graph.node import advance, as_empty_reply, with_seconds
+from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer
 from arag.graph.records import find_seen
-from arag.graph.sent import current_sent, find_intact_results, watch_sent
-from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware
-from arag.graph.state import split_turn, union
+from arag.graph.repeats import notice_of_repeat
+from arag.graph.sent import current_sent, watch_sent
+from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
+from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
-from arag.models.usage import model_call
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_seen_chunks
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet
 
-_Asking: TypeAlias = Generator[ModelRequest[Any], Reply, ExtendedModelResponse[Any]]
 _Result: TypeAlias = ToolMessage | Command[Any]
 
 
@@ -111,7 +109,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = self._ask(request)
+        steps = self._begin_step(request).ask()
         step = advance(steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -119,7 +117,10 @@ class ARAGMiddleware(SourcesMiddleware):
                 try:
                     response = handler(step)
                 except ValidationError as error:
-                    response = ModelResponse([as_empty_reply(error)])
+                    response = ModelResponse([as_unread_reply(error)])
+                except Exception as error:  # noqa: BLE001 - the step may go on; else, it is raised again there
+                    step = fail(steps, error)
+                    continue
             step = advance(steps, _make_reply(response, sent.messages, step, began))
         return cast("ExtendedModelResponse[Any]", step)
 
@@ -129,7 +130,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = self._ask(request)
+        steps = (await run_in_executor(None, self._begin_step, request)).ask()
         step = await run_in_executor(None, advance, steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -137,7 +138,10 @@ class ARAGMiddleware(SourcesMiddleware):
                 try:
                     response = await handler(step)
                 except ValidationError as error:
-                    response = ModelResponse([as_empty_reply(error)])
+                    response = ModelResponse([as_unread_reply(error)])
+                except Exception as error:  # noqa: BLE001
+                    step = await run_in_executor(None, fail, steps, error)
+                    continue
             reply = _make_reply(response, sent.messages, step, began)
             step = await run_in_executor(None, advance, steps, reply)
         return cast("ExtendedModelResponse[Any]", step)
@@ -180,37 +184,15 @@ class ARAGMiddleware(SourcesMiddleware):
         seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))
         described = describe_answer(text, index, seen, read)
         if is_answer and not replies[-1].tool_calls:
-            update["messages"] = [annotate(replies[-1], described["citations"])]
+            unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
+            update["messages"] = [RemoveMessage(cast("str", message.id)) for message in unused]
+            update["messages"].append(annotate(replies[-1], described["citations"]))
+        described["citations"] = merge_citations(update["citations"], described["citations"])
         return update | {"read_chunks": read, "seen_chunks": seen} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
         return await run_in_executor(None, self.after_agent, state, runtime)
-
-    def _ask(self, request: ModelRequest[Any]) -> _Asking:
-        """Ask for a step of the search; if a budget is used up, or the reply is empty, ask for a forced answer."""
-        step = self._begin_step(request)
-        messages = request.state["messages"]
-        run = step.run | {"remaining": step.remaining_steps}
-        calls = []
-        reason = step.find_spent_budget()
-        if reason is None:
-            reply = yield step.search_request()
-            reply = reply.repaired(messages)
-            run["steps"] += 1
-            run["intact"] = find_intact_results(reply.sent, messages)
-            calls.append(model_call(reply.message, step=run["steps"]))
-            if reply.kind == "calls":
-                return step.finish(reply, calls, run, None)
-            if reply.kind == "answer":
-                return step.finish(reply, calls, run, "answered")
-            reason = "empty_reply"
-        reply = yield step.forced_request()
-        reply = reply.repaired(messages)
-        if reply.response.structured_response is None:
-            reply = reply.with_messages([as_answer(reply.message)])
-        calls.append(model_call(reply.message, step=run["steps"] + 1, forced=True))
-        return step.finish(reply, calls, run, reason)
 
     def _begin_step(self, request: ModelRequest[Any]) -> ModelStep:
         outer = current_sent()
@@ -251,15 +233,23 @@ class ARAGMiddleware(SourcesMiddleware):
         if not isinstance(tool, RetrievalTool):
             return request
         visible = _list_visible(request.state["messages"], run)
+        if name != "chunk_read":  # which has a notice of its own
+            notice = notice_of_repeat(request.tool_call, visible, [name])
+            if notice is not None:
+                return notice
         runtime = replace(request.runtime, state={**request.state, "messages": visible})
         return replace(request, runtime=runtime)
 
 
 def _list_visible(messages: Sequence[AnyMessage], run: RunRecord) -> list[AnyMessage]:
-    """Return the question, and the results that the model was sent unchanged."""
+    """Return the question, and what is behind it without the results that the model was not sent as they are."""
     intact = set(run["intact"])
-    shown = [message for message in messages if isinstance(message, ToolMessage) and message.tool_call_id in intact]
-    return [HumanMessage(run["question"]), *shown]
+    visible: list[AnyMessage] = [HumanMessage(run["question"])]
+    for message in messages:
+        is_lost = isinstance(message, ToolMessage) and message.tool_call_id not in intact
+        if not is_lost and not isinstance(message, HumanMessage):
+            visible.append(message)
+    return visible
 
 
 def _make_reply(

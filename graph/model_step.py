@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
+from arag.graph.asking import Judged, judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import Resources, count_schemas
-from arag.graph.forced import ask_from_evidence
+from arag.graph.forced import as_answer
+from arag.graph.node import Call, advance, fail
+from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, record_results
+from arag.graph.sent import find_intact_results
 from arag.graph.sources import ARAGState, RunRecord
 from arag.graph.state import (
     StopReason,
     as_sent,
     count_context_tokens,
-    kind_of_reply,
     refuse_call,
     repair_reply,
     split_turn,
     with_valid_arguments,
 )
-from arag.models.usage import ModelCall
+from arag.models.failures import is_overflow
+from arag.models.replies.model import describe_tools
+from arag.models.replies.reading import find_doubt, read_reply
+from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
+from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts
+
+_Result = TypeVar("_Result")
+Asking: TypeAlias = Generator[ModelRequest[Any], "Reply", _Result]
+"""A step at work: it yields requests, and is sent what comes back."""
 
 
 @dataclass(frozen=True)
@@ -49,29 +60,18 @@ class Reply:
         return cast("AIMessage", self.response.result[0])
 
     @property
-    def kind(self) -> Literal["calls", "answer", "empty"]:
-        """Whether the message calls tools, is an answer, which a structured one is in any form, or is empty."""
-        if self.response.structured_response is not None:
-            return "answer"
-        return kind_of_reply(self.message) or "empty"
-
-    def repaired(self, messages: Sequence[AnyMessage]) -> Reply:
-        """Return the reply so that it can be stored and sent again, and the agent goes on if no call has valid JSON."""
-        if len(self.response.result) > 1:  # LangChain has read a structured answer, and made its result
-            return self
-        message = repair_reply(self.message, messages)
-        refused = [refuse_call(call) for call in message.invalid_tool_calls]
-        update = {"tool_calls": with_valid_arguments(message), "invalid_tool_calls": []}
-        return self.with_messages([message.model_copy(update=update), *refused])
+    def is_read(self) -> bool:
+        """Whether LangChain has read a structured answer in it, or has found that it is not valid."""
+        return self.response.structured_response is not None or len(self.response.result) > 1
 
     def with_messages(self, messages: list[Any]) -> Reply:
         """Return the reply with other messages."""
         return Reply(ModelResponse(messages, self.response.structured_response), self.sent)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelStep:
-    """The next model call of a run.
+    """The next step of a run in an agent of LangChain's: a call of the model, or several if a reply cannot be used.
 
     Attributes:
         request: The agent's own request.
@@ -85,80 +85,151 @@ class ModelStep:
     registered: Mapping[str, BaseTool]
     run: RunRecord
 
-    def find_spent_budget(self) -> StopReason | None:
+    def __post_init__(self) -> None:
+        self._before = self.run.copy()
+        self._unused: list[AIMessage] = []
+        self._calls: list[ModelCall] = []
+
+    def ask(self) -> Asking[ExtendedModelResponse[Any]]:
+        """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer."""
+        reason = self._find_spent_budget()
+        while reason is None:
+            try:
+                reply = yield from self._search()
+            except Exception as error:
+                if not has_results(self._turn) or not is_overflow(error):
+                    raise
+                reason = "token_budget"
+                break
+            if reply.is_read or reply.message.tool_calls:
+                is_answer = reply.response.structured_response is not None
+                return self._finish(reply, "answered" if is_answer else None)
+            judged = self._judge(reply.message)
+            if judged.reason is not None:
+                return self._finish(reply.with_messages([judged.reply]), judged.reason)
+            self._unused.append(judged.reply)
+            self._calls.append(model_call(judged.reply, step=self.run["steps"]))
+            reason = self._find_spent_budget()
+        reply = yield from self._force()
+        return self._finish(reply, reason, is_forced=True)
+
+    def _search(self) -> Asking[Reply]:
+        prompt = self.resources.system_prompt(self.run["steps"])
+        request = self.request.override(tools=self._tools)
+        reply = yield from _send(
+            ask_with_less(self.resources.model, [self._add_to_system(prompt)], self._list_sent()),
+            request,
+        )
+        self.run["steps"] += 1
+        self.run["intact"] = find_intact_results(reply.sent, self._state["messages"])
+        return self._repair(reply, self._tools)
+
+    def _force(self) -> Asking[Reply]:
+        """Ask for an answer without tools, from what the tools gave, also if other middleware no longer sends it."""
+        settings = self.resources.settings
+        earlier, turn = fit(self.request.messages, self._room)
+        if turn[0].text != self.run["question"]:  # a summary has replaced the question
+            earlier = [*earlier, turn[0]]
+        head = [self._add_to_system(forced_prompt(settings.system_prompt)), *earlier]
+        evidence = [HumanMessage(self.run["question"]), *self._turn[1:]]
+        request = self.request.override(tools=[], tool_choice=None)
+        reply = yield from _send(
+            force_with_less(self.resources.model, head, evidence, settings.max_context_tokens),
+            request,
+        )
+        if reply.is_read:
+            return reply
+        reply = self._repair(reply, [])
+        return reply.with_messages([as_answer(reply.message)])
+
+    def _repair(self, reply: Reply, tools: Sequence[BaseTool | dict[str, Any]]) -> Reply:
+        """Return a reply so that it can be stored and sent again. The agent goes on if no call has valid arguments."""
+        if reply.is_read:
+            return reply
+        message = reply.message
+        if find_doubt(message) is None:  # LangChain could read it
+            message = read_reply(message, describe_tools(tools))
+        message = repair_reply(message, self._state["messages"])
+        refused = [refuse_call(call) for call in message.invalid_tool_calls]
+        update = {
+            "id": message.id or str(uuid4()),
+            "tool_calls": with_valid_arguments(message),
+            "invalid_tool_calls": [],
+        }
+        return reply.with_messages([message.model_copy(update=update), *refused])
+
+    def _judge(self, reply: AIMessage) -> Judged:
+        """Decide whether the run ends with a reply. An agent with other tools need not search."""
+        others = [tool for tool in self._tools if not isinstance(tool, RetrievalTool)]
+        return judge(
+            reply,
+            self._state["messages"],
+            self._replies,
+            self.resources.settings.max_steps - self.run["steps"],
+            must_search=not others and self.request.response_format is None,
+        )
+
+    def _finish(
+        self,
+        reply: Reply,
+        reason: StopReason | None,
+        *,
+        is_forced: bool = False,
+    ) -> ExtendedModelResponse[Any]:
+        """Return the reply, and the state's update: the results since the last call, the model calls, and the run."""
+        message = reply.message
+        step = self.run["steps"]
+        if is_forced:
+            step += 1
+        self._calls.append(model_call(message, step=step, forced=is_forced))
+        if message.id is None:
+            message = message.model_copy(update={"id": str(uuid4())})
+        results = list_results(self._turn, self._before["reply_id"])
+        update = {
+            **describe_results(results, self.resources.index, self._before),
+            "model_calls": self._calls,
+            "arag_run": self.run | {"reply_id": message.id, "stop_reason": reason, "remaining": self._remaining_steps},
+        }
+        messages = [*self._unused, message, *reply.response.result[1:]]
+        return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))
+
+    def _find_spent_budget(self) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         spent = find_spent_budget(
             self.resources,
-            [message for message in self._turn if isinstance(message, AIMessage)],
-            self._conversation,
+            self._replies,
+            self._list_sent(),
             steps=self.run["steps"],
-            calls=self._state["model_calls"],
+            calls=[*self._state["model_calls"], *self._calls],
             room=self._room,
         )
         if spent is not None:
             return spent
         # A round is all steps since the last call: the tools, and those of other middleware. There must be room for
         # another round, and then for a forced answer.
-        left = self.remaining_steps
+        left = self._remaining_steps
         steps_a_round = max(self.run["remaining"] - left, 2)
         return "max_steps" if left < 2 * steps_a_round + 2 else None
 
+    def _list_sent(self) -> list[AnyMessage]:
+        """Return what the model is sent: all that the request has; if that is too long, what the graph would send."""
+        messages = [*self.request.messages, *self._unused]
+        sent = as_sent(messages)
+        if count_context_tokens(sent) <= self._room:
+            return sent
+        earlier, turn = fit(messages, self._room)
+        return [*earlier, *turn]
+
     @property
-    def remaining_steps(self) -> int:
+    def _replies(self) -> list[AIMessage]:
+        """The model's replies in this run."""
+        replies = [message for message in self._turn if isinstance(message, AIMessage)]
+        return [*replies, *self._unused]
+
+    @property
+    def _remaining_steps(self) -> int:
         """Steps that the recursion limit leaves."""
         return self._state["remaining_steps"]
-
-    def search_request(self) -> ModelRequest[Any]:
-        """Return the request for a step of the search."""
-        prompt = self.resources.system_prompt(self.run["steps"])
-        return self.request.override(
-            messages=self._conversation,
-            system_message=self._add_to_system(prompt),
-            tools=self._tools,
-        )
-
-    def forced_request(self) -> ModelRequest[Any]:
-        """Return the request for a forced answer, without tools.
-
-        The evidence is what the tools gave, also if other middleware no longer sends it.
-        """
-        settings = self.resources.settings
-        system = self._add_to_system(forced_prompt(settings.system_prompt))
-        earlier, turn = fit(self.request.messages, self._room)
-        if turn[0].text != self.run["question"]:  # a summary has replaced the question
-            earlier = [*earlier, turn[0]]
-        asked = ask_from_evidence(
-            self.run["question"],
-            self._turn,
-            [system, *earlier],
-            settings.max_context_tokens,
-        )
-        return self.request.override(
-            messages=[*earlier, asked],
-            system_message=system,
-            tools=[],
-            tool_choice=None,
-        )
-
-    def finish(
-        self,
-        reply: Reply,
-        calls: Sequence[ModelCall],
-        run: RunRecord,
-        reason: StopReason | None,
-    ) -> ExtendedModelResponse[Any]:
-        """Return the reply, and the state's update: the results since the last call, the model calls, and the run."""
-        results = list_results(self._turn, self.run["reply_id"])
-        message = reply.message
-        if message.id is None:
-            message = message.model_copy(update={"id": str(uuid4())})
-        update = {
-            **describe_results(results, self.resources.index, self.run),
-            "model_calls": list(calls),
-            "arag_run": run | {"reply_id": message.id, "stop_reason": reason},
-        }
-        response = replace(reply.response, result=[message, *reply.response.result[1:]])
-        return ExtendedModelResponse(response, Command(update=update))
 
     @property
     def _state(self) -> ARAGState:
@@ -168,15 +239,6 @@ class ModelStep:
     def _turn(self) -> list[AnyMessage]:
         """The last question and everything behind it, as the state has it."""
         return split_turn(self._state["messages"]).turn
-
-    @cached_property
-    def _conversation(self) -> list[AnyMessage]:
-        """What the model is sent: all that the request has; if that is too long, as much as the graph would send."""
-        sent = as_sent(self.request.messages)
-        if count_context_tokens(sent) <= self._room:
-            return sent
-        earlier, turn = fit(self.request.messages, self._room)
-        return [*earlier, *turn]
 
     @cached_property
     def _room(self) -> int:
@@ -212,6 +274,20 @@ class ModelStep:
             return message.model_copy(update={"content": f"{message.content}\n\n{prompt}"})
         content = [*message.content, {"type": "text", "text": f"\n\n{prompt}"}]
         return message.model_copy(update={"content": content})
+
+
+def _send(asking: Generator[Call, list[Any], AIMessage], request: ModelRequest[Any]) -> Asking[Reply]:
+    """Send each prompt of `asking` as a request; return the reply to the last one."""
+    call = advance(asking)
+    while True:
+        system, *messages = call.input
+        try:
+            reply = yield request.override(system_message=system, messages=messages)
+        except Exception as error:  # noqa: BLE001 - raised again there, unless a shorter prompt may help
+            call = fail(asking, error)
+            continue
+        advance(asking, [reply.message])
+        return reply
 
 
 def list_results(turn: Sequence[AnyMessage], reply_id: str | None) -> list[AnyMessage]:

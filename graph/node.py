@@ -14,6 +14,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from arag.graph.state import State
+from arag.models.replies.reading import with_doubt
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ class Node(Runnable[Any, Any]):
             try:
                 output = step.runnable.invoke(step.input, config)
             except ValidationError as error:
-                output = as_empty_reply(error)
+                output = as_unread_reply(error)
+            except Exception as error:  # noqa: BLE001 - the node may go on; else, it is raised again there
+                step = fail(steps, error)
+                continue
             results = _list_results(output, time.perf_counter() - began)
             step = advance(steps, results)
         return step
@@ -61,7 +65,10 @@ class Node(Runnable[Any, Any]):
             try:
                 output = await step.runnable.ainvoke(step.input, config)
             except ValidationError as error:
-                output = as_empty_reply(error)
+                output = as_unread_reply(error)
+            except Exception as error:  # noqa: BLE001
+                step = await run_in_executor(config, fail, steps, error)
+                continue
             results = _list_results(output, time.perf_counter() - began)
             step = await run_in_executor(config, advance, steps, results)
         return step
@@ -75,14 +82,22 @@ def advance(steps: Generator[Any, Any, Any], results: Any = None) -> Any:
         return end.value
 
 
-def as_empty_reply(error: ValidationError) -> AIMessage:
-    """Return an empty reply in place of one with a call whose arguments are JSON but not an object.
+def fail(steps: Generator[Any, Any, Any], error: Exception) -> Any:
+    """Raise the error of a call in its node, which may go on to another call; return as `advance` does."""
+    try:
+        return steps.throw(error)
+    except StopIteration as end:
+        return end.value
 
-    LangChain cannot read such a reply. Other errors are raised again.
+
+def as_unread_reply(error: ValidationError) -> AIMessage:
+    """Return what stands for a reply that LangChain cannot read: a call has arguments that are JSON but not an object.
+
+    Other errors are raised again.
     """
     if error.title != AIMessage.__name__:
         raise error
-    return AIMessage("")
+    return with_doubt(AIMessage(""), "unread_call")
 
 
 def _list_results(output: Any, seconds: float) -> list[Any]:

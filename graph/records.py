@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from arag.graph.state import ToolRecord, list_calls, union
+from arag.models.replies.reading import list_repairs
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.tools.seen import find_artifacts, find_digests
@@ -59,6 +60,7 @@ class _Call:
 
     step: int = 0
     arguments: dict[str, Any] = field(default_factory=dict)
+    repaired: list[str] = field(default_factory=list)
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, *, is_forced: bool) -> dict[str, Any]:
@@ -86,14 +88,19 @@ def record_results(run: Sequence[AnyMessage], *, first_step: int = 1) -> list[To
                 arguments = asked["args"]
                 if not isinstance(arguments, dict):  # they are not JSON
                     arguments = {}
-                calls[asked["id"]] = _Call(step, arguments)
+                calls[asked["id"]] = _Call(step, arguments, list_repairs(message))
         elif isinstance(message, ToolMessage):
             call = calls.get(message.tool_call_id, _Call())
-            trace.append(tool_record(message, call.step, call.arguments))
+            trace.append(tool_record(message, call.step, call.arguments, call.repaired))
     return trace
 
 
-def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> ToolRecord:
+def tool_record(
+    result: ToolMessage,
+    step: int,
+    arguments: dict[str, Any],
+    repaired: Sequence[str] = (),
+) -> ToolRecord:
     """Return the record of a call, from its result."""
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
@@ -110,6 +117,7 @@ def tool_record(result: ToolMessage, step: int, arguments: dict[str, Any]) -> To
         evidence_tokens=artifact.get("evidence_tokens", tokens),
         seconds=result.response_metadata.get("seconds", 0.0),
         error=result.text if result.status == "error" else None,
+        repaired=list(repaired),
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, OmitFromInput, PrivateStateAttr
+from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from arag.graph.state import Citation, Grounding, StopReason, ToolRecord, union
+from arag.graph.cited import Citation
+from arag.graph.state import Grounding, StopReason, ToolRecord, split_turn, union
 from arag.models.usage import ModelCall, Usage, total
 
 _Record = TypeVar("_Record")
@@ -99,9 +101,20 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
         }
 
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Sum up the model calls, those of subagents included."""
+        """Sum up the model calls, those of subagents included, and collect citations that tools have returned."""
         calls = state["model_calls"]
         return {
+            "citations": _collect_citations(split_turn(state["messages"]).turn),
             "steps": sum(not call["forced"] for call in calls),
             "usage": total(calls),
         }
+
+
+def _collect_citations(turn: Sequence[AnyMessage]) -> list[Citation]:
+    """Return the citations in the results of `make_agent_tool`."""
+    citations: list[Citation] = []
+    for message in turn:
+        artifact = message.artifact if isinstance(message, ToolMessage) else None
+        if isinstance(artifact, dict):
+            citations = merge_citations(citations, artifact.get("citations", []))
+    return citations

@@ -24,6 +24,9 @@ from typing_extensions import TypedDict
 
 from arag.errors import InputError
 from arag.graph.annotations import as_written
+from arag.graph.cited import Citation
+from arag.graph.corrections import ask_again
+from arag.models.replies.reading import find_doubt
 from arag.models.usage import ModelCall, Usage
 from arag.text.surrogates import replace_surrogates
 from arag.text.tokens import count_tokens
@@ -35,71 +38,23 @@ MESSAGE_TOKENS = 4  # tokens that a chat format adds to a message's text, roughl
 
 # `ended`: something else than the model ended the run, such as other middleware, or a tool that answers directly.
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "max_cost", "token_budget", "empty_reply", "ended"]
+StopReason: TypeAlias = Literal[
+    "answered",
+    "refused",
+    "cut_off",
+    "max_steps",
+    "max_cost",
+    "token_budget",
+    "empty_reply",
+    "unusable_reply",
+    "repeated_call",
+    "repeated_error",
+    "ended",
+]
 Grounding: TypeAlias = Literal["supported", "partly", "none"]
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))  # for Studio and other clients, which read the JSON schemas
-class Span(TypedDict):
-    """A part of the answer: `answer[start:end]`."""
-
-    start: int
-    """Where it begins, in characters."""
-    end: int
-    """Where it ends: the position behind its last character."""
-
-
-@with_config(ConfigDict(use_attribute_docstrings=True))
-class Quote(TypedDict):
-    """A sentence of a cited chunk that supports the answer: `text[start:end]` of the chunk."""
-
-    start: int
-    """Where it begins in the chunk's text, in characters."""
-    end: int
-    """Where it ends there."""
-    text: str
-    """The sentence."""
-
-
-@with_config(ConfigDict(use_attribute_docstrings=True))
-class CitedDocument(TypedDict):
-    """The document of a cited chunk. Fields that its metadata does not have are empty."""
-
-    id: str
-    """Its id."""
-    title: str
-    """Its title."""
-    url: str
-    """Its web address: `url`, `source_url` or `link` in the metadata."""
-    author: str
-    """Its authors: `author`, `authors` or `creator`."""
-    date: str
-    """Its date as written there: `date`, `published`, `created` or `year`."""
-
-
-@with_config(ConfigDict(use_attribute_docstrings=True))
-class Citation(TypedDict):
-    """A chunk that the answer names."""
-
-    chunk_id: str
-    """The chunk's id."""
-    seen: bool
-    """Whether the chunk was shown to the model, in an excerpt or in full."""
-    read: bool
-    """Whether it was shown in full."""
-    pages: list[int] | None
-    """First and last page, for documents that have pages."""
-    ocr_pages: list[int]
-    """Those of these pages whose text was read by OCR: it may have mistakes."""
-    document: CitedDocument | None
-    """The chunk's document; None if the index has no such chunk."""
-    quotes: list[Quote]
-    """The sentences that support the answer, in the order of the text; empty if there are none."""
-    spans: list[Span]
-    """Where the answer names the chunk, with its brackets if nothing else is in them."""
-
-
-@with_config(ConfigDict(use_attribute_docstrings=True))
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
@@ -121,6 +76,8 @@ class ToolRecord(TypedDict):
     """How long it took."""
     error: str | None
     """The error, if the call failed."""
+    repaired: list[str]
+    """What was repaired in the reply that made the call: `call as text`, `thinking`, `arguments`, `name of a tool`."""
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
@@ -153,7 +110,8 @@ class OutputState(TypedDict, total=False):
     """How far the cited chunks support the answer: `supported` if each was shown to the model and has a sentence that
     shares names, numbers or words with the answer, `partly` if some do, `none` if none does. No model is called."""
     stop_reason: StopReason
-    """Why the search ended; everything except `answered` means that the answer was forced."""
+    """Why the search ended. `refused`: the model refused to answer. `cut_off`: its replies were cut off, also after it
+    was asked to go on. Everything else except `answered` means that the answer was forced."""
     steps: int
     """Model calls of the search, not counting a forced answer."""
     read_chunks: Annotated[list[str], union]
@@ -194,6 +152,7 @@ def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
     questions = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
     if not questions:
         raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who?")]')
+    abandoned = _find_abandoned(messages)
     instructions: list[AnyMessage] = []
     earlier: list[AnyMessage] = []
     turn: list[AnyMessage] = []
@@ -202,9 +161,27 @@ def split_turn(messages: Sequence[AnyMessage]) -> SplitConversation:
             instructions.append(message)
         elif position >= questions[-1]:
             turn.append(message)
-        elif isinstance(message, HumanMessage) or kind_of_reply(message) == "answer":
+        elif position not in abandoned and (isinstance(message, HumanMessage) or kind_of_reply(message) == "answer"):
             earlier.append(message)
     return SplitConversation([*instructions, *earlier], turn)
+
+
+def _find_abandoned(messages: Sequence[AnyMessage]) -> set[int]:
+    """Return the positions of questions whose runs began, and ended without an answer."""
+    abandoned: set[int] = set()
+    question: int | None = None
+    has_begun = False
+    for position, message in enumerate(messages):
+        if isinstance(message, HumanMessage):
+            if question is not None and has_begun:
+                abandoned.add(question)
+            question = position
+            has_begun = False
+        elif kind_of_reply(message) == "answer":
+            question = None
+        elif not isinstance(message, SystemMessage):
+            has_begun = True
+    return abandoned
 
 
 def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -254,8 +231,11 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
     answered = {message.tool_call_id for message in turn if isinstance(message, ToolMessage)}
     sent: list[AnyMessage] = []
     for message in turn:
+        doubt = find_doubt(message) if isinstance(message, AIMessage) else None
         if isinstance(message, HumanMessage):
             sent.append(_without_surrogates(message))
+        elif isinstance(message, AIMessage) and doubt is not None:
+            sent += ask_again(message, doubt)
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = with_valid_arguments(message)
             sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
@@ -302,10 +282,12 @@ def with_valid_arguments(message: AIMessage) -> list[ToolCall]:
     return calls
 
 
-def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:
-    """Return whether a model's message calls tools, is an answer or is empty; None for messages of others."""
+def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty", "doubtful"] | None:
+    """Return whether a model's message calls tools, is an answer, is empty or is asked for again; else None."""
     if not isinstance(message, AIMessage):
         return None
+    if find_doubt(message):
+        return "doubtful"
     if list_calls(message):
         return "calls"
     return "answer" if message.text.strip() else "empty"

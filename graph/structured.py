@@ -14,6 +14,7 @@ from arag.graph.forced import ask_from_evidence
 from arag.graph.models import bind_tools, find_chat_model
 from arag.graph.prompts import STRUCTURED, STRUCTURED_REQUEST
 from arag.models.extractive import ExtractiveModel
+from arag.models.replies.model import as_regular
 
 if TYPE_CHECKING:
     from langchain.agents.structured_output import OutputToolBinding
@@ -80,4 +81,4 @@ def make_structurer(model: Runnable[Any, AIMessage], response_format: Any) -> St
     for spec in strategy.schema_specs:
         forms[spec.name] = OutputToolBinding.from_schema_spec(spec)
     tools = [form.tool for form in forms.values()]
-    return Structurer(bind_tools(model, tools, tool_choice="any"), forms)
+    return Structurer(as_regular(bind_tools(model, tools, tool_choice="any"), tools), forms)

@@ -71,7 +71,7 @@ _LONG = (
     "crash onnx hub concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment "
     "server foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp mcp_stop "
     "mcp_resources copy vectors query_tables grep way_on list_documents eval_forms waterway contents dci printing "
-    "office_files locations trust child progress languages"
+    "office_files locations trust child progress languages web"
 ).split()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,16 +35,28 @@ class Cut:
 
 
 @dataclass
+class Comments:
+    """A stream of nothing but comments, which keep the connection open."""
+
+
+@dataclass
 class Server:
     """What a test holds of the server."""
 
     url: str  # the base URL, with `/v1` where the protocol has it there
     respond: Callable[[int, dict[str, Any]], Any]
     events: Callable[[dict[str, Any], dict[str, Any]], Events]
+    base: str = ""  # the path below which the protocol is; there is nothing elsewhere
+    pages: dict[str, Any] = field(default_factory=dict)  # the JSON at other paths
     requests: list[dict[str, Any]] = field(default_factory=list)  # the JSON of each, in order
     headers: list[dict[str, str]] = field(default_factory=list)  # of each request
+    httpd: Any = None
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def secure(self, context: ssl.SSLContext):
+        """Speak TLS from now on."""
+        self.httpd.socket = context.wrap_socket(self.httpd.socket, server_side=True)
 
 
 @contextmanager
@@ -61,7 +74,8 @@ def serve_http(
             return script[number] if number < len(script) else Failure(418)
 
     httpd = _QuietServer(("127.0.0.1", port), _Handler)
-    server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}{path}", respond, events)
+    server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}{path}", respond, events, path)
+    server.httpd = httpd
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -90,9 +104,16 @@ class _QuietServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self):
+        page = self.server.arag.pages.get(self.path)
+        self._send(200 if page else 404, "application/json", json.dumps(page or {"detail": "Not Found"}).encode())
+
     def do_POST(self):
         server: Server = self.server.arag
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.path.startswith(server.base) or self.path.count("/completions") > 1:
+            self._send(404, "application/json", b'{"detail":"Not Found"}')
+            return
         with server.lock:
             number = len(server.requests)
             server.requests.append(request)
@@ -100,6 +121,10 @@ class _Handler(BaseHTTPRequestHandler):
         response = server.respond(number, request)
         if isinstance(response, Failure):
             self._fail(server, response)
+        elif isinstance(response, Comments):
+            self._send(200, "text/event-stream", headers={"Transfer-Encoding": "chunked"})
+            while not server.stopping.wait(0.01):
+                self.wfile.write(b"8\r\n: ping\n\n\r\n")
         elif isinstance(response, Cut):
             self._stream(islice(server.events(response.response, request), response.events))
             server.stopping.wait(30)

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from http_server import Cut, Events, Failure, pieces, serve_http
+from http_server import Comments, Cut, Events, Failure, pieces, serve_http
 
-__all__ = ["Cut", "Failure", "chat", "embeddings", "function_call", "reasoning", "response", "serve", "text"]
+__all__ = [
+    "Comments",
+    "Cut",
+    "Failure",
+    "chat",
+    "embeddings",
+    "function_call",
+    "reasoning",
+    "response",
+    "serve",
+    "text",
+]
 
 DETAILS = {"cached_tokens": 40}, {"reasoning_tokens": 3}
 
@@ -33,15 +44,25 @@ def chat(content: str | None = None, *tool_calls: tuple[str, str, str]) -> dict[
 
 
 def _stream(response: dict[str, Any], request: dict[str, Any]) -> Events:
-    """Send a chat completion in small pieces, the way that OpenAI does."""
+    """Send a completion in small pieces, the way that OpenAI does, or in the `deltas` that it has."""
+    if response["object"] == "response":
+        yield from _stream_response(response)
+        return
     head = {key: response[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
 
     def delta(value: dict[str, Any], finish_reason: str | None = None):
         return None, {**head, "choices": [{"index": 0, "delta": value, "finish_reason": finish_reason}]}
 
+    for each in response.get("deltas", ()):
+        yield delta(each)
     for choice in response["choices"]:
         message = choice["message"]
+        if "deltas" in response:
+            yield delta({}, choice["finish_reason"])
+            continue
         yield delta({"role": "assistant", "content": ""})
+        if "reasoning_content" in message:
+            yield delta({"reasoning_content": message["reasoning_content"]})
         for piece in pieces(message["content"] or ""):
             yield delta({"content": piece})
         for place, call in enumerate(message.get("tool_calls", ())):
@@ -53,6 +74,29 @@ def _stream(response: dict[str, Any], request: dict[str, Any]) -> Events:
     if (request.get("stream_options") or {}).get("include_usage"):
         yield None, {**head, "choices": [], "usage": response["usage"]}
     yield None, "[DONE]"
+
+
+def _stream_response(response: dict[str, Any]) -> Events:
+    """Send a response of the Responses API in pieces."""
+
+    def event(kind: str, **fields: Any):
+        return kind, {"type": kind, "sequence_number": 0, **fields}
+
+    yield event("response.created", response=response | {"status": "in_progress", "output": []})
+    for place, item in enumerate(response["output"]):
+        where = {"item_id": item["id"], "output_index": place}
+        begun = item | {"content": []} if item["type"] == "message" else item | {"arguments": ""}
+        yield event("response.output_item.added", output_index=place, item=begun)
+        for number, part in enumerate(item.get("content") or ()):
+            if part["type"] == "refusal":
+                yield event("response.refusal.done", **where, content_index=number, refusal=part["refusal"])
+            for piece in pieces(part.get("text", "")):
+                yield event("response.output_text.delta", **where, content_index=number, delta=piece, logprobs=[])
+        for piece in pieces(item.get("arguments", "")):
+            yield event("response.function_call_arguments.delta", **where, delta=piece)
+        yield event("response.output_item.done", output_index=place, item=item)
+    is_whole = response["status"] == "completed"
+    yield event("response.completed" if is_whole else "response.incomplete", response=response)
 
 
 # --- responses ---

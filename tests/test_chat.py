@@ -90,6 +90,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
     script = [
         chat("Let me look.", KEYWORDS),
         Cut(chat("The light on Skellavy was built by the Lampwrights"), 5),
+        chat(None, ("c2", *KEYWORDS[1:])),
         chat("In 1783 [places/skellavy.md:0]."),
     ]
     with (
@@ -109,14 +110,13 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
         terminal.interrupt_until("\n> ")  # at the prompt, it drops the line
         terminal.type("\x1b[A\n")  # the arrow brings back the question
         terminal.wait_for("When was it built?")
-        shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens, 0 chunks read, ")
+        shown = terminal.wait_for("2 steps, 1 tool call, ")
         assert shown.count("In 1783 [places/skellavy.md:0].") == 1
         assert "Sources\n  places/skellavy.md:0  Skellavy\n" in shown
         terminal.wait_for("\n> ")
         terminal.type("\x04")
     texts = [(message["role"], message["content"]) for message in server.requests[-1]["messages"][1:]]
-    assert [role for role, _ in texts] == ["user", "user"]
-    assert "Lampwrights" not in texts[-1][1]
+    assert [role for role, _ in texts] == ["user", "assistant", "tool"]  # the question that was stopped is gone
 
 
 # Ctrl-C reaches another thread than the main one, as the system may choose.
@@ -138,7 +138,8 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
                 is_hanging.set()
                 return Failure(hang=True)
             return embeddings([hash_vector(text).tolist() for text in texts])
-        if len(request["messages"]) == 2:
+        asked = request["messages"][-1]
+        if asked["role"] == "user" and "lighthouse" in asked["content"]:
             return chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}'))
         return chat("It stands.")
 
@@ -188,17 +189,54 @@ def test_questions_come_through_a_pipe_and_each_has_its_own_budget(piped, exampl
     first, second = out.split("> Where was Hesper Quillorne born?\n")
     assert first.startswith(f"> {QUESTION}\n 1 semantic_search")
     for shown in (first, second):
-        assert "Answer forced: max_steps." in shown
+        assert "The answer was forced: max_steps." in shown
         assert "2 steps, 2 tool calls, " in shown
 
 
 def test_a_question_that_fails_shows_in_the_exit_code_and_the_next_is_answered(piped, example_index):
-    script = [Failure(401), chat("In 1783.")]
+    script = [Failure(401), chat("In 1783."), chat("In 1783.")]
     with serve(script) as server:
         model = f"openai:m@{server.url}"
         code, out, err = piped("When?\nWhen was it?\n", "--index", example_index.path, "--model", model)
     assert (code, err.startswith(f"Error: the model {model} failed: "), err.count("\n")) == (FAILED, True, 1)
     assert "\nIn 1783.\n" in out
+    assert "Not from the corpus: the model answered without a search." in out
+    roles = [message["role"] for message in server.requests[1]["messages"]]
+    assert roles == ["system", "user"]  # without the question that failed
+    assert "When was it?" in server.requests[1]["messages"][1]["content"]
+
+
+def test_thinking_and_calls_as_text_are_not_printed_as_answers_and_a_strict_exit_code_says_what_is_weak(
+    arag, example_index
+):
+    call = '<tool_call>{"name": "keyword_search", "arguments": {"keywords": ["Skellavy"]}}</tool_call>'
+    script = [chat(call), chat("<think>Was it 1700? [none.md:4]</think>In 1783 [places/skellavy.md:0].")]
+    options = ["--tools", "paper", "--strict", "--index", example_index.path]
+    with serve(script) as server:
+        code, out, _ = arag(
+            "ask", "When was the light of Skellavy built?", *options, "--model", f"openai:m@{server.url}"
+        )
+    assert code == 0
+    assert "<think>" not in out
+    assert "1700" not in out
+    assert "<tool_call>" not in out
+    assert ' 1 keyword_search keywords=["Skellavy"]' in out
+    with serve([chat("In 1783 [atlas.md:3].")] * 2) as server:
+        code, out, _ = arag("ask", "When?", *options, "--model", f"openai:m@{server.url}")
+    assert code == 3
+    assert "Asked again: nothing was searched." in out
+    assert "Sources: none" in out
+
+
+def test_thinking_whose_end_alone_is_marked_is_said_to_be_no_part_of_the_answer(arag, example_index):
+    search = chat(None, ("c1", "keyword_search", '{"keywords": ["Skellavy"]}'))
+    script = [search, chat("Was it 1700?</think>In 1783 [places/skellavy.md:0].")]
+    with serve(script) as server:
+        options = ["--tools", "paper", "--index", example_index.path, "--model", f"openai:m@{server.url}"]
+        code, out, _ = arag("ask", "When?", *options)
+    assert code == 0
+    note = "Was it 1700?\n   The text above is not part of the answer.\n\nIn 1783 [places/skellavy.md:0].\n"
+    assert note in out
 
 
 def test_a_list_of_documents_has_a_head_in_a_terminal_and_says_what_is_empty(arag, example_index):

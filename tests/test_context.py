@@ -163,13 +163,22 @@ def test_a_parents_field_of_the_same_name_needs_another_one_or_a_scope(small_ind
         parent.invoke(asked(), context=Telescope())
 
 
+def test_the_context_of_a_model_that_is_known_to_be_small_is_kept(small_index):
+    read = call("chunk_read", chunk_ids=["annals:0", "annals:1"])
+    for settings, reason in (({}, "token_budget"), ({"max_context_tokens": 9000}, "answered")):
+        model = ScriptedModel(read, ANSWER)
+        model.profile = {"max_input_tokens": 2000}
+        state = create_arag_agent(model, small_index, tools="paper", **settings).invoke(asked())
+        assert state["stop_reason"] == reason
+
+
 def test_a_context_chooses_among_the_retrieval_tools_and_ones_own_stay(small_index):
     def note(text: str) -> str:
         """Note something."""
         return text
 
     model = ScriptedModel(ANSWER, ANSWER)
-    agent = create_arag_agent(model, small_index, tools=[*PAPER, note])
+    agent = create_arag_agent(model, small_index, tools=[*PAPER, note], max_steps=1)
     agent.invoke(asked(), context={"tools": ["keyword_search"]})
     agent.invoke(asked(), context=Context())
     assert [request.tool_names for request in model.calls] == [["keyword_search", "note"], [*PAPER, "note"]]
@@ -201,7 +210,7 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index):
     ],
 )
 def test_a_context_that_is_not_valid_is_refused(small_index, context, message):
-    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper")
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index, tools="paper", max_steps=1)
     with pytest.raises(InputError) as caught:
         agent.invoke(asked(), context=context)
     assert message in str(caught.value)

@@ -151,6 +151,12 @@ def test_a_reply_that_does_not_fit_is_sent_back_with_what_is_wrong(session):
     assert session(script(*[" "] * 3)).ask("Say something.", "Well?") == ""
 
 
+def test_thinking_is_no_part_of_a_reply(session):
+    one = session(script("<think>Nice?</think>Arles", '<think>{"name": "Nice"}</think>{"name": "Arles"}'))
+    assert one.ask("Name a town.", "Which?") == "Arles"
+    assert one.ask("Name a town as JSON.", "Which?", Town) == Town(name="Arles")
+
+
 def test_the_complete_parts_of_a_reply_that_was_cut_off_count(session):
     class Towns(BaseModel):
         towns: list[OnErrorOmit[Town]]

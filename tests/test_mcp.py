@@ -130,7 +130,9 @@ def test_a_long_call_shows_signs_of_life(index, monkeypatch):
 
         return await client.call_tool("ask", {"question": "Who?"}, progress_callback=note)
 
-    assert not run(session, make_mcp_server(index, model=ScriptedModel(wait), tools="paper")).is_error
+    assert not run(
+        session, make_mcp_server(index, model=ScriptedModel(wait, AIMessage("Boso.")), tools="paper")
+    ).is_error
     assert is_told.is_set()
 
 

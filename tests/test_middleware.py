@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, hook_config
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -63,6 +64,25 @@ CONVERSATIONS = {
         [read("annals:0"), read("annals:1"), read("boso:0"), ANSWER], settings={"max_context_tokens": 3000}
     ),
     "an empty reply": Conversation([SEARCH, AIMessage(" "), ANSWER]),
+    "two empty replies": Conversation([SEARCH, AIMessage(" "), READ, AIMessage(""), ANSWER]),
+    "an answer without a search": Conversation([AIMessage("From memory."), SEARCH, ANSWER]),
+    "the same call again and again": Conversation(
+        [*(call("keyword_search", f"s{number}", keywords=["Lothair II"]) for number in range(3)), ANSWER]
+    ),
+    "a prompt that is too long for the model": Conversation(
+        [SEARCH, READ, *[ContextOverflowError("too long")] * 2, ANSWER]
+    ),
+    "a call as text": Conversation(
+        [AIMessage('<tool_call>{"name": "chunk_read", "arguments": {"chunk_ids": ["boso:0"]}}</tool_call>'), ANSWER]
+    ),
+    "an answer with thinking": Conversation([READ, AIMessage("<think>Boso?</think>Boso the Elder [teutberga:0].")]),
+    "an answer that is cut off": Conversation(
+        [
+            READ,
+            AIMessage("Boso the Elder. Teutberga was", response_metadata={"finish_reason": "length"}),
+            AIMessage("Teutberga was his daughter [teutberga:0]."),
+        ]
+    ),
     "an empty forced answer": Conversation([SEARCH, AIMessage("")], settings={"max_steps": 1}),
     "arguments that are not JSON": Conversation([invalid_call("chunk_read", '{"chunk_ids": [', "i1"), READ, ANSWER]),
     "an unknown tool, and wrong arguments": Conversation(

@@ -95,8 +95,9 @@ def test_a_text_that_middleware_has_cleared_can_be_read_again(small_index):
             assert cleared[0] == "[cleared]"
 
 
-def test_a_model_that_asks_again_after_the_notice_gets_the_text_again(small_index):
-    model = ScriptedModel(*map(read_lothair, range(5)), ANSWER)
+def test_a_model_that_asks_again_after_the_notice_gets_the_text_again_and_must_answer(small_index):
+    model = ScriptedModel(*map(read_lothair, range(3)), ANSWER)
     state = create_arag_agent(model, small_index, tools="paper").invoke(asked())
-    assert [message.text == NOTICE for message in results(state)] == [False, True, False, True, False]
+    assert [message.text == NOTICE for message in results(state)] == [False, True, False]
+    assert state["stop_reason"] == "repeated_call"
     assert state["read_chunks"] == ["lothair:0"]

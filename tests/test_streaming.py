@@ -52,7 +52,7 @@ def test_streams_name_the_nodes_and_end_with_the_result(small_index):
 
 
 def test_what_stands_for_a_missing_answer_is_streamed_too(small_index):
-    agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(" ")), small_index, tools="paper")
+    agent = create_arag_agent(ScriptedModel(AIMessage(""), AIMessage(""), AIMessage(" ")), small_index, tools="paper")
     stream = list(agent.stream(asked(), stream_mode="messages"))
     assert (stream[-1][0].text, stream[-1][1]["langgraph_node"]) == (NO_ANSWER, "force_answer")
 

@@ -121,7 +121,12 @@ def test_each_question_of_a_thread_gets_its_own(small_index):
     for name in ("Boso", "Lothair"):
         replies += [ANSWER, calls(("FatherDict", {"name": name}))]
     agent = create_arag_agent(
-        ScriptedModel(*replies), small_index, tools="paper", response_format=FatherDict, checkpointer=InMemorySaver()
+        ScriptedModel(*replies),
+        small_index,
+        tools="paper",
+        response_format=FatherDict,
+        checkpointer=InMemorySaver(),
+        max_steps=1,
     )
     names = [agent.invoke(asked(), in_thread())["structured_response"]["name"] for _ in range(2)]
     assert names == ["Boso", "Lothair"]
@@ -133,7 +138,7 @@ def test_it_works_over_openais_protocol(small_index, monkeypatch):
         chat(None, ("c", "Father", '{"name": "Boso", "died": null}')),
     ]
     with serve(responses) as server:
-        agent = create_arag_agent(f"openai:m@{server.url}", small_index, response_format=Father)
+        agent = create_arag_agent(f"openai:m@{server.url}", small_index, response_format=Father, max_steps=1)
         state = agent.invoke(asked())
         request = server.requests[-1]
     assert state["structured_response"] == Father(name="Boso")

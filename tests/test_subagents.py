@@ -15,7 +15,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from arag import ARAGMiddleware, SourcesMiddleware
+from arag import ARAGMiddleware, SourcesMiddleware, create_arag_agent, make_agent_tool
 from arag.graph.sources import ARAGState
 from scripted import ANSWER, ScriptedModel, asked, call, calls, in_thread
 
@@ -77,6 +77,19 @@ def test_subagents_that_are_tools(small_index, asynchronous):
         if own:
             assert state["answer"] == BOTH.text
             assert [len(citation["spans"]) for citation in state["citations"]] == [1, 1]
+
+
+def test_citations_of_an_agent_that_is_a_tool(small_index):
+    for middleware in (SourcesMiddleware(), ARAGMiddleware(small_index, tools="paper")):
+        people, storms = scripts()
+        library = create_agent(storms, middleware=[ARAGMiddleware(small_index, tools="paper")])
+        ask = make_agent_tool(create_arag_agent(people, small_index, tools="paper"), name="ask_people")
+        tools = [ask, make_agent_tool(library, name="ask_storms")]
+        both = calls(("ask_people", {"question": "Who?"}), ("ask_storms", {"question": "What?"}), ids="ab")
+        state = create_agent(ScriptedModel(both, BOTH), tools, middleware=[middleware]).invoke(asked())
+        assert sorted(cited(state)) == [("annals:0", True), ("teutberga:0", True)]
+        spans = [len(citation["spans"]) for citation in state["citations"]]
+        assert spans == ([1, 1] if isinstance(middleware, ARAGMiddleware) else [1, 0])
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])

@@ -8,14 +8,17 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 from pydantic import BaseModel
 
+from arag.errors import InputError
 from arag.graph.agent_tool import make_agent_tool
 from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
-from scripted import ANSWER, QUESTION, ScriptedModel, asked, call, results
+from scripted import ANSWER, QUESTION, ScriptedModel, asked, call, in_thread, results
 
 READ = call("chunk_read", chunk_ids=["teutberga:0", "boso:0"])
 ASK = call("ask_documents", question=QUESTION)
@@ -91,3 +94,40 @@ def test_as_a_node_it_returns_messages_only_if_asked_to(small_index):
     assert state["usage"] == ["mine"]
     last = state["messages"][-1]
     assert (last.name, last.content_blocks[0]["annotations"][0]["title"]) == ("research", "Teutberga")
+
+
+def test_a_person_approves_a_call_of_the_agent_in_the_supervisors_thread(small_index):
+    agent = create_arag_agent(
+        ScriptedModel(READ, ANSWER), small_index, tools="paper", interrupt_on={"chunk_read": True}
+    )
+    supervisor = create_agent(
+        ScriptedModel(ASK, AIMessage("It was Boso.")), [make_agent_tool(agent)], checkpointer=InMemorySaver()
+    )
+    waiting = supervisor.invoke(asked(), in_thread())
+    [paused] = waiting["__interrupt__"]
+    assert paused.value["action_requests"][0]["name"] == "chunk_read"
+    state = supervisor.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread())
+    assert (results(state)[0].text, state["messages"][-1].text) == (ANSWER.text, "It was Boso.")
+
+
+class Login(BaseModel):
+    """The context of a parent in which `scope` is something else."""
+
+    scope: str = "read:all"
+    documents: tuple[str, ...] | None = None
+
+
+@pytest.mark.parametrize(("documents", "expected"), [(("boso",), ["boso:0"]), (None, ["teutberga:0", "boso:0"])])
+def test_a_parent_whose_scope_means_something_else_says_where_ours_is(small_index, documents, expected):
+    def find_scope(context):
+        return context.documents and Scope(documents=context.documents)
+
+    def make_parent(**options):
+        agent = create_arag_agent(ScriptedModel(READ, ANSWER), small_index, tools="paper", **options)
+        parent = StateGraph(MessagesState, context_schema=Login)
+        return parent.add_node("research", agent).add_edge(START, "research").compile()
+
+    state = make_parent(scope_from=find_scope).invoke(asked(), context=Login(documents=documents))
+    assert results(state)[0].artifact["chunk_ids"] == expected
+    with pytest.raises(InputError, match="'read:all' is not a scope"):
+        make_parent().invoke(asked(), context=Login(documents=documents))

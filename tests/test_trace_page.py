@@ -94,7 +94,7 @@ def test_passages_and_short_texts_in_searches_count_as_read(small_index):
 
 
 def test_what_is_not_known_is_not_zero_and_the_built_in_model_is_free(small_index):
-    page = parsed(run(small_index, ANSWER))
+    page = parsed(run(small_index, ANSWER, max_steps=1))
     assert total(page, "Cost").startswith("unknown")
     assert total(page, "Input tokens").startswith("unknown")
     page = parsed(create_arag_agent("extractive", small_index).invoke(asked()))
@@ -139,19 +139,18 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
 
 @pytest.mark.parametrize("answer", ["[run](vscode://file/etc)", "[up](../../x)", "&#xE000;99&#xE001;"])
 def test_an_answer_links_to_web_pages_only(small_index, answer):
-    assert parsed(run(small_index, AIMessage(answer))).select_one(".answer").find_all("a") == []
+    assert parsed(run(small_index, AIMessage(answer), max_steps=1)).select_one(".answer").find_all("a") == []
 
 
 def test_a_citation_in_the_title_of_a_link_leaves_the_link_whole(small_index):
-    (cite, link) = parsed(run(small_index, AIMessage('[teutberga:0] [her](https://x.com "of teutberga:0 a")'))).select(
-        ".answer a"
-    )
+    answer = AIMessage('[teutberga:0] [her](https://x.com "of teutberga:0 a")')
+    (cite, link) = parsed(run(small_index, answer, max_steps=1)).select(".answer a")
     assert (cite["href"], link["href"], link.get_text()) == ("#source-1", "https://x.com", "her")
 
 
 def test_citations_in_code_and_after_any_character_are_links(small_index):
     text = "It is so![teutberga:0] See `[teutberga:0]`.\n\n```\n[teutberga:0]\n```"
-    answer = parsed(run(small_index, AIMessage(text))).select_one(".answer")
+    answer = parsed(run(small_index, AIMessage(text), max_steps=1)).select_one(".answer")
     assert words(answer) == "It is so! 1 See 1 . 1"
     assert [link["href"] for link in answer.select(".cite")] == ["#source-1"] * 3
 
@@ -249,3 +248,17 @@ def test_a_notebook_shows_the_page_in_a_frame_that_may_only_open_links(state):
     assert frame.iframe["sandbox"] == ["allow-popups", "allow-popups-to-escape-sandbox"]
     assert frame.iframe["srcdoc"].replace('<base href="about:srcdoc">\n', "") == page
     assert len(repr(page)) < 100  # it is stored in the notebook, too
+
+
+def test_an_answer_from_memory_and_replies_that_were_not_used_are_shown_as_that(small_index):
+    thought = AIMessage("<think>Hm [none.md:1].</think>It was Charlemagne.")
+    page = parsed(run(small_index, AIMessage("Let me search for that."), thought, thought))
+    assert "not from the corpus" in words(page.select_one(".badges"))
+    announced, unsearched, answer = page.select(".steps > li")
+    assert "a search was announced, but no tool called" in words(announced)
+    assert "nothing was searched" in words(unsearched)
+    assert "Hm [none.md:1]." in words(answer.select_one("details"))
+    assert "Hm" not in words(page.select_one(".answer"))
+    cut = AIMessage("It was", response_metadata={"finish_reason": "length"})
+    page = parsed(run(small_index, call("keyword_search", keywords=["Boso"]), cut, cut))
+    assert words(page.select_one(".badge")) == "Answer cut off"

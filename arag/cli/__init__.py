@@ -17,6 +17,7 @@ from arag.cli.hyphens import TAKES_HYPHENS
 from arag.cli.index import copy, grep, info, list_documents, read, remove, search, sql, verify
 from arag.cli.ingest import ingest
 from arag.cli.shell import shell
+from arag.cli.web import web
 from arag.errors import ARAGError, InputError
 from arag.evaluation.cli import eval_app
 from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(eval_app, name="eval")
-for command in (ingest, ask, chat, search, grep, sql, shell, read, info, remove, verify, copy, mcp):
+for command in (ingest, ask, chat, search, grep, sql, shell, read, info, remove, verify, copy, mcp, web):
     settings = TAKES_HYPHENS if command in (search, grep) else None
     app.command(context_settings=settings)(command)
 app.command("list")(list_documents)

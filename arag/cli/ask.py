@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag.errors import ARAGError, InputError
+from arag.errors import ARAGError, InputError, ModelError
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
 from arag.options import (
@@ -33,61 +33,106 @@ from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, end_at_once, err, out, print_json, show_error
 from arag.text.surrogates import replace_surrogates
 
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
+WEAK_ANSWER = 3  # exit code of `ask --strict`
 _BUILT_IN = (
     "No language model is named, so fixed rules search and quote. "
     "To name one: --model openai:gpt-5-mini, or $ARAG_MODEL."
 )
 
+MaxContextOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-context-tokens", min=2000, help="Maximum tokens in the model's context before an answer is forced."
+    ),
+]
+
 
 def ask(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(help="The question.")],
     index: IndexOption,
+    question: Annotated[str | None, typer.Argument(help="The question.")] = None,
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    max_context_tokens: MaxContextOption = None,
     within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this index's last question whose run failed.")
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with code 3 if the answer is not complete, or no source supports it."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
+    from arag.cli import unfinished
     from arag.cli.conversation import Conversation, run_record
 
-    if not question.strip():
-        raise InputError("the question is blank")
     if html is not None:
         _check_folder(html)
-    question = replace_surrogates(question)
+    messages = _read_conversation(question, index, resume=resume)
+    asked = messages[0].text
     options = read_model_options(model_option)
+    settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
     with open_scoped(index, where, documents, within) as opened:
-        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
+        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
         if not as_json:
             _introduce_built_in(context)
         try:
-            conversation.ask(question, shown=not as_json)
+            conversation.go_on(messages, shown=not as_json)
         except BaseException as error:
+            is_kept = unfinished.keep(index, conversation.state.get("messages", ()))
             if html is not None and conversation.state:
                 with suppress(InputError):  # the run's error matters more
                     conversation.write_page(html, str(error) or type(error).__name__)
+            if is_kept and isinstance(error, ModelError):
+                raise ModelError(f"{error}. What was found is kept: go on with arag ask --resume") from error
             raise
+    if resume:
+        unfinished.forget(index)
     if as_json:
-        print_json(run_record(question, conversation.state))
+        print_json(run_record(asked, conversation.state))
     else:
         conversation.show_end()
     if html is not None:
         conversation.write_page(html)
+    is_weak = conversation.state["stop_reason"] != "answered" or conversation.state["grounding"] == "none"
+    if strict and is_weak:
+        raise typer.Exit(WEAK_ANSWER)
+
+
+def _read_conversation(question: str | None, index: str, *, resume: bool) -> list[BaseMessage]:
+    """Return the question, or the conversation of the index's unfinished one."""
+    from langchain_core.messages import HumanMessage
+
+    from arag.cli import unfinished
+
+    if resume:
+        if question is not None:
+            raise InputError("--resume goes on with the last question: give no other one")
+        return unfinished.load(index)
+    if question is None:
+        raise InputError('the question is missing: arag ask "Who ...?", or --resume to go on with the last one')
+    if not question.strip():
+        raise InputError("the question is blank")
+    return [HumanMessage(replace_surrogates(question))]
 
 
 def _introduce_built_in(context: typer.Context) -> None:
@@ -111,6 +156,7 @@ def chat(
     tools: ToolsOption = None,
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    max_context_tokens: MaxContextOption = None,
     within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -124,8 +170,9 @@ def chat(
     code = 0
     is_interrupted = False
     options = read_model_options(model_option)
+    settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
     with open_scoped(index, where, documents, within) as opened:
-        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps)
+        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
         _introduce_built_in(context)
         for question in _read_questions():
             try:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import InputError, without_credentials
+from arag.graph.cited import Citation
 from arag.graph.graph import create_arag_agent
+from arag.graph.outcome import describe_end
 from arag.graph.records import total_retrieval
-from arag.graph.state import Citation, State
+from arag.graph.state import State, kind_of_reply, split_turn
 from arag.models.chat import load_model, naming_failures
 from arag.models.prices import cost, format_dollars
+from arag.models.replies.reading import ASKED_AGAIN, find_doubt
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_cited_pages
 from arag.terminal import out
@@ -43,25 +47,38 @@ class Conversation:
 
     def ask(self, question: str, *, shown: bool = True) -> None:
         """Ask a question, and show the run as it happens. If a call to the model fails, raise a ModelError."""
+        self.go_on([HumanMessage(question)], shown=shown)
+
+    def go_on(self, messages: Sequence[BaseMessage], *, shown: bool = True) -> None:
+        """Run the agent on a conversation that ends with a question, or with what was found for it so far."""
+        self._drop_unanswered()
         self.state = {}
-        view = _RunView()
+        view = _RunView(steps=sum(isinstance(message, AIMessage) for message in messages))
         modes = ["values", "updates", "messages"] if shown else ["values"]
         try:
             with naming_failures(f"the model {self._model}"):
-                _EVENT_LOOP.run(self._stream(question, modes, view))
+                _EVENT_LOOP.run(self._stream(messages, modes, view))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         finally:
             view.end_line()
 
-    async def _stream(self, question: str, modes: Any, view: _RunView) -> None:
-        messages: Any = {"messages": [("user", question)]}
+    def _drop_unanswered(self) -> None:
+        """Remove a question from the thread that has no answer, as its run failed or was stopped."""
+        messages = self._agent.get_state(_THREAD).values.get("messages", [])
+        if not messages or kind_of_reply(messages[-1]) == "answer":
+            return
+        removed = [RemoveMessage(cast("str", message.id)) for message in split_turn(messages).turn]
+        self._agent.update_state(_THREAD, {"messages": removed}, as_node="force_answer")
+
+    async def _stream(self, messages: Sequence[BaseMessage], modes: Any, view: _RunView) -> None:
+        conversation: Any = {"messages": list(messages)}
         loop = asyncio.get_running_loop()
         task = cast("asyncio.Task[None]", asyncio.current_task())
         # The runner's own handler may not wake the loop if another thread receives the signal.
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
-            async for mode, event in self._agent.astream(messages, _THREAD, stream_mode=modes):
+            async for mode, event in self._agent.astream(conversation, _THREAD, stream_mode=modes):
                 if mode == "values":
                     self.state = event
                 else:
@@ -71,6 +88,9 @@ class Conversation:
 
     def show_end(self) -> None:
         """Show the answer's sources and the run's counts; the answer was shown as the model wrote it."""
+        end = describe_end(self.state)
+        if end:
+            out.print(f"\n{end}", style="yellow")
         _show_sources(self.state)
         _show_counts(self.state)
 
@@ -88,34 +108,47 @@ class Conversation:
 class _RunView:
     """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int = 0) -> None:
         self._message_id: str | None = None  # of the last message on the screen
         self._ends_line = True
-        self._step = 0
+        self._is_begun = False  # a reply of this step
+        self._step = steps
 
     def show(self, mode: str, event: Any) -> None:
         """Show what a run streams in the modes `messages` and `updates`."""
         if mode == "messages":
             message, _ = event
             if message.type in {"ai", "AIMessageChunk"}:
+                self._note_discarded(message)
                 self._write(message.id, message.text)
             return
         self.end_line()
+        self._is_begun = False
         for node, update in event.items():
             if node == "agent":
                 self._step += 1
-                self._show_calls(update["messages"][-1])
+                reply = update["messages"][-1]
+                self._show_calls(reply)
+                doubt = find_doubt(reply)
+                if doubt is not None:
+                    out.print(f"   Asked again: {ASKED_AGAIN[doubt]}.", style="yellow")
             elif node == "tools":
                 for result in update["messages"]:
                     _show_result(result)
-            elif node == "force_answer":
-                out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
         if not self._ends_line:
             out.print()
         self._ends_line = True
+
+    def _note_discarded(self, message: BaseMessage) -> None:
+        """Say that what was shown of a reply is not in it: thinking whose end alone is marked, or what is no answer."""
+        is_streamed = isinstance(message, AIMessageChunk)
+        if is_streamed or not self._is_begun or not message.text.strip():
+            return
+        self.end_line()
+        out.print("   The text above is not part of the answer.", style="yellow")
 
     def _write(self, message_id: str | None, piece: str) -> None:
         is_new_message = message_id != self._message_id
@@ -128,6 +161,7 @@ class _RunView:
             out.print()
             self._message_id = message_id
         out.print(piece, end="")
+        self._is_begun = True
         self._ends_line = piece.endswith("\n")
 
     def _show_calls(self, message: AIMessage) -> None:

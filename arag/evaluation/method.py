@@ -27,10 +27,11 @@ from arag.errors import without_credentials
 from arag.evaluation.cache import Store
 from arag.evaluation.methods.shared import READER, Form, Passages, read_answer, read_json
 from arag.evaluation.paper_tools import Presentation
-from arag.evaluation.pauses import MAX_WAIT_SECONDS, find_pause
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
+from arag.models.pauses import MAX_WAIT_SECONDS, find_pause
+from arag.models.replies.reading import without_thinking
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit
@@ -201,7 +202,7 @@ class Session:
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, and return its whole reply; `ask` is simpler."""
         model = self.model or self.context.model
-        reply = self.with_retries(lambda: model.invoke(list(messages), **options))
+        reply = without_thinking(self.with_retries(lambda: model.invoke(list(messages), **options)))
         self.calls.append(model_call(reply, step=len(self.calls) + 1))
         return reply
 
@@ -369,6 +370,7 @@ class Session:
                 evidence_tokens=tokens,
                 seconds=0.0,  # not measured
                 error=None,
+                repaired=[],
             )
         )
 

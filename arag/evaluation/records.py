@@ -22,7 +22,8 @@ from arag.evaluation.plan import RECORDS
 from arag.evaluation.refusals import is_refusal
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.citations import parse_citations
-from arag.graph.state import Citation, ToolRecord, union
+from arag.graph.cited import Citation
+from arag.graph.state import ToolRecord, union
 from arag.models.prices import cost
 from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.index import Index

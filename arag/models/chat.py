@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any, cast
@@ -12,15 +12,18 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError, list_faults
-from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, connection_options, parse_name
+from arag.models.border import ContextError, Terms, add_border
+from arag.models.failures import describe_failure, is_overflow
+from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, ModelName, connection_options, parse_name, read_key
+from arag.models.servers import Server
 
-# OpenAI's client has no timeout by default, and counts no tokens of streams where a base URL is set.
-_LIMITS: dict[str, Any] = {"timeout": 120.0, "max_retries": 3}  # `timeout` is in seconds
-_DEFAULTS = {
-    "openai": {**_LIMITS, "stream_usage": True},
-    "anthropic": _LIMITS,
-    "google_genai": _LIMITS,
-}
+_HOSTED_SECONDS = 300.0  # for one call
+_LOCAL_SECONDS = 1800.0  # a model on a laptop writes a few tokens a second
+_RETRIES = 3
+_OLLAMA_CONTEXT = 16_384  # tokens: its own default cuts the prompts of a search in silence
+_OLLAMA_ADDRESS = "http://localhost:11434"
+_LIMITED = {"openai", "anthropic", "google_genai"}  # their classes have these options
+_TIMEOUTS = ("timeout", "request_timeout", "default_request_timeout")
 
 
 def load_model(model: str | BaseChatModel | None = None, **options: Any) -> BaseChatModel:
@@ -36,7 +39,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
             that only the provider knows into `model_kwargs={...}`, if the class has it.
 
     Returns:
-        The model; those of OpenAI, Anthropic and Google have a timeout of 120 seconds and 3 retries.
+        The model. A call may take 300 seconds (`timeout`), or 1,800 if its server is on this machine or in its network.
+        A failure that may pass by itself is tried again 3 times (`max_retries`).
 
     Raises:
         ModelError: The model's package or key is missing, its class does not have an option, or the model is something
@@ -63,29 +67,90 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
 
 
 def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
-    from langchain.chat_models import init_chat_model
-    from pydantic import ValidationError
-
+    """Create a model by its name, behind the border."""
     name = parse_name(text)
-    settings = connection_options(name, options)
-    for default, value in _DEFAULTS.get(name.provider, {}).items():
-        is_given = any(default in option for option in options)  # `request_timeout` is a timeout, too
-        if not is_given:
-            settings[default] = value
-    try:
-        model = init_chat_model(name.model, model_provider=name.provider, **settings)
-    except ValidationError as error:  # its message quotes the input, which may contain a key
-        raise ModelError(f"the model {name} cannot be created: {list_faults(error)}") from error
-    except (ImportError, OSError, TypeError, ValueError) as error:
-        raise ModelError(f"the model {name} cannot be created: {error}") from error
+    terms = _read_terms(find_server(name), options)
+    given = dict(options)
+    if name.provider not in _LIMITED:  # the border's options, not those of the class
+        for option in ("timeout", "max_retries"):
+            given.pop(option, None)
+    settings = {**_default_settings(name, terms, given), **connection_options(name, given)}
+    model = _make(name, text, settings)
     # Some classes drop options that they do not know; others send them on and fail at the first request.
-    unknown = options.keys() - get_pydantic_field_names(type(model))
+    unknown = given.keys() - get_pydantic_field_names(type(model))
     if unknown:
         raise ModelError(
             f"{type(model).__name__} has no option {', '.join(sorted(unknown))}. Options that only the provider knows "
             "go into model_kwargs={...}, if the class has it."
         )
-    return cast("BaseChatModel", model)
+    _tell_context(model, terms, settings)
+    if hasattr(model, "stream_chunk_timeout"):
+        model.stream_chunk_timeout = None  # the limit of the whole call counts
+    add_border(model, terms)
+    return model
+
+
+def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+    from pydantic import ValidationError
+
+    try:
+        return cast("BaseChatModel", init_chat_model(name.model, model_provider=name.provider, **settings))
+    except ValidationError as error:  # its message quotes the input, which may contain a key
+        raise ModelError(f"the model {name} cannot be created: {list_faults(error)}") from error
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        if name.base_url and "Unsupported provider" in str(error):
+            raise ModelError(
+                f"there is no provider {name.provider}: for an OpenAI-compatible server, write "
+                f"openai:{text.removeprefix('openai:')} with the name that the server gives the model"
+            ) from error
+        raise ModelError(f"the model {name} cannot be created: {error}") from error
+
+
+def find_server(name: ModelName) -> Server:
+    """Return the server of a model, as its name and the environment say."""
+    address = name.base_url
+    if name.provider == "ollama" and address is None:
+        address = os.environ.get("OLLAMA_HOST", _OLLAMA_ADDRESS)
+        if "://" not in address:
+            address = f"http://{address}"
+    return Server(name.provider, name.model, address, read_key(name))
+
+
+def _read_terms(server: Server, options: Mapping[str, Any]) -> Terms:
+    """Return the terms of a model's calls; a limit of another form is left to its client."""
+    terms = Terms(server, seconds=_LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS, retries=_RETRIES)
+    for option in _TIMEOUTS:
+        if option in options:
+            seconds = options[option]
+            terms.seconds = float(seconds) if isinstance(seconds, int | float) else None
+    retries = options.get("max_retries")
+    if isinstance(retries, int):
+        terms.retries = retries
+    return terms
+
+
+def _default_settings(name: ModelName, terms: Terms, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of the provider's class that the caller did not give."""
+    settings: dict[str, Any] = {}
+    if name.provider in _LIMITED:
+        settings["max_retries"] = terms.retries
+        if options.keys().isdisjoint(_TIMEOUTS):
+            settings["timeout"] = terms.seconds
+    if name.provider == "openai":
+        settings["stream_usage"] = True  # OpenAI's client counts no tokens of streams where a base URL is set
+    if name.provider == "ollama":
+        settings["num_ctx"] = _OLLAMA_CONTEXT
+    return settings
+
+
+def _tell_context(model: BaseChatModel, terms: Terms, settings: Mapping[str, Any]) -> None:
+    """If a model's context is known, have its profile say how much of it a prompt may take."""
+    length = settings.get("num_ctx")
+    if isinstance(length, int):
+        terms.context_length = length
+        profile: Any = {**(model.profile or {}), "max_input_tokens": length * 3 // 4}
+        model.profile = profile
 
 
 @contextmanager
@@ -101,4 +166,6 @@ def naming_failures(model: str) -> Iterator[None]:
         modules = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
         if BaseChatModel.__module__ not in modules:  # a bug of ours, or an error of a tool
             raise
-        raise ModelError(f"{model} failed: {error}") from error
+        reason = error if isinstance(error, ModelError) else describe_failure(error, Server("", model, None))
+        kind = ContextError if is_overflow(error) else ModelError
+        raise kind(f"{model} failed: {reason}") from error

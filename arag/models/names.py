@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ _ENGLISH_ONLY = frozenset(
     ).split()
 )
 _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or unclearly
+_AROUND_KEYS = " \t\r\n\f\v\ufeff\u200b\u00a0\"'“”‘’"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 _URL_START = re.compile(r"@(?=(?i:https?)://)")
 _URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[^\s\\?#@]*)?", re.IGNORECASE)
@@ -131,6 +133,21 @@ def knows_only_english(embedder: str) -> bool:
     return re.split("[:/]", embedder)[-1].lower() in _ENGLISH_ONLY
 
 
+def read_key(name: ModelName) -> str | None:
+    """Return the provider's key in the environment, without what was copied along with it; None if there is none.
+
+    Raises:
+        ModelError: It has a character that no key has.
+    """
+    given = os.environ.get(name.key_variable)
+    if not given:
+        return None
+    key = given.strip(_AROUND_KEYS).removeprefix("Bearer ").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelError(f"{name.key_variable} holds no key: keys have letters, digits and signs without blanks")
+    return key
+
+
 def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a provider's LangChain class, with those that connect it to the server of a name.
 
@@ -140,8 +157,12 @@ def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str,
     server: dict[str, Any] = {}
     if name.base_url:
         server["base_url"] = name.base_url
-    if name.provider in _NEEDS_KEY and not os.environ.get(name.key_variable):
-        has_key = any("api_key" in option for option in options)
+    key = read_key(name) if name.provider in _NEEDS_KEY else None
+    has_key = any("api_key" in option for option in options)
+    if key is not None and not has_key and key != os.environ[name.key_variable]:
+        server["api_key"] = key
+        warnings.warn(f"{name.key_variable} has blanks, quotes or more around the key: they are left out", stacklevel=2)
+    if name.provider in _NEEDS_KEY and key is None:
         has_headers = any("headers" in option for option in options)  # which may carry the key
         if name.base_url and not has_key:
             server["api_key"] = "none"  # the clients refuse to start without one; your own server needs none

@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-_END_REASONS = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for why a reply ended
-_CUT_OFF = {"length", "max_tokens", "incomplete"}
+from arag.models.replies.reading import find_doubt, find_end, list_repairs
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))
@@ -24,7 +23,11 @@ class ModelCall(TypedDict):
     empty: bool
     """Whether the reply had no text and no tool call; it is then left out of the messages."""
     cut_off: bool
-    """Whether the reply was cut off at the model's token limit."""
+    """Whether the reply was cut off: at the model's token limit, by a filter or by a failure."""
+    repaired: list[str]
+    """What was repaired in the reply: `call as text`, `thinking`, `arguments`, `name of a tool`."""
+    asked_again: str
+    """Why the reply was not used and the model was asked again; empty if it was used."""
     model: str
     """The model's name, as its provider reports it; empty if it reports none."""
     provider: str
@@ -68,7 +71,9 @@ def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCal
         step=step,
         forced=forced,
         empty=not has_content,
-        cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _END_REASONS),
+        cut_off=find_end(reply) == "cut_off" or find_doubt(reply) == "cut_off",
+        repaired=list_repairs(reply),
+        asked_again=find_doubt(reply) or "",
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),
         seconds=metadata.get("seconds", 0.0),

@@ -59,7 +59,7 @@ class IndexRetriever(BaseRetriever):
         if self.search == "semantic":
             hits = self.index.semantic_search(query, wanted).hits
         else:
-            hits = self.index.keyword_search(_list_keywords(query), wanted, ranking="bm25").hits[:wanted]
+            hits = self.index.keyword_search(list_keywords(query), wanted, ranking="bm25").hits[:wanted]
         return [self._make_document(hit) for hit in hits]
 
     def _make_document(self, hit: Hit) -> Document:
@@ -81,6 +81,6 @@ class IndexRetriever(BaseRetriever):
         return params
 
 
-def _list_keywords(query: str) -> list[str]:
+def list_keywords(query: str) -> list[str]:
     """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
     return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

@@ -1,0 +1,170 @@
+"""What LangChain does not read in the replies of rough servers: it refuses the reply, or loses parts of a call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall
+from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call
+from langchain_core.outputs import ChatGenerationChunk
+
+SENT_CALLS = "arag_sent_calls"  # a key of a reply's metadata
+
+
+def set_aside_calls(completion: Any) -> list[list[InvalidToolCall]]:
+    """Take the calls whose arguments are not an object out of a chat completion; return them for each of its choices.
+
+    LangChain puts such calls of a stream into `invalid_tool_calls`. It would refuse a whole reply that has one.
+    """
+    aside = []
+    for choice in _get(completion, "choices") or ():
+        message = _get(choice, "message")
+        calls = _get(message, "tool_calls") or []
+        kept = [call for call in calls if _is_readable(_get_arguments(call))]
+        unread = [_as_invalid(call) for call in calls if call not in kept]
+        if unread:
+            _set(message, "tool_calls", kept)
+        aside.append(unread)
+    return aside
+
+
+def _get_arguments(call: Any) -> Any:
+    return _get(_get(call, "function"), "arguments")
+
+
+def _as_invalid(call: Any) -> InvalidToolCall:
+    arguments = _get_arguments(call)
+    return invalid_tool_call(
+        name=_get(_get(call, "function"), "name"),
+        args=arguments if isinstance(arguments, str) else json.dumps(arguments),
+        id=_get(call, "id"),
+    )
+
+
+def _is_readable(arguments: object) -> bool:
+    """Return whether LangChain reads arguments, or sees by itself that they are not JSON."""
+    if not isinstance(arguments, str):
+        return False
+    try:
+        value = json.loads(arguments, strict=False)
+    except ValueError:
+        return True
+    return isinstance(value, dict) or not value  # `null` stands for no arguments
+
+
+def _get(part: Any, name: str) -> Any:
+    """Return a field of a part of a reply: of a dictionary, or of a client's object."""
+    if isinstance(part, dict):
+        return part.get(name)
+    return getattr(part, name, None)
+
+
+def _set(part: Any, name: str, value: Any) -> None:
+    if isinstance(part, dict):
+        part[name] = value
+    else:
+        setattr(part, name, value)
+
+
+def write_arguments(chunk: Any) -> None:
+    """Turn the arguments of calls in a chunk of a stream into texts, if a server has sent objects."""
+    for choice in _get(chunk, "choices") or ():
+        for call in _get(_get(choice, "delta"), "tool_calls") or ():
+            function = _get(call, "function")
+            arguments = _get(function, "arguments")
+            if arguments is not None and not isinstance(arguments, str):
+                _set(function, "arguments", json.dumps(arguments))
+
+
+@dataclass
+class _Call:
+    """A call of a stream, so far."""
+
+    id: str | None
+    name: str = ""
+    arguments: str = ""
+
+
+class CallPieces:
+    """Gives the pieces of calls in a stream the number of their call, by which LangChain joins them.
+
+    Some servers send no number, or another one with the arguments than with the name.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[int, _Call] = {}
+        self._last: int | None = None
+
+    def number(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
+        """Return the next chunk of a stream, with its pieces numbered."""
+        message = cast("AIMessageChunk", chunk.message)
+        pieces = [self._number_piece(piece) for piece in message.tool_call_chunks]
+        if pieces == message.tool_call_chunks:
+            return chunk
+        numbered = message.model_copy(update={"tool_call_chunks": pieces})
+        return ChatGenerationChunk(message=numbered, generation_info=chunk.generation_info)
+
+    def finish(self) -> ChatGenerationChunk | None:
+        """Return a last chunk that has the calls as they were sent, if one has other arguments than an object.
+
+        LangChain completes the JSON of calls that are cut off, which whole replies would not have.
+        """
+        calls = list(self._calls.values())
+        if all(_is_object(call.arguments or "{}") for call in calls):
+            return None
+        sent = [{"name": call.name, "args": call.arguments, "id": call.id} for call in calls]
+        return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
+
+    def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
+        number = piece["index"]
+        if number is None:
+            number = self._find_number(piece)
+        elif not piece["name"] and number not in self._calls and self._last is not None:
+            number = self._last
+        if number is None:
+            return piece
+        call = self._calls.setdefault(number, _Call(piece["id"]))
+        call.name += piece["name"] or ""
+        call.arguments += piece["args"] or ""
+        self._last = number
+        return cast("ToolCallChunk", {**piece, "index": number})
+
+    def _find_number(self, piece: ToolCallChunk) -> int | None:
+        """Return the number of a piece without one: a name begins a call, if its id is not that of the last one."""
+        is_same = self._last is not None and piece["id"] and piece["id"] == self._calls[self._last].id
+        if piece["name"] and not is_same:
+            return len(self._calls)
+        return self._last
+
+
+def read_sent_calls(reply: AIMessage) -> AIMessage:
+    """Return a reply that was streamed with its calls as they were sent, if the stream's last chunk has them."""
+    metadata = dict(reply.response_metadata)
+    sent = metadata.pop(SENT_CALLS, None)
+    if sent is None:
+        return reply
+    calls = []
+    invalid = []
+    for call in sent:
+        if _is_object(call["args"] or "{}"):
+            calls.append(
+                tool_call(name=call["name"], args=json.loads(call["args"] or "{}", strict=False), id=call["id"])
+            )
+        else:
+            invalid.append(invalid_tool_call(**call))
+    return reply.model_copy(
+        update={
+            "tool_calls": calls,
+            "invalid_tool_calls": invalid,
+            "response_metadata": metadata,
+        }
+    )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, strict=False), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,45 @@
+"""The files that documents were read from, and pictures of the pages of PDFs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from arag.errors import InputError
+from arag.ingest.records import RECORD_READERS
+from arag.retrieval.index import Index
+from arag.system.worker_pool import WorkerPool
+from arag.system.worker_process import RaisedInWorkerError, WorkerError
+
+_SECONDS = 20  # for a page
+_POOL = WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, idle=2)
+
+
+def find_original(index: Index, document_id: str) -> Path | None:
+    """Return the file that a document was read from, if it is still there and holds this document alone.
+
+    A file of records or emails may hold documents that the scope hides. A record's own `source` may name any file.
+    """
+    document = index.document(document_id)
+    if document is None:
+        return None
+    path = Path(document.source)
+    is_from_record = document.source == document.metadata.get("source")
+    holds_others = path.suffix.lower() in RECORD_READERS or f"{path.name}#" in document.id
+    if is_from_record or holds_others or path.is_symlink() or not path.is_file():
+        return None
+    return path
+
+
+def draw_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> bytes:
+    """Draw the page of a PDF, between two pages, that has most of some sentences, with these marked: a PNG file.
+
+    Raises:
+        InputError: The page cannot be drawn.
+    """
+    try:
+        with _POOL.worker() as worker:
+            picture = worker.call("draw_page", str(path), list(texts), *pages, seconds=_SECONDS)
+    except (RaisedInWorkerError, WorkerError) as error:
+        raise InputError(f"the page cannot be drawn: {error}") from error
+    return bytes(picture)

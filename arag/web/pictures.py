@@ -1,0 +1,74 @@
+"""The worker process's part: finds sentences on the pages of a PDF, and draws a page with them marked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pypdfium2
+from numpy.typing import NDArray
+from PIL import Image, ImageChops, ImageDraw
+from rapidfuzz.fuzz import partial_ratio_alignment
+
+from arag.ingest.formats.pdf_columns import separate_columns
+from arag.ingest.formats.pdf_words import Word, read_lines
+from arag.text.normalise import plain
+
+_WIDTH, _HEIGHT = 1_400, 2_000  # pixels of a picture at most
+_MIN_ALIKE = 75  # percent of the letters: the index has hyphens, headings and tables in another form
+_MARK = (255, 226, 110)
+_MARGIN = 3  # pixels around a marked word
+_FAST = 1  # compression that takes little time: the picture is not sent over a network
+
+
+def draw_page(path: str, texts: Sequence[str], first: int, last: int) -> NDArray[np.uint8]:
+    """Draw the page between two pages, counted from 1, that has most of some sentences: the bytes of a PNG file."""
+    document = pypdfium2.PdfDocument(path)
+    if document.get_formtype():
+        document.init_forms()  # or the values in its fields are not drawn
+    pages = [document[number - 1] for number in range(first, last + 1)]
+    found = [_find_words(page, texts) for page in pages]
+    words, page = max(zip(found, pages, strict=True), key=lambda pair: len(pair[0]))
+    file = io.BytesIO()
+    _draw(page, set(words)).save(file, "PNG", compress_level=_FAST)
+    return np.frombuffer(file.getvalue(), np.uint8)
+
+
+def _find_words(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Word]:
+    """Return the word of each letter that a page has of some sentences; only letters and digits are compared."""
+    letters = ""
+    owners: list[Word] = []
+    for line in separate_columns(read_lines(page.get_textpage())):
+        for word in line:
+            in_word = _letters(word.text)
+            letters += in_word
+            owners += [word] * len(in_word)
+    words: list[Word] = []
+    for text in texts:
+        found = partial_ratio_alignment(_letters(text), letters, score_cutoff=_MIN_ALIKE)
+        if found is not None:
+            words += owners[found.dest_start : found.dest_end]
+    return words
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, plain(text)))
+
+
+def _draw(page: pypdfium2.PdfPage, words: Collection[Word]) -> Image.Image:
+    """Draw a page with words marked as if with a pen."""
+    width, height = page.get_size()
+    bitmap = page.render(scale=min(_WIDTH / width, _HEIGHT / height))
+    places = bitmap.get_posconv(page)
+    picture = bitmap.to_pil().convert("RGB")
+    paper = Image.new("RGB", picture.size, "white")
+    pen = ImageDraw.Draw(paper)
+    for word in words:
+        corners = places.to_bitmap(word.left, word.bottom), places.to_bitmap(word.right, word.top)
+        xs, ys = zip(*corners, strict=True)  # in any order: a page may be turned
+        pen.rectangle((min(xs) - _MARGIN, min(ys) - _MARGIN, max(xs) + _MARGIN, max(ys) + _MARGIN), fill=_MARK)
+    return ImageChops.multiply(picture, paper)
+
+
+SERVED = (draw_page,)

@@ -1,0 +1,173 @@
+"""The pages: each function answers one address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from arag.errors import ARAGError
+from arag.page import render, stream
+from arag.retrieval.index import Index
+from arag.web import passages
+from arag.web.asking import Run
+from arag.web.guard import guard
+from arag.web.originals import draw_page, find_original
+
+_MAX_FOLDERS = 1_000  # that the filter offers
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """The pages of an index."""
+
+    index: Index
+    """It is limited to its scope."""
+    agent: Any
+    """It answers questions."""
+    model: str
+    """The name of its model."""
+    reports: Path | None
+    """A folder with pages of runs and reports."""
+    _runs: dict[int, Run] = field(default_factory=dict)
+    _limited: dict[frozenset[str], Index] = field(default_factory=dict)  # kept, as to limit a large index takes long
+
+    def make_app(self, token: str, port: int) -> Starlette:
+        """Return the application."""
+        routes: list[Route | Mount] = [
+            Route("/", self.search),
+            Route("/passage", self.passage),
+            Route("/picture", self.picture),
+            Route("/file", self.original),
+            Route("/document", self.document),
+            Route("/ask", self.list_runs),
+            Route("/ask", self.ask, methods=["POST"]),
+            Route("/runs/{number:int}", self.show_run),
+            Route("/style.css", lambda _: Response(render("web/style.css"), media_type="text/css")),
+            Route("/favicon.ico", lambda _: Response(status_code=204)),
+        ]
+        if self.reports is not None:
+            routes.append(Mount("/reports", StaticFiles(directory=self.reports)))
+        app = Starlette(routes=routes, exception_handlers={ARAGError: _show_error, HTTPException: _show_error})
+        app.add_middleware(BaseHTTPMiddleware, dispatch=partial(guard, token=token, port=port))
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+        return app
+
+    def search(self, request: Request) -> Response:
+        """Show the search box, and below it what a search found, or else the documents."""
+        values = request.query_params
+        query = values.get("q", "").strip()
+        filters = {name: values.get(name, "").strip("/ ") for name in passages.FILTERS}
+        documents = passages.list_all(self.index)
+        chosen = [document for document in documents if passages.allow(document, filters)]
+        index = self.index
+        if len(chosen) < len(documents):
+            ids = frozenset(document.id for document in chosen)
+            index = self._limited.setdefault(ids, index.limited_to(ids))
+        listed = [document for document in chosen if document.id > values.get("from", "")]
+        return _page(
+            "search",
+            title=query or "Search",
+            query=query,
+            filters=filters,
+            kinds=sorted({document.kind for document in documents} - {""}),
+            folders=sorted({document.id.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
+            hits=passages.find_passages(index, query) if query else [],
+            total=len(chosen),
+            listed=listed,
+        )
+
+    def document(self, request: Request) -> Response:
+        """Show what is known of a document: its headings, its tables, and what was left out."""
+        document = _check_found(self.index.document(request.query_params.get("id", "")))
+        alone = self.index.limited_to([document.id])
+        chunks = alone.read(list(alone.chunk_ids())).chunks
+        return _page(
+            "document",
+            title=document.title or document.id,
+            document=document,
+            headings=passages.list_headings(chunks),
+            tables=alone.query_tables().tables,
+            original=find_original(self.index, document.id),
+        )
+
+    def original(self, request: Request) -> Response:
+        """Send the file of a document, to be saved: a browser never shows it as a page of this site."""
+        original = _check_found(find_original(self.index, request.query_params.get("id", "")))
+        return FileResponse(original, media_type="application/octet-stream", filename=original.name)
+
+    def passage(self, request: Request) -> Response:
+        """Show a passage with its sentences marked: in a picture of the page, and as text."""
+        chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
+        original = find_original(self.index, chunk.document_id)
+        picture = ""
+        if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
+            picture = f"/picture?{request.url.query}"
+        starts = request.query_params.getlist("at")
+        return _page(
+            "passage",
+            title=chunk.title or chunk.document_id,
+            chunk=chunk,
+            original=original,
+            picture=picture,
+            place=passages.name_passage(chunk, starts),
+            parts=passages.split_marked(chunk, starts),
+        )
+
+    def picture(self, request: Request) -> Response:
+        """Send the picture of a passage's page."""
+        chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
+        original = _check_found(find_original(self.index, chunk.document_id))
+        pages = _check_found(chunk.pages)
+        parts = passages.split_marked(chunk, request.query_params.getlist("at"))
+        texts = [text for start, text in parts if start]
+        return Response(draw_page(original, texts, pages), media_type="image/png")
+
+    def list_runs(self, _: Request) -> Response:
+        """Show the form for a question, the questions so far, and the pages in the folder of reports."""
+        pages = sorted(self.reports.rglob("*.html")) if self.reports else []
+        return _page("ask", title="Ask", model=self.model, runs=self._runs, reports=self.reports, pages=pages)
+
+    async def ask(self, request: Request) -> Response:
+        """Ask the agent, and go to the page of the run."""
+        form = parse_qs((await request.body()).decode())
+        question = form.get("q", [""])[0]
+        number = len(self._runs) + 1
+        self._runs[number] = Run(question, self.agent, self.model)
+        return RedirectResponse(f"/runs/{number}", 303)
+
+    def show_run(self, request: Request) -> Response:
+        """Show a run: its steps as they happen, then the answer with its sources."""
+        run = _check_found(self._runs.get(request.path_params["number"]))
+        page = stream("web/run.html", title=run.question, run=run, passages=passages)
+        return StreamingResponse(page, media_type="text/html")
+
+
+def _page(template: str, *, status: int = 200, **values: Any) -> Response:
+    return HTMLResponse(render(f"web/{template}.html", passages=passages, **values), status)
+
+
+def _check_found(value: T | None) -> T:
+    if value is None:
+        raise HTTPException(404, "It is not there any more: search again.")
+    return value
+
+
+def _show_error(_: Request, error: Exception) -> Response:
+    """Show why there is no page."""
+    if isinstance(error, HTTPException):
+        return _page("layout", status=error.status_code, title=error.detail)
+    return _page("layout", status=400, title=str(error))

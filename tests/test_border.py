@@ -1,0 +1,266 @@
+"""The border to providers: odd calls, callers' own models, other providers' classes, certificates."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import json
+import ssl
+
+import pytest
+from langchain_openai import ChatOpenAI
+
+import anthropic_server
+import openai_server
+from arag.errors import ModelError
+from arag.graph.graph import create_arag_agent
+from arag.models.chat import load_model
+from http_server import Failure
+from openai_server import chat, function_call, response, serve
+from scripted import ANSWER as GOOD
+from scripted import asked
+
+ANSWER = GOOD.text
+ARGUMENTS = json.dumps({"keywords": ["Lothair II"]})
+CALL = chat(None, ("call_1", "keyword_search", ARGUMENTS))
+both_ways = pytest.mark.parametrize("streaming", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    monkeypatch.setattr("arag.models.pauses._FIRST_PAUSE_SECONDS", 0.0)
+
+
+def run(model, index, *, streaming=False, **settings):
+    """Ask the question; return the state."""
+    agent = create_arag_agent(model, index, tools="paper", **settings)
+    if not streaming:
+        return agent.invoke(asked())
+    return list(agent.stream(asked(), stream_mode=["messages", "values"]))[-1][1]
+
+
+# --- calls that LangChain would refuse or lose ---
+
+ODD_ARGUMENTS = {
+    "an object": {"keywords": ["Lothair II"]},
+    "twice as JSON": json.dumps(ARGUMENTS),
+    "a list": '["Lothair II"]',
+    "in a list": f"[{ARGUMENTS}]",
+    "text behind": f"{ARGUMENTS}}}",
+    "Python's quotes": "{'keywords': ['Lothair II']}",
+}
+
+
+@both_ways
+@pytest.mark.parametrize("form", ODD_ARGUMENTS)
+def test_arguments_of_any_form_are_read_the_same_way_streamed_and_whole(small_index, form, streaming):
+    arguments = ODD_ARGUMENTS[form]
+    calling = chat(None, ("call_1", "keyword_search", arguments))
+    if isinstance(arguments, dict):
+        calling["deltas"] = [piece("keyword_search", arguments, id="call_1", index=0)]
+    with serve([calling, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=streaming)
+    assert (state["answer"], state["steps"]) == (ANSWER, 2)
+    [record] = state["trace"]
+    assert (record["arguments"], record["error"]) == ({"keywords": ["Lothair II"]}, None)
+
+
+@both_ways
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Lothair I', ARGUMENTS * 2])
+def test_calls_that_are_not_clear_are_refused_the_same_way_streamed_and_whole(small_index, arguments, streaming):
+    calling = chat(None, ("call_1", "keyword_search", arguments))
+    calling["choices"][0]["finish_reason"] = "length"
+    with serve([calling, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=streaming)
+    assert "not valid JSON" in state["trace"][0]["error"]
+
+
+def piece(name=None, arguments=None, **fields):
+    """Return a piece of a call, as streams have it."""
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    return {"tool_calls": [{"type": "function", "function": function, **fields}]}
+
+
+BEGIN, END = ARGUMENTS[:9], ARGUMENTS[9:]
+OTHER = json.dumps({"keywords": ["Boso"]})
+PIECES = {
+    "no number": [piece("keyword_search", "", id="a"), piece(None, BEGIN), piece(None, END)],
+    "null": [
+        piece("keyword_search", "", id="a", index=None),
+        piece(None, BEGIN, index=None),
+        piece(None, END, index=None),
+    ],
+    "another number": [piece("keyword_search", "", id="a", index=0), piece(None, ARGUMENTS, index=1)],
+    "the name in each piece": [
+        piece("keyword_search", "", id="a", index=None),
+        piece("keyword_search", BEGIN, id="a", index=None),
+        piece("keyword_search", END, id="a", index=None),
+    ],
+    "a name in two pieces": [
+        piece("keyword_", "", id="a", index=0),
+        piece("search", "", index=0),
+        piece(None, ARGUMENTS, index=0),
+    ],
+}
+
+
+@pytest.mark.parametrize("form", PIECES)
+def test_the_pieces_of_a_streamed_call_are_joined(small_index, form):
+    with serve([CALL | {"deltas": PIECES[form]}, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=True)
+    [record] = state["trace"]
+    assert (record["arguments"], record["error"]) == ({"keywords": ["Lothair II"]}, None)
+
+
+def test_two_calls_without_numbers_stay_two(small_index):
+    deltas = [
+        piece("keyword_search", BEGIN, id="a"),
+        piece(None, END),
+        piece("keyword_search", OTHER[:5], id="b"),
+        piece(None, OTHER[5:]),
+    ]
+    with serve([CALL | {"deltas": deltas}, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=True)
+    assert [record["arguments"]["keywords"] for record in state["trace"]] == [["Lothair II"], ["Boso"]]
+
+
+# --- the caller's own models ---
+
+
+@both_ways
+def test_a_model_that_the_caller_made_passes_the_border_and_keeps_its_errors(small_index, streaming):
+    import openai
+
+    def respond(number, request):
+        if "parallel_tool_calls" in request:
+            return Failure(400, message="Unknown parameter: 'parallel_tool_calls'.")
+        if request["messages"][-1]["role"] == "tool":
+            return Failure(400, message="Something broke") if number > 4 else chat(f"<think>Judith?</think>{ANSWER}")
+        return chat(None, ("call_1", "keyword_search", '["Lothair II"]'))
+
+    with serve(respond) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="none", max_retries=0)
+        assert run(model, small_index, streaming=streaming)["answer"] == ANSWER
+        with pytest.raises(openai.BadRequestError, match="Something broke"):
+            run(model, small_index, streaming=streaming)
+    assert type(model) is ChatOpenAI  # it is not changed
+
+
+@both_ways
+def test_a_model_whose_fields_a_run_sets_has_regular_replies(small_index, streaming):
+    from langchain.chat_models import init_chat_model
+
+    written = f'<tool_call>{{"name": "keyword_search", "arguments": {ARGUMENTS}}}</tool_call>'
+    with serve([chat(written), chat(f"<think>Judith?</think>{ANSWER}")]) as server:
+        model = init_chat_model(
+            "m",
+            model_provider="openai",
+            configurable_fields=("temperature",),
+            base_url=server.url,
+            api_key="none",
+        )
+        state = run(model, small_index, streaming=streaming)
+    assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
+
+
+# --- classes of other providers ---
+
+
+@both_ways
+@pytest.mark.parametrize(("provider", "package"), [("groq", "langchain_groq"), ("mistralai", "langchain_mistralai")])
+def test_models_of_other_classes_leave_out_what_is_refused(small_index, monkeypatch, provider, package, streaming):
+    pytest.importorskip(package)
+    monkeypatch.setenv("GROQ_API_KEY", "key")
+    monkeypatch.setenv("MISTRAL_API_KEY", "key")
+
+    def respond(_, request):
+        if "temperature" in request:
+            return Failure(400, message="Unsupported value: 'temperature'")
+        if any(sent["role"] == "system" for sent in request["messages"]):
+            return Failure(400, message="System role not supported")
+        return chat(ANSWER) if request["messages"][-1]["role"] == "tool" else CALL
+
+    with serve(respond) as server:
+        address = server.url.removesuffix("/v1") if provider == "groq" else server.url
+        server.base = ""  # each class has paths of its own
+        model = load_model(f"{provider}:m@{address}", temperature=0.25)
+        for _ in range(2):
+            assert run(model, small_index, streaming=streaming)["answer"] == ANSWER
+    assert len(server.requests) == 6  # what was refused is remembered
+
+
+# --- the Responses API ---
+
+
+@both_ways
+def test_the_responses_api_leaves_out_what_is_refused_and_its_failures_say_why(small_index, streaming):
+    def respond(number, request):
+        if "temperature" in request:
+            return Failure(400, message="Unsupported parameter: 'temperature' is not supported with this model.")
+        if request["input"][-1].get("type") == "function_call_output":
+            return Failure(404, message="The model `m` does not exist")
+        return response(number, function_call("call_1", "keyword_search", ARGUMENTS))
+
+    with serve(respond) as server:
+        server.pages["/v1/models"] = {"data": [{"id": "qwen3"}]}
+        model = load_model(f"openai:m@{server.url}", use_responses_api=True, temperature=0.25)
+        with pytest.raises(ModelError, match="the server has no model m; it has qwen3"):
+            run(model, small_index, streaming=streaming)
+    assert ["temperature" in request for request in server.requests] == [True, False, False]
+
+
+@both_ways
+def test_a_refusal_in_the_responses_api_is_shown_as_one(small_index, streaming):
+    refused = response(1, openai_server.text(""))
+    refused["output"][0]["content"] = [{"type": "refusal", "refusal": "I cannot help with that."}]
+    search = response(0, function_call("call_1", "keyword_search", ARGUMENTS))
+    with serve([search, refused]) as server:
+        model = load_model(f"openai:m@{server.url}", use_responses_api=True)
+        state = run(model, small_index, streaming=streaming)
+    assert (state["answer"], state["stop_reason"]) == ("I cannot help with that.", "refused")
+
+
+# --- certificates ---
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """The file of a certificate for 127.0.0.1 that nobody has signed, with its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "certificate.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+@both_ways
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+def test_a_certificate_that_is_not_trusted_and_a_wrong_scheme_are_named(
+    small_index, monkeypatch, certificate, api, streaming
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    module = openai_server if api == "openai" else anthropic_server
+    with module.serve([]) as server:
+        server.secure(context)
+        secure = server.url.replace("http:", "https:")
+        for address, said in ((secure, "name its CA's file in SSL_CERT_FILE"), (server.url, "speaks TLS: write https")):
+            with pytest.raises(ModelError, match=said):
+                run(load_model(f"{api}:m@{address}", max_retries=0), small_index, streaming=streaming)

@@ -1,0 +1,294 @@
+"""The pages for a browser, over real HTTP: `arag web` in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import sys
+from contextlib import contextmanager
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from PIL import Image
+
+from arag import open_index, serve_web
+from arag.errors import InputError
+from arag.ingest.pipeline import run_ingest
+from fakes import HashEmbeddings
+from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
+
+MARKED = [255, 226, 110]  # the colour of a mark on white paper
+NAME = f"notes/x{SCRIPT.replace('/', '')}.html"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_site(tmp_path_factory.mktemp("web"))
+
+
+@contextmanager
+def opened(folder, *documents, **options):
+    """Serve an index, and yield a client that has opened the printed address."""
+    with serving(folder, *documents, **options) as address, httpx.Client(timeout=60) as client:
+        welcome = client.get(address)
+        assert 'content="0; url=/"' in welcome.text
+        assert "httponly; path=/; samesite=strict" in welcome.headers["set-cookie"].lower()
+        client.base_url = address.partition("?")[0]
+        client.headers["Origin"] = address.partition("/?")[0]
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with opened(folder) as client:
+        yield client
+
+
+def soup(response, status=200):
+    assert response.status_code == status, response.text
+    assert "<script>alert" not in response.text
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def search(client, **values):
+    return soup(client.get("/", params=values))
+
+
+def texts(tags):
+    return [tag.get_text() for tag in tags]
+
+
+def first_hit(client, query):
+    return soup(client.get(search(client, q=query).select_one(".hits a")["href"]))
+
+
+def find_marked(client, address):
+    """Return which pixels of a picture are marked."""
+    picture = client.get(address)
+    assert picture.headers["content-type"] == "image/png"
+    return (np.asarray(Image.open(io.BytesIO(picture.content))) == MARKED).all(axis=2)
+
+
+def ask(client, question):
+    """Ask a question, and return the page of its run at its end."""
+    begun = client.post("/ask", data={"q": question})
+    assert begun.status_code == 303
+    return soup(client.get(begun.headers["location"]))
+
+
+# --- what it shows ---
+
+
+def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(client):
+    hit = search(client, q="harbour light").select_one(".hits li")
+    assert "pages 1-2" in hit.select_one(".note").get_text()
+    assert SENTENCE in texts(hit.select("p"))
+    passage = first_hit(client, "harbour light")
+    assert texts(passage.select(".text mark")) == [SENTENCE]
+    address = passage.figure.img["src"]
+    marked = find_marked(client, address)
+    rows = np.flatnonzero(marked.any(axis=1)) / len(marked)
+    assert rows.min() == pytest.approx(1 - 412 / 842, abs=0.02)  # around the sentence's line, and nowhere else
+    assert rows.max() == pytest.approx(1 - 396 / 842, abs=0.02)
+    assert not find_marked(client, re.sub(r"&at=\d+", "", address)).any()
+
+
+def test_a_sentence_in_a_column_is_marked_there_alone(client):
+    passage = first_hit(client, "eel supper in the Corn Exchange")
+    assert IN_COLUMN in [" ".join(text.split()) for text in texts(passage.select("mark"))]
+    marked = find_marked(client, passage.figure.img["src"])
+    columns = np.flatnonzero(marked.any(axis=0)) / marked.shape[1]
+    assert columns.min() > 290 / 595
+
+
+def test_a_hit_of_another_file_opens_the_text_with_the_sentence_marked_and_a_link_to_the_file(client):
+    hit = search(client, q="who slept").select_one(".hits li")
+    assert hit.select_one(".note").get_text().startswith("Nights")
+    assert hit.a["href"].endswith("#" + re.search(r"at=(\d+)", hit.a["href"])[1])
+    passage = first_hit(client, "who slept")
+    assert "He slept." in texts(passage.select("mark[id]"))
+    assert passage.figure is None
+    saved = client.get(passage.find("a", string="Save the file")["href"])
+    assert saved.text.startswith("# The keeper")
+
+
+def test_one_box_finds_by_keywords_and_by_meaning(client):
+    assert texts(search(client, q="slept").select(".hits h3"))[0] == "The keeper"
+    assert texts(search(client, q="zzyzxqua salt").select(".hits .note a"))[0] == NAME
+    assert search(client, q="?!").select_one("h2") is not None
+
+
+def test_filters_choose_folders_kinds_and_dates(client):
+    for filters, expected in [
+        ({"kind": "md"}, {"notes/keeper.md"}),
+        ({"kind": "jsonl"}, {"open", "secret"}),  # ids without an ending
+        ({"folder": "notes/"}, {"notes/keeper.md", NAME}),
+        ({"folder": "not"}, set()),
+        ({"folder": "notes", "kind": "html"}, {NAME}),
+        ({"after": "2021-05-03", "before": "2021-05-10"}, {"open"}),  # of the document, the month is known
+        ({"after": "2021-06-01"}, {"light.pdf", "gazette.pdf", "wages.xlsx"}),
+        ({"before": "2021-04-30"}, set()),
+    ]:
+        hits = search(client, q="keeper of the secret word of salt, open to all", **filters)
+        assert set(texts(hits.select(".hits .note a"))) == expected
+        assert len(search(client, **filters).select("th[scope=row]")) == len(expected)
+    form = search(client, folder="notes", kind="md", after="2021-05-01")
+    assert [field["value"] for field in form.select("input[name=folder], input[name=after]")] == ["notes", "2021-05-01"]
+    assert texts(form.select("option[selected]")) == ["md"]
+
+
+def test_the_list_of_documents_leads_to_headings_tables_and_what_was_left_out(client):
+    listed = search(client)
+    assert "7 documents" in texts(listed.select("h2"))
+    link = next(link for link in listed.select("th a") if link.get_text() == "The keeper")
+    document = soup(client.get(link["href"]))
+    assert texts(document.select("li")) == ["Nights", "Nights > Wages", "Year | Pounds (2 rows)"]
+    first = soup(client.get(document.find("a", string="Nights")["href"]))
+    assert texts(first.select("mark")) == ["He slept."]
+    sheet = soup(client.get("/document?id=wages.xlsx"))
+    assert texts(sheet.select("li")) == ["Sheet", "Year | Pounds (2 rows)"]
+    assert "Not read: 1 formula without a saved value" in sheet.select_one(".warn").get_text()
+
+
+def test_a_question_streams_its_steps_and_its_citations_open_the_passage(client):
+    answer = ask(client, "When was the harbour light first lit?")
+    steps = texts(answer.select(".steps li"))
+    assert any(step.startswith("keyword_search {") for step in steps)
+    assert "1791" in answer.select_one(".answer").get_text()
+    cited = answer.select_one(answer.select_one(".answer .cite")["href"])
+    passage = soup(client.get(cited.find("a", string=re.compile("^Read "))["href"]))
+    assert texts(passage.select("mark")) == [SENTENCE]
+    assert passage.figure is not None
+    page = soup(client.get("/ask"))
+    assert "quotes sentences" in page.get_text()
+    assert "When was the harbour light first lit?" in texts(page.select("li a"))
+
+
+def test_a_run_that_fails_says_why(folder):
+    with opened(folder, model="openai:some-model@http://127.0.0.1:9/v1", options={"max_retries": 0}) as client:
+        page = ask(client, "Who slept?")
+    assert "the model openai:some-model" in page.select_one(".error").get_text()
+
+
+def test_reports_that_exist_are_listed_and_shown_without_their_scripts(client):
+    link = soup(client.get("/ask")).find("a", string="old/report.html")
+    report = client.get(link["href"])
+    assert "Figures" in report.text
+    assert "sandbox allow-same-origin" in report.headers["content-security-policy"]
+    assert "allow-scripts" not in report.headers["content-security-policy"]
+
+
+def test_an_index_that_is_ingested_again_shows_its_new_documents(folder, client):
+    (folder / "corpus" / "new.md").write_text("A zebrafish swims.")
+    try:
+        run_ingest(folder / "corpus", folder / "index", embedder=HashEmbeddings())
+        assert texts(search(client, q="zebrafish", kind="md").select(".hits .note a"))[0] == "new.md"
+    finally:
+        (folder / "corpus" / "new.md").unlink()
+        run_ingest(folder / "corpus", folder / "index", embedder=HashEmbeddings(), prune=True)
+    assert "not there any more" in soup(client.get("/passage?chunk=new.md:0"), 404).h1.get_text()
+
+
+# --- attacks ---
+
+
+def test_strangers_are_refused(client):
+    address = str(client.base_url)
+    for token in ("", "?token=", "?token=wrong", "?token=%C3%A9"):
+        stranger = httpx.get(f"{address}{token}")
+        assert stranger.status_code == 403
+        assert "set-cookie" not in stranger.headers
+    for host in ("evil.example", "127.0.0.1.evil.example", f"evil.example:{client.base_url.port}"):
+        assert client.get("/", headers={"Host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("origin", ["", "null", "https://evil.example", "http://127.0.0.1:1", "http://localhost"])
+def test_other_pages_cannot_ask(client, origin):
+    before = len(soup(client.get("/ask")).select("li"))
+    headers = {"Origin": origin} if origin else {}
+    with httpx.Client(base_url=client.base_url, cookies=client.cookies, headers=headers) as other:
+        assert other.post("/ask", data={"q": "hello"}).status_code == 403
+    assert len(soup(client.get("/ask")).select("li")) == before
+    assert client.get("/ask?q=hello").status_code == 200
+    assert len(soup(client.get("/ask")).select("li")) == before
+
+
+def test_pages_run_no_scripts_and_keep_their_address_to_themselves(client):
+    addresses = ["/?q=salt", "/", "/?q=keeper", f"/?q={quote(SCRIPT)}", f"/document?id={quote(NAME)}", "/ask"]
+    for address in [*addresses, "/nowhere", "/favicon.ico", "/style.css"]:
+        response = client.get(address)
+        assert "<script" not in response.text
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src" not in policy
+        assert "unsafe-inline" not in policy
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "same-origin"
+    assert client.get("/favicon.ico").status_code == 204
+    saved = client.get("/file", params={"id": NAME})
+    assert saved.headers["content-type"] == "application/octet-stream"
+    assert saved.headers["content-disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize("path", ["../outside.html", "%2e%2e/outside.html", "..%2foutside.html", "/etc/passwd", "a%00"])
+def test_no_path_leaves_the_folder_of_reports_or_the_index(client, path):
+    assert client.get(f"/reports/{path}").status_code == 404
+    assert client.get(f"/file?id={path}").status_code == 404
+
+
+def test_wrong_parameters_are_no_faults(client):
+    assert client.get("/", params={"q": "x" * 20_000}).status_code == 200
+    assert client.get("/passage?chunk=light.pdf:0&at=99999999999999&at=x").status_code == 200
+    assert client.get("/?from=zz").status_code == 200
+    assert client.get("/picture?chunk=notes/keeper.md:0").status_code == 404
+    assert client.get("/runs/99").status_code == 404
+
+
+def test_nothing_outside_the_scope_is_shown(folder):
+    with opened(folder, "open", "light.pdf") as client:
+        found = set(texts(search(client, q="secret keeper open").select(".hits .note a")))
+        assert found <= {"open", "light.pdf"}
+        page = search(client)
+        assert "2 documents" in texts(page.select("h2"))
+        assert "notes" not in page.get_text()
+        for address in ("/passage?chunk=secret:0", "/picture?chunk=secret:0", "/document?id=secret"):
+            assert client.get(address).status_code == 404
+        assert client.get("/file?id=notes/keeper.md").status_code == 404
+        assert client.get("/file?id=open").status_code == 404  # its file holds the others, too
+        assert "secret" not in ask(client, "What is the secret word?").select_one(".answer").get_text()
+
+
+def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, client):
+    original = folder / "corpus" / "light.pdf"
+    moved = folder / "moved.pdf"
+    original.rename(moved)
+    try:
+        passage = soup(client.get("/passage?chunk=light.pdf:0"))
+        assert passage.figure is None
+        assert passage.find("a", string="Save the file") is None
+        original.symlink_to(moved)
+        assert client.get("/file?id=light.pdf").status_code == 404
+    finally:
+        original.unlink(missing_ok=True)
+        moved.rename(original)
+
+
+# --- starting ---
+
+
+def test_a_missing_extra_and_a_taken_port_are_named(folder, monkeypatch):
+    with (
+        open_index(folder / "index", embedder=HashEmbeddings()) as index,
+        socket.create_server(("127.0.0.1", 0)) as taken,
+    ):
+        port = taken.getsockname()[1]
+        settings = {"model": "extractive", "options": {}, "port": port, "reports": None}
+        with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1, port {port}: Address already in use"):
+            serve_web(index, **settings)
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        with pytest.raises(InputError, match=re.escape("pip install 'langgraph-arag[web]'")):
+            serve_web(index, **settings)

@@ -143,7 +143,7 @@ class _RunView:
         self._ends_line = True
 
     def _note_discarded(self, message: BaseMessage) -> None:
-        """Say that the text above is not in the answer: thinking with only its end marked, or not an answer at all."""
+        """Say that the text above is not in the answer, such as thinking with only its end marked."""
         is_streamed = isinstance(message, AIMessageChunk)
         if is_streamed or not self._is_begun or not message.text.strip():
             return

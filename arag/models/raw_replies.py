@@ -95,6 +95,7 @@ class CallPieces:
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
+        self._numbers: dict[int, int] = {}  # of the last calls, by the numbers that were sent
         self._last: int | None = None
 
     def number(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
@@ -118,11 +119,7 @@ class CallPieces:
         return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
 
     def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
-        number = piece["index"]
-        if number is None:
-            number = self._find_number(piece)
-        elif not piece["name"] and number not in self._calls and self._last is not None:
-            number = self._last
+        number = self._find_number(piece)
         if number is None:
             return piece
         call = self._calls.setdefault(number, _Call(piece["id"]))
@@ -132,11 +129,20 @@ class CallPieces:
         return cast("ToolCallChunk", {**piece, "index": number})
 
     def _find_number(self, piece: ToolCallChunk) -> int | None:
-        """Return the number of a piece without one: a name begins a call, if its id is not that of the last one."""
-        is_same = self._last is not None and piece["id"] and piece["id"] == self._calls[self._last].id
-        if piece["name"] and not is_same:
-            return len(self._calls)
-        return self._last
+        """Return the number of a piece's call: a name begins one, if its id is not that of the call before it."""
+        sent = piece["index"]
+        known = self._last if sent is None else self._numbers.get(sent)
+        if not piece["name"]:
+            return self._last if known is None else known
+        is_new = known is None or (piece["id"] and piece["id"] != self._calls[known].id)
+        if not is_new:
+            return known
+        number = sent
+        if number is None or number in self._calls:
+            number = max(self._calls, default=-1) + 1
+        if sent is not None:
+            self._numbers[sent] = number
+        return number
 
 
 def read_sent_calls(reply: AIMessage) -> AIMessage:

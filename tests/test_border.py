@@ -124,7 +124,28 @@ def test_two_calls_without_numbers_stay_two(small_index):
     assert [record["arguments"]["keywords"] for record in state["trace"]] == [["Lothair II"], ["Boso"]]
 
 
+def test_two_calls_with_the_same_number_stay_two(small_index):
+    deltas = [
+        piece("keyword_search", BEGIN, id="a", index=0),
+        piece(None, END, index=0),
+        piece("keyword_search", OTHER[:5], id="b", index=0),
+        piece(None, OTHER[5:], index=0),
+    ]
+    with serve([CALL | {"deltas": deltas}, chat(ANSWER)]) as server:
+        state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=True)
+    assert [record["arguments"]["keywords"] for record in state["trace"]] == [["Lothair II"], ["Boso"]]
+
+
 # --- the caller's own models ---
+
+
+@both_ways
+def test_options_that_are_bound_to_a_model_are_sent_and_those_of_a_call_replace_them(small_index, streaming):
+    with serve([CALL, chat(ANSWER)]) as server:
+        model = load_model(f"openai:m@{server.url}", temperature=0).bind(stop=["###"], temperature=0.5)
+        state = run(model, small_index, streaming=streaming)
+    assert state["answer"] == ANSWER
+    assert [(request["stop"], request["temperature"]) for request in server.requests] == [(["###"], 0.5)] * 2
 
 
 @both_ways

@@ -90,11 +90,12 @@ class _Call:
 class CallPieces:
     """Gives the pieces of calls in a stream the number of their call, by which LangChain joins them.
 
-    Some servers send no number, or another one with the arguments than with the name.
+    Some servers send no number, the same one for all calls, or another one with the arguments than with the name.
     """
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
+        self._renumbered: dict[int, int] = {}  # the server's numbers that more than one call has
         self._last: int | None = None
 
     def number(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
@@ -118,10 +119,12 @@ class CallPieces:
         return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
 
     def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
-        number = piece["index"]
-        if number is None:
-            number = self._find_number(piece)
-        elif not piece["name"] and number not in self._calls and self._last is not None:
+        given = piece["index"]
+        number = self._find_number(piece) if given is None else self._renumbered.get(given, given)
+        if given is not None and self._is_taken(number, piece):
+            number = max(self._calls) + 1
+            self._renumbered[given] = number
+        elif given is not None and not piece["name"] and number not in self._calls and self._last is not None:
             number = self._last
         if number is None:
             return piece
@@ -130,6 +133,13 @@ class CallPieces:
         call.arguments += piece["args"] or ""
         self._last = number
         return cast("ToolCallChunk", {**piece, "index": number})
+
+    def _is_taken(self, number: int | None, piece: ToolCallChunk) -> bool:
+        """Return whether a piece begins a call, and another one with its number is complete."""
+        call = None if number is None else self._calls.get(number)
+        if call is None or not piece["name"] or not piece["id"]:
+            return False
+        return piece["id"] != call.id and _is_object(call.arguments)
 
     def _find_number(self, piece: ToolCallChunk) -> int | None:
         """Return the number of a piece without one: a name begins a call, if its id is not that of the last one."""

@@ -16,9 +16,7 @@ from arag.models.replies.forms import ARGUMENT_KEYS
 FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 _OPENERS = {"{": "}", "[": "]"}
 # Brackets and strings.
-_TOKEN = re.compile(
-    r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL
-)  # brackets and strings
+_TOKEN = re.compile(r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL)
 _CONSTANTS = {"true": "True", "false": "False", "null": "None"}  # of JSON, as Python writes them
 _CONSTANT = re.compile(r"\b(?:true|false|null)\b")
 _CLOSING = re.compile(r"\s*(?:</|<\||```|\[/)")  # of a tag or a fence

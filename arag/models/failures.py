@@ -170,10 +170,8 @@ class _Failure:
 def _describe_time(failure: _Failure) -> str | None:
     for link in failure.links:
         if isinstance(link, TimeLimitError):
-            return (
-                f"there was no complete reply within {link.seconds or 0:,.10g} seconds: allow more with the option "
-                f"timeout, such as --model-option timeout={_longer(link.seconds)}"
-            )
+            longer = max(60, 2 * int(link.seconds or 0))
+            return f"there was {link}: allow more with the option timeout, such as --model-option timeout={longer}"
     return None
 
 
@@ -267,10 +265,6 @@ _DESCRIBERS = (
     _describe_wrong_address,
     _describe_broken,
 )
-
-
-def _longer(seconds: float | None) -> int:
-    return max(60, 2 * int(seconds or 0))
 
 
 def _full_text(error: BaseException) -> str:

@@ -16,6 +16,8 @@ from anthropic_server import message, tool_use
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
+from arag.models.failures import describe_failure
+from arag.models.servers import Server
 from fakes import write_corpus
 from http_server import Failure
 from openai_server import Comments, chat, serve
@@ -282,6 +284,13 @@ def test_the_environments_key_is_not_sent_to_a_server_that_has_another_one(monke
     with serve([Failure(404, message="The model `m` does not exist.")]) as server, pytest.raises(ModelError):
         load_model(f"openai:m@{server.url}", **options).invoke("Who?")
     assert [headers.get("authorization") for headers in server.page_headers] == [sent]
+
+
+def test_a_refused_key_is_named_by_its_variable():
+    refusal = Exception({"code": 401, "message": "API key not valid"})
+    said = {provider: describe_failure(refusal, Server(provider, "m", None)) for provider in ("openai", "google_genai")}
+    assert "check OPENAI_API_KEY (API key not valid)" in said["openai"]
+    assert "check GOOGLE_API_KEY (API key not valid)" in said["google_genai"]
 
 
 def test_nobody_listens_and_hosts_that_do_not_exist(small_index):

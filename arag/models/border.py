@@ -25,7 +25,7 @@ from pydantic import PrivateAttr, ValidationError
 from arag.errors import ModelError
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.pauses import find_pause
-from arag.models.raw_replies import CallPieces, set_aside_calls, write_arguments
+from arag.models.raw_replies import REASONING, CallPieces, set_aside_calls, write_arguments
 from arag.models.refusals import SEND_REASONING, Change, find_change, regular_request
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError, astream_within, await_within, run_within, stream_within
@@ -34,7 +34,6 @@ from arag.text.tokens import count_tokens
 _MAX_PAUSE_SECONDS = 60.0  # a server that asks for a longer one fails
 _SMALL_PROMPT = 3000  # tokens that fit into the context of every model that can search
 _TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}  # of clients, by their names
-_REASONING = "reasoning_content"
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")  # of OpenAI's and Anthropic's models
 
 
@@ -270,9 +269,9 @@ class Border(BaseChatModel):
         for generation, calls in zip(result.generations, unread, strict=False):
             cast("AIMessage", generation.message).invalid_tool_calls += calls
         for generation, choice in zip(result.generations, choices, strict=False):
-            reasoning = getattr(choice.message, _REASONING, None)
+            reasoning = getattr(choice.message, REASONING, None)
             if isinstance(reasoning, str):
-                generation.message.additional_kwargs[_REASONING] = reasoning
+                generation.message.additional_kwargs[REASONING] = reasoning
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any, **options: Any) -> ChatGenerationChunk | None:
@@ -280,9 +279,9 @@ class Border(BaseChatModel):
         made: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(chunk, *args, **options)  # type: ignore[misc]
         choices = chunk.get("choices")
         if made is not None and choices:
-            reasoning = (choices[0].get("delta") or {}).get(_REASONING)
+            reasoning = (choices[0].get("delta") or {}).get(REASONING)
             if isinstance(reasoning, str):
-                made.message.additional_kwargs[_REASONING] = reasoning
+                made.message.additional_kwargs[REASONING] = reasoning
         return made
 
 
@@ -307,7 +306,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 def _add_reasoning(request: dict[str, Any], messages: list[BaseMessage]) -> None:
     for sent, message in zip(request.get("messages", []), messages, strict=False):
         if isinstance(message, AIMessage):
-            sent[_REASONING] = str(message.additional_kwargs.get(_REASONING, ""))
+            sent[REASONING] = str(message.additional_kwargs.get(REASONING, ""))
 
 
 def add_border(model: BaseChatModel, terms: Terms) -> None:

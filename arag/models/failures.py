@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from langchain_core.exceptions import ContextOverflowError
 
+from arag.models.names import key_variable
 from arag.models.pauses import asked_pause, find_statuses, list_causes
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError
@@ -209,7 +210,7 @@ def _fill(says: str, failure: _Failure) -> str:
         model=server.model,
         address=failure.address,
         said=failure.said,
-        variable=f"{server.provider.upper()}_API_KEY",
+        variable=key_variable(server.provider),
     )
     is_connection = not failure.statuses and "{address}" in says
     proxy = _find_proxy(server) if is_connection else None

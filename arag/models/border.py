@@ -194,6 +194,11 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         stream = super()._astream
+        if cast("Any", stream).__func__ is BaseChatModel._astream:  # noqa: SLF001
+            # It calls `_stream`, which is the border already.
+            async for chunk in stream(messages, stop=stop, run_manager=run_manager, **options):
+                yield chunk
+            return
         attempts = _Attempts(self._terms)
         pieces = CallPieces()
         await asyncio.to_thread(self._check_length, messages, options)

@@ -73,7 +73,7 @@ demo: $(VENV)/demo
 	@ARAG_MODEL=extractive $(BIN)/arag ask '$(QUESTION)' --index $(INDEX)
 	@echo
 	@if $(BIN)/python -c 'import rapidocr' 2>/dev/null; then $(BIN)/python benchmarks/ocr_accuracy.py; \
-	else echo "Scanned pages are read with the extra ocr: $(PIP) '.[ocr]', then make demo again."; fi
+	else echo "Scanned pages are read, too, with the extra ocr: $(BIN)/pip install '.[ocr]'"; fi
 
 studio: $(VENV)/studio
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)

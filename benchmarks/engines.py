@@ -1,6 +1,6 @@
 """Compares keyword search with other engines on the same chunks, in one run, and shows what each cannot do.
 
-    pip install -e '.[engines]'
+    pip install --group engines
     python benchmarks/engines.py [--data DIR] [--chunks NUMBER]
 
 The engines are SQLite's FTS5 with trigrams, tantivy, bm25s and LanceDB. Each finds the five best chunks by rules of its

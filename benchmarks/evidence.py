@@ -8,6 +8,7 @@ and network. If a model is shown anything else than was recorded, questions fail
 
 - `archive`: 80 questions, 239 documents; methods with few calls a question.
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
+- `look-ups`: 20 questions for one fact each, 239 documents; A-RAG with a shell.
 
 A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
 how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
@@ -45,20 +46,24 @@ _NO_NETWORK = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
+LOOK_UPS = [f"look-up-{number:02}" for number in range(5, 25)]
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment, and the methods that it compares."""
+    """An experiment: its methods, and the ids of its questions, or none for all of them."""
 
     name: str
     methods: Sequence[str]
+    questions: Sequence[str] = ()
+    index: str = "archive"
 
 
 EXPERIMENTS = {
     "archive": Experiment("archive", ["arag", "arag-all", "arag-shell", "dci", "arag-naive", "naive-rag", "direct"]),
-    "excerpt": Experiment("excerpt", ["table1", "arag-shell", "dci"]),
+    "excerpt": Experiment("excerpt", ["table1", "graphrag-global", "arag-shell", "dci"], EXCERPT, "excerpt"),
+    "look-ups": Experiment("look-ups", ["arag-shell"], LOOK_UPS),
 }
 
 
@@ -72,15 +77,16 @@ def prepare(experiment: Experiment, work: Path) -> tuple[Path, Path]:
         unfinished.rename(archive)
     questions = json.loads((WATERWAY / "questions.json").read_text("utf-8"))
     questions += json.loads((WATERWAY / "look-ups.json").read_text("utf-8"))
+    if experiment.questions:
+        questions = [question for question in questions if question["id"] in experiment.questions]
     documents = archive
-    if experiment.name == "excerpt":
-        questions = [question for question in questions if question["id"] in EXCERPT]
+    if experiment.index == "excerpt":
         documents = work / "excerpt-files"
         _copy_excerpt(questions, archive, documents)
     file = work / experiment.name / "questions.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(questions, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    index = work / f"{experiment.name}-index"
+    index = work / f"{experiment.index}-index"
     _run(*arag("ingest", str(documents), "--index", str(index)))
     return file, index
 
@@ -110,7 +116,7 @@ def _run(*command: str) -> int:
 
 def find_recordings(name: str) -> list[Path]:
     """Return the recordings of an experiment."""
-    return sorted(RECORDED.glob(f"*{name}.xz"))
+    return [file for file in (RECORDED / f"{name}.xz", RECORDED / f"{SCRIPTED}{name}.xz") if file.exists()]
 
 
 def replay(names: Sequence[str], work: Path, out: Path) -> int:
@@ -142,12 +148,15 @@ def record(name: str, model: str, methods: Sequence[str], work: Path) -> int:
     chosen = methods or experiment.methods
     if model:
         command = _experiment(chosen, questions, index, work / name / "run")
-        recorded = ["--record", str(RECORDED / f"{name}.xz")]
+        recorded = ["--record", str(RECORDED / f"{name}.xz"), "--model-option", "timeout=3600"]  # a person may answer
         return subprocess.run([*command, "--model", model, *recorded], check=False).returncode  # noqa: S603
-    return _record_scripted(name, chosen, questions, index)
+    file = RECORDED / f"{SCRIPTED}{name}.xz"
+    if not methods:
+        file.unlink(missing_ok=True)  # it may hold calls that are not made any more
+    return _record_scripted(file, chosen, questions, index)
 
 
-def _record_scripted(name: str, methods: Sequence[str], questions: Path, index: Path) -> int:
+def _record_scripted(file: Path, methods: Sequence[str], questions: Path, index: Path) -> int:
     from scripted_player import ScriptedPlayer
 
     from arag.evaluation import run_experiment
@@ -157,8 +166,6 @@ def _record_scripted(name: str, methods: Sequence[str], questions: Path, index: 
     chosen = [method for method in choose_methods(methods) if method.name != "dci"]
     if "dci" in methods:
         chosen.append(DirectCorpusInteraction(sandbox="none", search="grep"))
-    file = RECORDED / f"{SCRIPTED}{name}.xz"
-    file.unlink(missing_ok=True)  # it holds calls that are not made any more
     with tempfile.TemporaryDirectory() as folder:
         options = {"model": ScriptedPlayer(), "out": folder, "concurrency": 1, "record": file}
         errors = [each["error"] for each in run_experiment(questions, str(index), chosen, **options)]

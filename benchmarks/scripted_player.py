@@ -55,7 +55,7 @@ def _quote(text: str) -> str:
     """Return the line of a text that shares most words with its first one, which has the question."""
     question, _, rest = text.partition("\n")
     quoted = quote_lines([HumanMessage(question), ToolMessage(rest, tool_call_id="0")])
-    return quoted.partition("\n")[0][:_MAX_QUOTED]
+    return quoted.partition("\n")[0][:_MAX_QUOTED].strip() or "Nothing."
 
 
 def _check(text: str) -> dict[str, Any]:
@@ -70,6 +70,8 @@ _ROLES: dict[str, Callable[[str], Any]] = {  # by the beginning of the task
     "You turn a text into a knowledge graph": _extract,
     "You are given descriptions": lambda text: text[:_MAX_QUOTED],
     "You report on a community": _report,
+    "You read reports on parts": lambda text: {"points": [{"description": _quote(text), "score": 50}]},
+    "You answer a question about a whole corpus": _quote,
     "List the entities": lambda text: {"entities": _names(text)},
     "Write down the facts": _triples,
     "Choose the facts": lambda _: {"keep": [1, 2]},

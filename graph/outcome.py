@@ -45,7 +45,7 @@ def describe_end(state: State) -> str:
     """Return what a reader must know about an answer's end, in a sentence; nothing if it is complete."""
     reason = state["stop_reason"]
     end = _ENDS.get(reason, f"The answer was forced: {reason}.")
-    if reason != "refused" and is_from_memory(state):
+    if reason in {"answered", "cut_off"} and is_from_memory(state):
         return f"{end} {NOT_FROM_CORPUS}".strip()
     return end
 

@@ -20,6 +20,7 @@ from arag.text.normalise import collapse_whitespace
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
 _MAX_JSON_VALUES = 5_000_000  # in one file or line: they take about a gigabyte of memory
 _MAX_VALUE = 40  # characters of a value in a message
+_CHUNK = re.compile(r"[^\s:]+:")  # the id of a chunk, and a colon before its text
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # the last two separate lines and paragraphs
 NO_NAMES = FieldNames()
 _OUR_NAMES = {"id", "title", "text"}
@@ -253,6 +254,8 @@ def _read_item(item: bytes | JSON, default_id: str, source: str, names: FieldNam
     """Read a line of a file, or an item of a list."""
     try:
         value = _load(item) if isinstance(item, bytes) else item
+        if isinstance(value, str):  # a list of texts
+            value = {"text": value}
         return read_record(value, default_id, source, names)
     except FormatError as error:
         return Problem(source, str(error))
@@ -262,7 +265,7 @@ def _is_chunk(item: JSON, file_name: str) -> bool:
     """Return whether the first item of a list shows that it is in the format of the authors' `chunks.json`."""
     if isinstance(item, dict):
         return file_name == "chunks.json" and "id" in item and item.get("title") is None
-    return isinstance(item, str)
+    return isinstance(item, str) and _CHUNK.match(item) is not None
 
 
 def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:

@@ -54,7 +54,7 @@ def _stream(response: dict[str, Any], request: dict[str, Any]) -> Events:
         return None, {**head, "choices": [{"index": 0, "delta": value, "finish_reason": finish_reason}]}
 
     for each in response.get("deltas", ()):
-        yield delta(each)
+        yield delta(each) if each is not None else (None, "null")
     for choice in response["choices"]:
         message = choice["message"]
         if "deltas" in response:

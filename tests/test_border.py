@@ -26,6 +26,7 @@ from scripted import Request, ScriptedModel, asked
 
 ANSWER = GOOD.text
 ARGUMENTS = json.dumps({"keywords": ["Lothair II"]})
+OTHER = json.dumps({"keywords": ["Boso"]})
 CALL = chat(None, ("call_1", "keyword_search", ARGUMENTS))
 both_ways = pytest.mark.parametrize("streaming", [False, True])
 
@@ -70,7 +71,7 @@ def test_arguments_of_any_form_are_read_the_same_way_streamed_and_whole(small_in
 
 
 @both_ways
-@pytest.mark.parametrize("arguments", ['{"keywords": ["Lothair I', ARGUMENTS * 2])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Lothair I', f"{ARGUMENTS}{OTHER}"])
 def test_calls_that_are_not_clear_are_refused_the_same_way_streamed_and_whole(small_index, arguments, streaming):
     calling = chat(None, ("call_1", "keyword_search", arguments))
     calling["choices"][0]["finish_reason"] = "length"
@@ -86,7 +87,6 @@ def piece(name=None, arguments=None, **fields):
 
 
 BEGIN, END = ARGUMENTS[:9], ARGUMENTS[9:]
-OTHER = json.dumps({"keywords": ["Boso"]})
 PIECES = {
     "no number": [piece("keyword_search", "", id="a"), piece(None, BEGIN), piece(None, END)],
     "null": [
@@ -99,6 +99,10 @@ PIECES = {
         piece("keyword_search", "", id="a", index=None),
         piece("keyword_search", BEGIN, id="a", index=None),
         piece("keyword_search", END, id="a", index=None),
+    ],
+    "all of it again at the end": [
+        piece("keyword_search", ARGUMENTS, id="a", index=0),
+        piece("keyword_search", ARGUMENTS, id="a", index=0),
     ],
     "a name in two pieces": [
         piece("keyword_", "", id="a", index=0),
@@ -116,28 +120,23 @@ def test_the_pieces_of_a_streamed_call_are_joined(small_index, form):
     assert (record["arguments"], record["error"]) == ({"keywords": ["Lothair II"]}, None)
 
 
-def test_two_calls_without_numbers_stay_two(small_index):
+@pytest.mark.parametrize("number", [{}, {"index": 0}])
+def test_two_calls_with_the_same_number_or_none_stay_two(small_index, number):
     deltas = [
-        piece("keyword_search", BEGIN, id="a"),
-        piece(None, END),
-        piece("keyword_search", OTHER[:5], id="b"),
-        piece(None, OTHER[5:]),
+        piece("keyword_search", BEGIN, id="a", **number),
+        piece(None, END, **number),
+        piece("keyword_search", OTHER[:5], id="b", **number),
+        piece(None, OTHER[5:], **number),
     ]
     with serve([CALL | {"deltas": deltas}, chat(ANSWER)]) as server:
         state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=True)
     assert [record["arguments"]["keywords"] for record in state["trace"]] == [["Lothair II"], ["Boso"]]
 
 
-def test_two_calls_with_the_same_number_stay_two(small_index):
-    deltas = [
-        piece("keyword_search", BEGIN, id="a", index=0),
-        piece(None, END, index=0),
-        piece("keyword_search", OTHER[:5], id="b", index=0),
-        piece(None, OTHER[5:], index=0),
-    ]
-    with serve([CALL | {"deltas": deltas}, chat(ANSWER)]) as server:
+def test_a_stream_that_cannot_be_read_is_asked_for_whole(small_index):
+    with serve([CALL, chat(ANSWER) | {"deltas": [{"content": ""}, None]}, chat(ANSWER)]) as server:
         state = run(load_model(f"openai:m@{server.url}"), small_index, streaming=True)
-    assert [record["arguments"]["keywords"] for record in state["trace"]] == [["Lothair II"], ["Boso"]]
+    assert (state["answer"], state["stop_reason"]) == (ANSWER, "answered")
 
 
 # --- the caller's own models ---

@@ -64,7 +64,7 @@ SHOWN = {  # what a page's commands and snippets print, among other things
     "docs/experiments.md": [
         "arag-without-keyword",
         "first-words 3 of 3 answered",
-        "best-chunk q01",
+        "naive-rag q01",
         "runs/both/report.html",
     ],
     SERVERS: ["founded in 1746 by Mattick Grevane", "ships/grey-petrel-packet-schooner.md:0"],

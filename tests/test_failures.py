@@ -188,6 +188,22 @@ def test_the_oldest_results_go_when_the_context_is_full(small_index, streaming):
     assert [count_shown(request) for request in server.requests] == [0, 1, 2, 3, 2]
 
 
+def test_a_prompt_that_was_too_long_is_not_sent_again(small_index):
+    def respond(number, request):
+        if len(json.dumps(request["messages"])) > 7000:
+            return Failure(400, message=TOO_LONG)
+        reads = sum(sent["role"] == "tool" for sent in request["messages"])
+        if reads == 6:
+            return chat(ANSWER)
+        return chat(None, (f"call_{number}", "chunk_read", json.dumps({"chunk_ids": [f"annals:{reads}"]})))
+
+    with serve(respond) as server:
+        state = ask(server, small_index)
+    refused = len(server.requests) - state["usage"]["model_calls"]
+    assert (state["answer"], state["steps"]) == (ANSWER, 7)
+    assert refused <= 2
+
+
 @both_ways
 def test_an_answer_is_forced_when_nothing_more_can_go(small_index, streaming):
     def respond(_, request):

@@ -134,6 +134,15 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(small_index, streaming):
 
 
 @both_ways
+def test_a_stream_that_just_ends_is_cut_off(small_index, streaming):
+    begun = {"model": "m", "message": {"role": "assistant", "content": "Boso the Elder was"}, "done": False}
+
+    replies = [search({"messages": [{"role": "user"}]}), [begun], [begun]]
+    state, _ = ask(small_index, lambda _: replies.pop(0), streaming=streaming)
+    assert (state["answer"], state["stop_reason"]) == ("Boso the Elder was", "cut_off")
+
+
+@both_ways
 def test_an_error_in_the_middle_of_a_stream_is_the_servers(small_index, streaming):
     begun = {"model": "m", "message": {"role": "assistant", "content": "Boso"}, "done": False}
     with pytest.raises(ModelError, match="unexpected EOF"):

@@ -80,6 +80,15 @@ def test_what_cannot_be_stored_is_replaced(tmp_path):
     assert document.metadata == {"k": ["\ufffd", None, None, None]}
 
 
+def test_a_list_of_texts(tmp_path):
+    documents, problems = read(tmp_path / "a.json", ["Red sky at night.", "A dry oar sinks no boat."])
+    assert problems == []
+    assert [(document.id, document.text) for document in documents] == [
+        ("a.json#1", "Red sky at night."),
+        ("a.json#2", "A dry oar sinks no boat."),
+    ]
+
+
 def test_a_list_has_a_record_in_each_item(tmp_path):
     path = tmp_path / "notes.json"
     documents, problems = read(path, [{"id": 7, "text": "One."}, {"title": "x"}, {"id": "a", "text": "Two."}])

@@ -52,6 +52,10 @@ CALLS = {
     "expression": '[keyword_search(keywords=["Lothair II"])]',
     "react": f"Thought: I look.\nAction: keyword_search\nAction Input: {ARGUMENTS}\nObservation: It was Judith.",
     "in thinking": f"<think>I search.\n{HERMES}</think>",
+    "attributes": "<keyword_search keywords='[\"Lothair II\"]'/>",
+    "a sign": f"@keyword_search({ARGUMENTS})",
+    "JavaScript": 'tools.keyword_search({keywords: ["Lothair II"]})',
+    "with a thought": f'{{"thought": "I look.", "tool_name": "keyword_search", "tool_args": {ARGUMENTS}}}',
     "python's quotes": "{'name': 'keyword_search', 'arguments': {'keywords': ['Lothair II']}}",
 }
 
@@ -130,6 +134,16 @@ def test_a_repaired_call_is_sent_again_as_a_proper_one_in_each_protocol(small_in
     assert sent.count("keyword_search") == 1
 
 
+@each_way
+@pytest.mark.parametrize("written", ["```bash\nrg Boso\n```", "I look.\n\n<shell>rg Boso</shell>"])
+def test_a_command_written_as_text_is_run(small_index, written, way):
+    with openai_server.serve([chat(written), chat(ANSWER)]) as server:
+        agent = create_arag_agent(load_model(f"openai:m@{server.url}"), small_index, tools="shell")
+        state = agent.invoke(asked()) if way == "whole" else list(agent.stream(asked(), stream_mode="values"))[-1]
+    [record] = state["trace"]
+    assert (record["arguments"], record["error"]) == ({"command": "rg Boso"}, None)
+
+
 def test_several_calls_in_one_text_are_all_made(small_index):
     second = '<tool_call>{"name": "chunk_read", "arguments": {"chunk_ids": ["boso:0"]}}</tool_call>'
     state, _, _ = run("chat", small_index, [f"{HERMES}\n{second}", ANSWER], "whole")
@@ -143,6 +157,7 @@ TALK = [
     "Tags such as <tool_call> and </think> mark calls and thoughts there.",
     'It holds "keyword_search" in quotes, and {"a": 1}.',
     "Boso had three children. Let me know if you need more.",
+    "Install it so:\n\n```sh\npip install boso\n```",
 ]
 
 
@@ -235,10 +250,11 @@ def test_an_answer_that_is_cut_off_again_is_marked(small_index, end, way):
     assert (state["answer"], state["stop_reason"], state["steps"]) == (CUT, "cut_off", 3)
 
 
-def test_a_refusal_is_shown_as_one(small_index):
-    refusal = chat()
+@each_way
+def test_a_refusal_is_shown_as_one(small_index, way):
+    refusal = chat() | {"deltas": [{"refusal": "I cannot help "}, {"refusal": "with that."}]}
     refusal["choices"][0]["message"]["refusal"] = "I cannot help with that."
-    state, requests, _ = run("chat", small_index, [refusal], "whole")
+    state, requests, _ = run("chat", small_index, [refusal], way)
     assert (state["answer"], state["stop_reason"], len(requests)) == ("I cannot help with that.", "refused", 1)
 
 

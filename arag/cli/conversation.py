@@ -143,7 +143,7 @@ class _RunView:
         self._ends_line = True
 
     def _note_discarded(self, message: BaseMessage) -> None:
-        """Say that what was shown of a reply is not in it: thinking whose end alone is marked, or what is no answer."""
+        """Say that what was shown of a reply is not in it, such as thinking whose end alone is marked."""
         is_streamed = isinstance(message, AIMessageChunk)
         if is_streamed or not self._is_begun or not message.text.strip():
             return

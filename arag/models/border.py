@@ -34,6 +34,7 @@ from arag.text.tokens import count_tokens
 _MAX_PAUSE_SECONDS = 60.0  # a server that asks for a longer one fails
 _SMALL_PROMPT = 3000  # tokens that fit into the context of every model that can search
 _TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}  # of clients, by their names
+_CUT_OFF = {"done_reason": "error"}  # metadata of a reply whose end was not reported
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")  # of OpenAI's and Anthropic's models
 
 
@@ -59,16 +60,53 @@ class Terms:
     context_length: int | None = None
     """Tokens of the model's context, once they are known."""
     is_context_asked: bool = False
+    refused_tokens: int | None = None
+    """Tokens of the shortest prompt that was too long for the server."""
+
+    @property
+    def tells_end(self) -> bool:
+        """Whether LangChain's class reports the end of each reply that was not cut off."""
+        return self.server is not None and self.server.provider == "ollama"
 
 
 class _Attempts:
     """The attempts of one call."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
         self._terms = terms
+        self._messages = messages
+        self._options = options
         self._tries = 0
         self._changes = dict(terms.changes)
-        self.has_begun = False  # then it is shown already, and cannot be tried again
+        self.pieces = CallPieces()
+        self.is_stream = False
+        self.has_end = False
+        self.has_begun = False  # then a stream is shown already, and cannot be tried again
+
+    def take(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
+        """Return a chunk of the reply's stream, with its pieces of calls numbered."""
+        self.is_stream = True
+        message = cast("AIMessageChunk", chunk.message)
+        if message.content or message.tool_call_chunks:
+            self.has_begun = True
+        if chunk.generation_info or message.response_metadata:
+            self.has_end = True
+        return self.pieces.number(chunk)
+
+    def finish(self) -> Iterator[ChatGenerationChunk]:
+        """Yield what is added to the end of a stream."""
+        last = self.pieces.finish()
+        if last is not None:
+            yield last
+        if self.is_stream and not self.has_end and self._terms.tells_end:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=dict(_CUT_OFF)))
+
+    def is_no_stream(self, error: Exception) -> bool:
+        """Return whether a client could not read a stream: some servers send `null` in it."""
+        if self.has_begun or not isinstance(error, AttributeError | TypeError):
+            return False
+        self.is_stream = False
+        return True
 
     def after(self, error: Exception) -> float:
         """Return the seconds before the next attempt.
@@ -86,9 +124,12 @@ class _Attempts:
             pause = self._find_pause(error)
             if pause is not None:
                 return pause
+        is_too_long = is_overflow(error)
+        if is_too_long:
+            terms.refused_tokens = _count_prompt(self._messages, self._options)
         if terms.server is None:
             raise error
-        kind = ContextError if is_overflow(error) else ModelError
+        kind = ContextError if is_too_long else ModelError
         raise kind(describe_failure(error, terms.server)) from error
 
     def _find_pause(self, error: Exception) -> float | None:
@@ -131,12 +172,12 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate: Callable[..., ChatResult] = super()._generate  # type: ignore[safe-super]
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         self._check_length(messages, options)
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
-                return _check(run_within(self._terms.seconds, call))
+                return _check(run_within(self._terms.seconds, call), self._terms)
             except Exception as error:  # noqa: BLE001 - clients' errors have no base class in common
                 pause = attempts.after(error)
             time.sleep(pause)
@@ -149,12 +190,12 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate = super()._agenerate
-        attempts = _Attempts(self._terms)
+        attempts = _Attempts(self._terms, messages, options)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
-                return _check(await await_within(self._terms.seconds, call()))
+                return _check(await await_within(self._terms.seconds, call()), self._terms)
             except Exception as error:  # noqa: BLE001
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
@@ -167,23 +208,21 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = super()._stream
-        attempts = _Attempts(self._terms)
-        pieces = CallPieces()
+        attempts = _Attempts(self._terms, messages, options)
         self._check_length(messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 for chunk in stream_within(self._terms.seconds, call):
-                    attempts.has_begun = True
-                    yield pieces.number(chunk)
+                    yield attempts.take(chunk)
                 break
             except Exception as error:  # noqa: BLE001
+                if attempts.is_no_stream(error):
+                    break
                 pause = attempts.after(error)
             time.sleep(pause)
-        last = pieces.finish()
-        if last is not None:
-            yield last
-        if not attempts.has_begun:  # the reply was no stream
+        yield from attempts.finish()
+        if not attempts.is_stream:
             yield _as_chunk(self._generate(messages, stop, **_whole(options)))
 
     async def _astream(
@@ -199,41 +238,41 @@ class Border(BaseChatModel):
             async for chunk in stream(messages, stop=stop, run_manager=run_manager, **options):
                 yield chunk
             return
-        attempts = _Attempts(self._terms)
-        pieces = CallPieces()
+        attempts = _Attempts(self._terms, messages, options)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
                 async for chunk in astream_within(self._terms.seconds, call()):
-                    attempts.has_begun = True
-                    yield pieces.number(chunk)
+                    yield attempts.take(chunk)
                 break
             except Exception as error:  # noqa: BLE001
+                if attempts.is_no_stream(error):
+                    break
                 pause = await asyncio.to_thread(attempts.after, error)
             await asyncio.sleep(pause)
-        last = pieces.finish()
-        if last is not None:
+        for last in attempts.finish():
             yield last
-        if not attempts.has_begun:
+        if not attempts.is_stream:
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
 
     def _check_length(self, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
-        """Refuse a prompt that is longer than the context of a local model: such servers may cut it in silence."""
+        """Refuse a prompt that is known to be too long: servers may cut it in silence, or would refuse it, too."""
         terms = self._terms
-        server = terms.server
-        if server is None or not server.is_local:
+        is_local = terms.server is not None and terms.server.is_local
+        if not is_local and terms.refused_tokens is None:
             return
-        tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
-        tokens += sum(count_tokens(message.text) for message in messages)
-        if tokens <= _SMALL_PROMPT:
+        tokens = _count_prompt(messages, options)
+        if terms.refused_tokens is not None and tokens >= terms.refused_tokens:
+            raise ContextError(f"the prompt has {tokens:,} tokens; {terms.refused_tokens:,} were too many before")
+        if terms.server is None or tokens <= _SMALL_PROMPT or not is_local:
             return
         if terms.context_length is None and not terms.is_context_asked:
             terms.is_context_asked = True
-            terms.context_length = server.find_context_length()
+            terms.context_length = terms.server.find_context_length()
         if terms.context_length is not None and tokens > terms.context_length:
             room = f"{terms.context_length:,}"
-            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {server.model} only {room}")
+            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {terms.server.model} only {room}")
 
     def _change_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Change a call's options, if its class adds them to the request by itself."""
@@ -283,17 +322,29 @@ class Border(BaseChatModel):
         write_arguments(chunk)
         made: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(chunk, *args, **options)  # type: ignore[misc]
         choices = chunk.get("choices")
-        if made is not None and choices:
-            reasoning = (choices[0].get("delta") or {}).get(REASONING)
-            if isinstance(reasoning, str):
-                made.message.additional_kwargs[REASONING] = reasoning
+        if made is None or not choices:
+            return made
+        delta = choices[0].get("delta") or {}
+        for name in (REASONING, "refusal"):
+            if isinstance(delta.get(name), str):
+                made.message.additional_kwargs[name] = delta[name]
         return made
 
 
-def _check(result: ChatResult) -> ChatResult:
+def _check(result: ChatResult, terms: Terms) -> ChatResult:
     if not result.generations:
         raise ValueError("the reply has no 'choices'")
+    for generation in result.generations:
+        if terms.tells_end and not generation.generation_info:
+            generation.message.response_metadata |= _CUT_OFF
     return result
+
+
+def _count_prompt(messages: list[BaseMessage], options: Mapping[str, Any]) -> int:
+    tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
+    for message in messages:
+        tokens += count_tokens(message.text)
+    return tokens
 
 
 def _whole(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,6 +105,10 @@ _CAUSES = (
     _Cause(r"\boverloaded\b", "the server has no room for the question now: ask again later ({said})"),
     _Cause(r"", "the server has no room for the question now: ask again later ({said})", _on(429, 529)),
     _Cause(
+        r"'NoneType' object has no attribute 'model_dump'",
+        "{address} sent null in a stream: add --model-option disable_streaming=true",
+    ),
+    _Cause(
         r"validation error for \w*Response|tool_use_failed|error parsing tool call",
         "{model} wrote a call that its server cannot read: ask again, or choose another model ({said})",
     ),
@@ -136,9 +140,12 @@ def describe_failure(error: BaseException, server: Server) -> str:
         sentence = describe(failure)
         if sentence is not None:
             return sentence
-    if failure.statuses:
-        return f"the server replied with status {min(failure.statuses)}: {failure.said}"
-    return failure.said
+    if not failure.statuses:
+        return failure.said
+    status = min(failure.statuses)
+    if status <= 0:  # Ollama's client has -1 for an error in a stream
+        return f"the server said: {failure.said}"
+    return f"the server replied with status {status}: {failure.said}"
 
 
 @dataclass(frozen=True)

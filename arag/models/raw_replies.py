@@ -91,12 +91,12 @@ class _Call:
 class CallPieces:
     """Gives the pieces of calls in a stream the number of their call, by which LangChain joins them.
 
-    Some servers send no number, the same one for all calls, or another one with the arguments than with the name.
+    Some servers send no number, or another one with the arguments than with the name.
     """
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
-        self._renumbered: dict[int, int] = {}  # the server's numbers that more than one call has
+        self._numbers: dict[int, int] = {}  # of the last calls, by the numbers that were sent
         self._last: int | None = None
 
     def number(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
@@ -120,13 +120,7 @@ class CallPieces:
         return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
 
     def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
-        given = piece["index"]
-        number = self._find_number(piece) if given is None else self._renumbered.get(given, given)
-        if given is not None and self._is_taken(number, piece):
-            number = max(self._calls) + 1
-            self._renumbered[given] = number
-        elif given is not None and not piece["name"] and number not in self._calls and self._last is not None:
-            number = self._last
+        number = self._find_number(piece)
         if number is None:
             return piece
         call = self._calls.setdefault(number, _Call(piece["id"]))
@@ -135,19 +129,21 @@ class CallPieces:
         self._last = number
         return cast("ToolCallChunk", {**piece, "index": number})
 
-    def _is_taken(self, number: int | None, piece: ToolCallChunk) -> bool:
-        """Return whether a piece begins a call, and another one with its number is complete."""
-        call = None if number is None else self._calls.get(number)
-        if call is None or not piece["name"] or not piece["id"]:
-            return False
-        return piece["id"] != call.id and _is_object(call.arguments)
-
     def _find_number(self, piece: ToolCallChunk) -> int | None:
-        """Return the number of a piece without one: a name begins a call, if its id is not that of the last one."""
-        is_same = self._last is not None and piece["id"] and piece["id"] == self._calls[self._last].id
-        if piece["name"] and not is_same:
-            return len(self._calls)
-        return self._last
+        """Return the number of a piece's call: a name begins one, if its id is not that of the call before it."""
+        sent = piece["index"]
+        known = self._last if sent is None else self._numbers.get(sent)
+        if not piece["name"]:
+            return self._last if known is None else known
+        is_new = known is None or (piece["id"] and piece["id"] != self._calls[known].id)
+        if not is_new:
+            return known
+        number = sent
+        if number is None or number in self._calls:
+            number = max(self._calls, default=-1) + 1
+        if sent is not None:
+            self._numbers[sent] = number
+        return number
 
 
 def read_sent_calls(reply: AIMessage) -> AIMessage:

@@ -14,7 +14,8 @@ from typing import Any
 from arag.errors import InputError
 from arag.evaluation.making.drafts import KINDS, Draft
 from arag.evaluation.making.prose import ask_mentions, ask_year
-from arag.evaluation.making.tables import Table, ask_table, read_tables
+from arag.evaluation.making.table_columns import Table, read_tables
+from arag.evaluation.making.tables import ask_table
 from arag.evaluation.making.written import PAIRED, Attempt, Outcome, write_question
 from arag.evaluation.method import Session
 from arag.retrieval.index import Index
@@ -23,7 +24,7 @@ from arag.retrieval.types import Chunk
 RULES = "rules"  # what made a question without a model
 RULE_KINDS = tuple(kind for kind in KINDS if kind != "two-step")
 _TRIES = 4  # for each question that is wanted
-_ROUNDS = 10  # how often rules come back to a table
+_ROUNDS = 20  # how often rules come back to a table
 _MIN_TOKENS = 10  # of a chunk that a question is made from: shorter ones are titles
 _MAX_CHUNKS = 2_000  # that rules read for sentences
 _PARTNERS = 8  # chunks among which the second one of a pair is looked for

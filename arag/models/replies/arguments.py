@@ -19,6 +19,7 @@ _OPENERS = {"{": "}", "[": "]"}
 _TOKEN = re.compile(r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL)
 _CONSTANTS = {"true": "True", "false": "False", "null": "None"}  # of JSON, as Python writes them
 _CONSTANT = re.compile(r"\b(?:true|false|null)\b")
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")  # as JavaScript has them
 _CLOSING = re.compile(r"\s*(?:</|<\||```|\[/)")  # of a tag or a fence
 _VALUE_ENDS = '"]}0123456789el'
 _MOST_ENCODED = 2  # times as JSON
@@ -121,8 +122,11 @@ def read_whole_value(text: str) -> Any:
     read = read_value(bare, 0)
     if read is None:
         return None
-    has_second = bare[read.end :].lstrip().startswith(tuple(_OPENERS))
-    return None if has_second else read.value  # which of two is meant?
+    rest = bare[read.end :].lstrip()
+    has_second = rest.startswith(tuple(_OPENERS))
+    if has_second and rest != bare[: read.end]:  # which of two is meant?
+        return None
+    return read.value
 
 
 def _read_string(text: str) -> Any:
@@ -158,6 +162,7 @@ def read_value(text: str, start: int, *, may_be_cut: bool = False) -> ReadValue 
 def _read_python(text: str, start: int, end: int) -> ReadValue | None:
     """Read a value with Python's quotes, also with the constants of JSON."""
     literal = _CONSTANT.sub(lambda match: _CONSTANTS[match[0]], text[start:end])
+    literal = _BARE_KEY.sub(r'\1"\2":', literal)
     try:
         value = ast.literal_eval(literal)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

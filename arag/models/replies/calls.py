@@ -16,7 +16,7 @@ _MARK = re.compile("|".join(CALL_MARKS), _FLAGS)
 _INVENTED = re.compile("|".join(INVENTED_RESULTS), _FLAGS)
 _CLOSINGS = re.compile(r"(?:\s|[\])},;|`*]|</[^<>\n]{0,80}>|<[｜|][^<>\n]{0,80}>|\[/?[A-Z_]+\]|<end_\w+>|\bcall\b)*\Z")
 _OPENINGS = re.compile(
-    r"(?:[\s\[({*`]|```\w*|\b(?:print|json|tool_code|functions?|default_api|tools|await|call|xml)\b[.:]?|<[^<>\n]{1,80}>)*\Z"
+    r"(?:[\s\[({*`@]|[^\w\s\"'“‘.,;:!?)\]}<>|]|```\w*|\b(?:print|json|tool_code|functions?|default_api|tools|await|call|xml)\b[.:]?|<[^<>\n]{1,80}>)*\Z"
 )
 _CITATION = re.compile(r"[\[【(][^\[\]【】()\n]*:\d+[^\[\]【】()\n]*[\]】)]")
 _MOST_BEFORE = 400  # characters of prose before a call that has no mark; an answer is longer, or cites

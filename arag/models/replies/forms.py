@@ -124,6 +124,9 @@ ARGUMENT_KEYS = (
     "action_input",
     "actionInput",
     "tool_input",
+    "tool_args",
+    "tool_arguments",
+    "tool_parameters",
     "params",
     "kwargs",
     "properties",
@@ -136,8 +139,16 @@ PARAMETERS = (
     r"<[｜|\w:]*(?:parameter|param|arg|argument)\s+name=[\"'](?P<key>[\w-]+)[\"'][^<>]*>(?P<value>.*?)(?:</[｜|\w:]*(?:parameter|param|arg|argument)>|(?=<[｜|\w:]*parameter\s)|\Z)",
     r"<arg_key>\s*(?P<key>[\w-]+)\s*</arg_key>\s*<arg_value>(?P<value>.*?)(?:</arg_value>|(?=<arg_key>)|\Z)",
     r"<(?P<key>{names})>(?P<value>.*?)</(?P=key)>",
+    r"(?P<key>{names})=(?P<quote>[\"'])(?P<value>.*?)(?P=quote)(?=\s|/?>)",
 )
 """Arguments as tags; `{names}` stands for the names of the tool's parameters."""
+
+_SEARCHING = r"(?:rg|grep|meaning|sql|ls|cat|head|tail|sed|awk|find|wc)\b"
+COMMANDS = (
+    rf"^[ \t]*```(?:(?:ba|z)?sh|shell)[ \t]*\n\s*(?P<command>{_SEARCHING}.*?)(?:^[ \t]*```|\Z)",
+    r"<(?:bash|shell)>(?P<command>.*?)(?:</(?:bash|shell)>|\Z)",
+)
+"""Commands for a tool whose only parameter is `command`. In a fence, others than searches may be part of an answer."""
 
 _SHALL = (
     r"(?:I(?:['’]ll| will| shall| need to| should| must| am going to|['’]m going to)|let me|let['’]s|allow me to"

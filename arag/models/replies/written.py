@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arag.models.replies.arguments import KnownTool, read_value, repair_arguments, resolve_name
-from arag.models.replies.forms import ARGUMENT_KEYS, CALL_KEYS, NAME_KEYS, PARAMETERS
+from arag.models.replies.forms import ARGUMENT_KEYS, CALL_KEYS, COMMANDS, NAME_KEYS, PARAMETERS
 from arag.models.replies.thinking import is_quoted
 
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -23,6 +23,8 @@ _GLUE = re.compile(
 _BEFORE_TAG = re.compile(
     r"(?:\s|[\"'/]?>|</?(?:parameters|arguments|args|input|params|tool_name|name)>|[\"'])*",
 )
+_COMMAND = "command"
+_COMMANDS = [re.compile(form, _FLAGS | re.MULTILINE) for form in COMMANDS]
 _CONSTANTS = {"true": True, "false": False, "null": None}  # of JSON, in expressions of Python
 _MOST_DEPTH = 3  # of objects that hold calls
 
@@ -48,7 +50,7 @@ class _Held:
 def list_written_calls(text: str, tools: Mapping[str, KnownTool]) -> list[WrittenCall]:
     """Return the calls in a text, in order, each once. Those that are quoted do not count."""
     calls: dict[str, WrittenCall] = {}
-    for call in _scan(text, tools):
+    for call in [*_scan(text, tools), *_list_commands(text, tools)]:
         if is_quoted(text, call.start, call.end):
             continue
         key = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
@@ -92,6 +94,20 @@ def _before_brackets(text: str, start: int) -> int:
     while start and text[start - 1] in "<[":
         start -= 1
     return start
+
+
+def _list_commands(text: str, tools: Mapping[str, KnownTool]) -> list[WrittenCall]:
+    """Return the commands that a text has for a shell, if the model has one."""
+    shells = [tool.name for tool in tools.values() if list(tool.parameters) == [_COMMAND]]
+    if len(shells) != 1:
+        return []
+    calls = []
+    for form in _COMMANDS:
+        for match in form.finditer(text):
+            command = match[_COMMAND].strip()
+            if command:
+                calls.append(WrittenCall(shells[0], {_COMMAND: command}, match.start(), match.end()))
+    return calls
 
 
 # --- objects ---
@@ -166,13 +182,16 @@ def _find_arguments(value: dict[str, Any], name_key: str, tool: KnownTool) -> di
 
 def _read_named(text: str, place: re.Match[str], tool: KnownTool) -> WrittenCall | None:
     """Return the call of a tool's name with arguments behind it: JSON, tags, or an expression of Python."""
-    if text.startswith("(", place.end()):
-        return _read_expression(text, place, tool)
-    call = _read_tags(text, place, tool)
+    start = place.end()
+    if text.startswith("(", start):
+        call = _read_expression(text, place, tool)
+        start += 1
+    else:
+        call = _read_tags(text, place, tool)
+        glue = _GLUE.match(text, start)
+        start = glue.end() if glue else start
     if call is not None:
         return call
-    glue = _GLUE.match(text, place.end())
-    start = glue.end() if glue else place.end()
     read = read_value(text, start, may_be_cut=True)
     arguments = repair_arguments(read.value, tool) if read is not None else None
     if read is None or arguments is None:

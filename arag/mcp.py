@@ -23,7 +23,7 @@ from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from arag.errors import ARAGError, InputError
-from arag.mcp_resources import chunk_uri, make_resource_handlers
+from arag.mcp_resources import SHOWN_NAME, chunk_uri, make_resource_handlers
 from arag.mcp_results import AskOutput, Progress, Source, ToolOutput, describe_result
 from arag.models.chat import naming_failures
 from arag.retrieval.index import Index
@@ -46,7 +46,6 @@ T = TypeVar("T")
 TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 _SHUTDOWN_SECONDS = 2  # for open requests after Ctrl-C: enough for a search, and short for whoever waits
-_SHOWN_NAME = 100  # characters of an unknown tool's name that an error repeats; clients may send any text
 _INSTRUCTIONS = (
     "Search and read a collection of documents. Look for all that you need in one call, and cite chunk ids in square "
     "brackets."
@@ -99,7 +98,7 @@ def make_mcp_server(
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in offered:
-            name = shorten(repr(params.name), _SHOWN_NAME)
+            name = shorten(repr(params.name), SHOWN_NAME)
             return make_error(f"There is no tool {name}. The tools are: {', '.join(offered)}.")
         call = {
             "type": "tool_call",

@@ -26,7 +26,7 @@ _DOCUMENT = re.compile(rf"{DOCUMENTS}([^?]*)(?:\?start=(\d{{0,9}}))?")
 _LISTED_AT_ONCE = 100  # documents of a page
 _READ_AT_ONCE = 20  # chunks of a document: more may be too much for a model
 _MAX_COMPLETIONS = 100  # the protocol's limit
-_SHOWN_NAME = 100  # characters of an unknown address that an error repeats; clients may send any text
+SHOWN_NAME = 100  # characters of an unknown name or address that an error repeats; clients may send any text
 _TEXT = "text/plain"
 
 
@@ -161,9 +161,9 @@ def _not_found(uri: str) -> Exception:
     import mcp_types as types
     from mcp.shared.exceptions import MCPError
 
-    shown = shorten(repr(uri), _SHOWN_NAME)
+    shown = shorten(repr(uri), SHOWN_NAME)
     text = f"There is no resource {shown}. Addresses are {_DOCUMENT_TEMPLATE} and {_CHUNK_TEMPLATE}."
-    return MCPError(types.INVALID_PARAMS, text, {"uri": uri[:_SHOWN_NAME]})
+    return MCPError(types.INVALID_PARAMS, text, {"uri": uri[:SHOWN_NAME]})
 
 
 def _complete(index: Index, argument: str, value: str) -> types.Completion:

@@ -17,8 +17,8 @@ _STANDARD: dict[str, Any] = {"output_version": "v1"}  # LangChain's name for con
 def annotate(reply: AIMessage, citations: Iterable[Citation]) -> AIMessage:
     """Return an answer whose text block carries its citations as annotations, each place of a citation once.
 
-    Chunks that the model was not shown get none. An answer without annotations is returned
-    as it is. All other text, and `text`, stay the same.
+    Chunks that the model was not shown get none. An answer without annotations is returned as it is. All other text,
+    and `text`, stay the same.
 
     Args:
         reply: The answer.

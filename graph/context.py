@@ -146,7 +146,7 @@ class Context(BaseModel):
         return self.model_copy(update=changed)
 
 
-def _fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
+def fit_to_model(settings: Context, model: Runnable[Any, Any]) -> Context:
     """Return settings whose default for `max_context_tokens` is not more than what a model takes, if that is known."""
     chat_model = find_chat_model(model)
     if not isinstance(chat_model, BaseChatModel):  # the config of a run decides which model it is
@@ -244,7 +244,7 @@ def make_loader(
         scopes = (user_scope, agent_settings.scope, merged.scope)
         index = limit_index(*(scope for scope in scopes if scope is not None))
         chat_model = as_model(merged.model or model)
-        merged = _fit_to_model(merged, chat_model)
+        merged = fit_to_model(merged, chat_model)
         names = merged.tools
         if names is None:
             names = default_tools(chat_model)

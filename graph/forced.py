@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from arag.graph.prompts import NO_ANSWER, forced_question
 from arag.graph.state import count_context_tokens
+from arag.models.raw_replies import REASONING
 from arag.models.replies.reading import find_doubt, with_doubt
 from arag.text.normalise import CUT
 from arag.text.surrogates import replace_surrogates
@@ -39,13 +40,13 @@ def as_answer(reply: AIMessage) -> AIMessage:
     """Return a reply to such a message as an answer: with a text, and without calls."""
     is_text = find_doubt(reply) not in {"unread_call", "announced"}  # of a call, or of a search that cannot follow
     text = reply.text.strip() if is_text else ""
-    thinking = reply.additional_kwargs.get("reasoning_content")
+    thinking = reply.additional_kwargs.get(REASONING)
     return with_doubt(reply, None).model_copy(
         update={
             "content": text or NO_ANSWER,
             "tool_calls": [],  # some models call tools that they do not have
             "invalid_tool_calls": [],
-            "additional_kwargs": {"reasoning_content": thinking} if thinking else {},
+            "additional_kwargs": {REASONING: thinking} if thinking else {},
             "id": reply.id if text else None,  # a changed text needs a new message id: else, it is not streamed
         }
     )

@@ -35,7 +35,7 @@ from arag.graph.forced import as_answer
 from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
-from arag.graph.overflow import ask_with_less, force_with_less, has_results
+from arag.graph.overflow import ask_with_less, drop_left_out, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
 from arag.graph.repeats import notice_of_repeat
@@ -225,12 +225,13 @@ class _Loop:
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
 
-        A tool that asks for the conversation gets the turn, with the results so far, and the message at its end. Each
-        call whose arguments are not JSON gets an error. Commands that tools return are passed on.
+        A tool that asks for the conversation gets the turn as the model was sent it, with the results so far, and the
+        message at its end. Each call whose arguments are not JSON gets an error. Commands of tools are passed on.
         """
         tools = self._resources().tools
-        *before, last = drop_orphans(split_turn(state["messages"]).turn)
+        *turn, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
+        before = drop_left_out(turn, asking)
         searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
         searches.discard("chunk_read")  # it has a notice of its own
         reviewed = review(self._resources().reviewer, [*before, asking])

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from arag.errors import InputError
 from arag.graph.annotations import annotate
-from arag.graph.context import AnyTool, Context, Resources, default_tools, make_loader
+from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
 from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer
@@ -208,7 +208,9 @@ class ARAGMiddleware(SourcesMiddleware):
         run["tools"] = None
         if not self._has_tools and settings.tools is None:
             run["tools"] = list(default_tools(request.model))
-        return ModelStep(request, self._find_resources(context, run["tools"]), self._registered, run, self._facts)
+        resources = self._find_resources(context, run["tools"])
+        resources = replace(resources, settings=fit_to_model(resources.settings, request.model))
+        return ModelStep(request, resources, self._registered, run, self._facts)
 
     def _find_resources(self, context: object, tools: Sequence[str] | None) -> Resources:
         """Return the resources of a run, with the tools that it has by default, if nobody chose them."""

@@ -16,6 +16,7 @@ from arag.text.tokens import count_tokens
 
 _LEFT_OUT = "This result is left out: the context is full."
 _LEAST_EVIDENCE = 100  # tokens; less answers nothing
+_LOST = "arag_left_out"  # a key of a reply's metadata: the calls whose results the model was not sent
 
 
 def ask_with_less(
@@ -24,6 +25,9 @@ def ask_with_less(
     turn: Sequence[AnyMessage],
 ) -> Generator[Call, list[Any], AIMessage]:
     """Ask a model. While the prompt is too long for it, leave the older half of the turn's results out.
+
+    Returns:
+        The reply; `drop_left_out` knows what was left out of its prompt.
 
     Raises:
         Exception: The prompt with the last result alone is too long, or the call failed for another reason.
@@ -37,7 +41,17 @@ def ask_with_less(
                 raise
             turn = shorter
         else:
-            return cast("AIMessage", results[0])
+            return _note_left_out(cast("AIMessage", results[0]), turn)
+
+
+def drop_left_out(turn: Sequence[AnyMessage], reply: AIMessage) -> list[AnyMessage]:
+    """Return a turn without the results that were left out of a reply's prompt: the model may ask for them again."""
+    lost = reply.response_metadata.get(_LOST, ())
+    kept: list[AnyMessage] = []
+    for message in turn:
+        if not isinstance(message, ToolMessage) or message.tool_call_id not in lost:
+            kept.append(message)
+    return kept
 
 
 def force_with_less(
@@ -83,6 +97,13 @@ def _leave_out_oldest(turn: Sequence[AnyMessage]) -> list[AnyMessage] | None:
     for place in shown[: len(shown) // 2]:
         shorter[place] = shorter[place].model_copy(update={"content": _LEFT_OUT})
     return shorter
+
+
+def _note_left_out(reply: AIMessage, turn: Sequence[AnyMessage]) -> AIMessage:
+    lost = [message.tool_call_id for message in turn if isinstance(message, ToolMessage) and message.text == _LEFT_OUT]
+    if not lost:
+        return reply
+    return reply.model_copy(update={"response_metadata": {**reply.response_metadata, _LOST: lost}})
 
 
 def _join_questions(prompt: Sequence[AnyMessage]) -> list[AnyMessage]:

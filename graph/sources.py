@@ -138,10 +138,15 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
 
 
 def _collect_citations(turn: Sequence[AnyMessage]) -> list[Citation]:
-    """Return the citations in the results of `make_agent_tool`."""
+    """Return the citations in the results of `make_agent_tool`. Artifacts of other tools may have such a key, too."""
     citations: list[Citation] = []
     for message in turn:
         artifact = message.artifact if isinstance(message, ToolMessage) else None
-        if isinstance(artifact, dict):
-            citations = merge_citations(citations, artifact.get("citations", []))
+        found = artifact.get("citations") if isinstance(artifact, dict) else None
+        if isinstance(found, list) and all(map(_is_citation, found)):
+            citations = merge_citations(citations, found)
     return citations
+
+
+def _is_citation(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == Citation.__required_keys__

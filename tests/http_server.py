@@ -50,6 +50,7 @@ class Server:
     pages: dict[str, Any] = field(default_factory=dict)  # the JSON at other paths
     requests: list[dict[str, Any]] = field(default_factory=list)  # the JSON of each, in order
     headers: list[dict[str, str]] = field(default_factory=list)  # of each request
+    page_headers: list[dict[str, str]] = field(default_factory=list)  # of each request for a page
     httpd: Any = None
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -105,6 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
+        self.server.arag.page_headers.append({name.lower(): value for name, value in self.headers.items()})
         page = self.server.arag.pages.get(self.path)
         self._send(200 if page else 404, "application/json", json.dumps(page or {"detail": "Not Found"}).encode())
 

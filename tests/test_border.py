@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import ipaddress
 import json
 import ssl
 
 import pytest
+from langchain_core.messages import AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
 import anthropic_server
@@ -18,7 +22,7 @@ from arag.models.chat import load_model
 from http_server import Failure
 from openai_server import chat, function_call, response, serve
 from scripted import ANSWER as GOOD
-from scripted import asked
+from scripted import Request, ScriptedModel, asked
 
 ANSWER = GOOD.text
 ARGUMENTS = json.dumps({"keywords": ["Lothair II"]})
@@ -136,6 +140,38 @@ def test_a_stream_that_cannot_be_read_is_asked_for_whole(small_index):
 
 
 # --- the caller's own models ---
+
+
+class CutOffModel(ScriptedModel):
+    """Streams a call that is cut off; it has no asynchronous stream of its own."""
+
+    def _stream(self, messages, stop=None, run_manager=None, **options):
+        piece = tool_call_chunk(name="keyword_search", args='{"keywords": ["Lo', id="1", index=0)
+        reply = AIMessageChunk("", tool_call_chunks=[piece])
+        if self.calls:
+            reply = AIMessageChunk(ANSWER)
+        self.calls.append(Request(messages=messages, options=options))
+        yield ChatGenerationChunk(message=reply)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_stream_passes_the_border_once(small_index, asynchronous):
+    agent = create_arag_agent(CutOffModel(), small_index, tools="paper")
+
+    async def last():
+        return [state async for _, state in agent.astream(asked(), stream_mode=["messages", "values"])][-1]
+
+    state = asyncio.run(last()) if asynchronous else run(CutOffModel(), small_index, streaming=True)
+    assert ["not valid JSON" in record["error"] for record in state["trace"]] == [True]
+
+
+@both_ways
+def test_options_that_are_bound_to_a_model_are_sent_and_those_of_a_call_replace_them(small_index, streaming):
+    with serve([CALL, chat(ANSWER)]) as server:
+        model = load_model(f"openai:m@{server.url}", temperature=0).bind(stop=["###"], temperature=0.5)
+        state = run(model, small_index, streaming=streaming)
+    assert state["answer"] == ANSWER
+    assert [(request["stop"], request["temperature"]) for request in server.requests] == [(["###"], 0.5)] * 2
 
 
 @both_ways

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 
+import httpx
 import pytest
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -14,10 +16,12 @@ from anthropic_server import message, tool_use
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
+from arag.models.failures import describe_failure
+from arag.models.servers import Server
 from fakes import write_corpus
 from http_server import Failure
 from openai_server import Comments, chat, serve
-from scripted import DOCUMENTS, QUESTION, ScriptedModel, asked, in_thread
+from scripted import DOCUMENTS, QUESTION, ScriptedModel, asked, call, calls, in_thread, results
 
 ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
 SEARCH = ("call_1", "keyword_search", json.dumps({"keywords": ["Lothair II"]}))
@@ -290,6 +294,21 @@ def test_the_models_that_a_server_has_are_named(small_index):
             ask(server, small_index, name="qwen3")
 
 
+@pytest.mark.parametrize(("options", "sent"), [({}, "Bearer secret"), ({"api_key": "other"}, None)])
+def test_the_environments_key_is_not_sent_to_a_server_that_has_another_one(monkeypatch, options, sent):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    with serve([Failure(404, message="The model `m` does not exist.")]) as server, pytest.raises(ModelError):
+        load_model(f"openai:m@{server.url}", **options).invoke("Who?")
+    assert [headers.get("authorization") for headers in server.page_headers] == [sent]
+
+
+def test_a_refused_key_is_named_by_its_variable():
+    refusal = Exception({"code": 401, "message": "API key not valid"})
+    said = {provider: describe_failure(refusal, Server(provider, "m", None)) for provider in ("openai", "google_genai")}
+    assert "check OPENAI_API_KEY (API key not valid)" in said["openai"]
+    assert "check GOOGLE_API_KEY (API key not valid)" in said["google_genai"]
+
+
 def test_nobody_listens_and_hosts_that_do_not_exist(small_index):
     with serve(lambda *_: chat(ANSWER)) as server:
         pass
@@ -337,6 +356,13 @@ def test_a_call_has_one_time_limit_whatever_keeps_its_connection_open(small_inde
     assert len(server.requests) == 2  # it is not tried again: the server may still be at work
 
 
+def test_the_limit_of_a_client_is_named_as_that():
+    with serve(lambda *_: Failure(hang=True)) as server:
+        model = load_model(f"openai:m@{server.url}", timeout=httpx.Timeout(0.5), max_retries=0)
+        with pytest.raises(ModelError, match="no complete reply within the client's own limit: allow more"):
+            model.invoke("Who?")
+
+
 # --- a run that failed goes on ---
 
 
@@ -348,6 +374,22 @@ def test_a_run_that_failed_goes_on_in_its_thread(small_index):
             agent.invoke(asked(), in_thread())
         state = agent.invoke(None, in_thread())
     assert (state["answer"], state["steps"], len(state["trace"])) == (ANSWER, 2, 1)
+
+
+def test_a_result_that_the_model_was_not_sent_is_shown_again(small_index):
+    script = [
+        call("keyword_search", keywords=["Lothair II"]),
+        call("chunk_read", chunk_ids=["teutberga:0"]),
+        call("chunk_read", chunk_ids=["boso:0"]),
+        call("chunk_read", chunk_ids=["lothair:0"]),
+    ]
+    again = [calls(*[(made["name"], made["args"]) for reply in script[:2] for made in reply.tool_calls])]
+    model = ScriptedModel(*script, ContextOverflowError("too long"), *again, AIMessage(ANSWER))
+    state = create_arag_agent(model, small_index, tools="paper").invoke(asked())
+    shown = [result.text for result in results(state)]
+    assert "She died in 875." in shown[1]
+    assert "He married Teutberga" in shown[4]
+    assert "She died in 875." in shown[5]
 
 
 def test_overflow_of_any_chat_model_forces_an_answer(small_index):

@@ -237,6 +237,14 @@ def test_the_model_of_a_run_is_that_of_its_context(small_index):
     assert state["citations"][0]["chunk_id"] == "boso:0"
 
 
+def test_the_context_of_the_agents_model_is_the_budget(small_index):
+    script = [read("annals:0", "annals:1", "annals:2"), ANSWER]
+    for settings, reason in (({}, "token_budget"), ({"max_context_tokens": 50_000}, "answered")):
+        model = ScriptedModel(*script, profile={"max_input_tokens": 2_000})
+        agent = create_agent(model, middleware=[ARAGMiddleware(small_index, tools="paper", **settings)])
+        assert agent.invoke(asked())["stop_reason"] == reason
+
+
 @dataclass
 class Ours:
     scope: Any = None

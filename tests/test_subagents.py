@@ -43,6 +43,18 @@ def check_records(state, model_calls):
     assert sorted(state["seen_chunks"]) == ["annals:0", "lothair:0", "teutberga:0"]
 
 
+@pytest.mark.parametrize("found", [None, ["a book"], [{"chunk_id": "a book"}]])
+def test_citations_of_somebody_elses_tool_are_left_alone(found):
+    @tool(response_format="content_and_artifact")
+    def library(title: str) -> tuple[str, dict]:
+        """Find a book."""
+        return title, {"citations": found}
+
+    model = ScriptedModel(call("library", title="Annals"), AIMessage("A book."))
+    agent = create_agent(model, [library], middleware=[SourcesMiddleware()])
+    assert agent.invoke(asked())["citations"] == []
+
+
 def run(agent, asynchronous):
     return asyncio.run(agent.ainvoke(asked())) if asynchronous else agent.invoke(asked())
 

@@ -25,7 +25,7 @@ from pydantic import PrivateAttr, ValidationError
 from arag.errors import ModelError
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.pauses import find_pause
-from arag.models.raw_replies import CallPieces, set_aside_calls, write_arguments
+from arag.models.raw_replies import REASONING, CallPieces, set_aside_calls, write_arguments
 from arag.models.refusals import SEND_REASONING, Change, find_change, regular_request
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError, astream_within, await_within, run_within, stream_within
@@ -35,7 +35,6 @@ _MAX_PAUSE_SECONDS = 60.0  # a server that asks for a longer one fails
 _SMALL_PROMPT = 3000  # tokens that fit into the context of every model that can search
 _TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}  # of clients, by their names
 _CUT_OFF = {"done_reason": "error"}  # metadata of a reply whose end was not reported
-_REASONING = "reasoning_content"
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")  # of OpenAI's and Anthropic's models
 
 
@@ -234,6 +233,11 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         stream = super()._astream
+        if cast("Any", stream).__func__ is BaseChatModel._astream:  # noqa: SLF001
+            # It calls `_stream`, which is the border already.
+            async for chunk in stream(messages, stop=stop, run_manager=run_manager, **options):
+                yield chunk
+            return
         attempts = _Attempts(self._terms, messages, options)
         await asyncio.to_thread(self._check_length, messages, options)
         while True:
@@ -309,9 +313,9 @@ class Border(BaseChatModel):
         for generation, calls in zip(result.generations, unread, strict=False):
             cast("AIMessage", generation.message).invalid_tool_calls += calls
         for generation, choice in zip(result.generations, choices, strict=False):
-            reasoning = getattr(choice.message, _REASONING, None)
+            reasoning = getattr(choice.message, REASONING, None)
             if isinstance(reasoning, str):
-                generation.message.additional_kwargs[_REASONING] = reasoning
+                generation.message.additional_kwargs[REASONING] = reasoning
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any, **options: Any) -> ChatGenerationChunk | None:
@@ -321,7 +325,7 @@ class Border(BaseChatModel):
         if made is None or not choices:
             return made
         delta = choices[0].get("delta") or {}
-        for name in (_REASONING, "refusal"):
+        for name in (REASONING, "refusal"):
             if isinstance(delta.get(name), str):
                 made.message.additional_kwargs[name] = delta[name]
         return made
@@ -358,7 +362,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 def _add_reasoning(request: dict[str, Any], messages: list[BaseMessage]) -> None:
     for sent, message in zip(request.get("messages", []), messages, strict=False):
         if isinstance(message, AIMessage):
-            sent[_REASONING] = str(message.additional_kwargs.get(_REASONING, ""))
+            sent[REASONING] = str(message.additional_kwargs.get(REASONING, ""))
 
 
 def add_border(model: BaseChatModel, terms: Terms) -> None:

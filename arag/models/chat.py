@@ -69,7 +69,7 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
 def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     """Create a model by its name, behind the border."""
     name = parse_name(text)
-    terms = _read_terms(find_server(name), options)
+    terms = _read_terms(find_server(name, options), options)
     given = dict(options)
     if name.provider not in _LIMITED:  # the border's options, not those of the class
         for option in ("timeout", "max_retries"):
@@ -107,14 +107,15 @@ def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel
         raise ModelError(f"the model {name} cannot be created: {error}") from error
 
 
-def find_server(name: ModelName) -> Server:
-    """Return the server of a model, as its name and the environment say."""
+def find_server(name: ModelName, options: Mapping[str, Any]) -> Server:
+    """Return the server of a model, as its name, its options and the environment say."""
     address = name.base_url
     if name.provider == "ollama" and address is None:
         address = os.environ.get("OLLAMA_HOST", _OLLAMA_ADDRESS)
         if "://" not in address:
             address = f"http://{address}"
-    return Server(name.provider, name.model, address, read_key(name))
+    has_own_key = any("api_key" in option for option in options)  # then the environment's may be another server's
+    return Server(name.provider, name.model, address, None if has_own_key else read_key(name))
 
 
 def _read_terms(server: Server, options: Mapping[str, Any]) -> Terms:

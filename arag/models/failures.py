@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from langchain_core.exceptions import ContextOverflowError
 
+from arag.models.names import key_variable
 from arag.models.pauses import asked_pause, find_statuses, list_causes
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError
@@ -177,10 +178,8 @@ class _Failure:
 def _describe_time(failure: _Failure) -> str | None:
     for link in failure.links:
         if isinstance(link, TimeLimitError):
-            return (
-                f"there was no complete reply within {link.seconds or 0:,.10g} seconds: allow more with the option "
-                f"timeout, such as --model-option timeout={_longer(link.seconds)}"
-            )
+            longer = max(60, 2 * int(link.seconds or 0))
+            return f"there was {link}: allow more with the option timeout, such as --model-option timeout={longer}"
     return None
 
 
@@ -218,7 +217,7 @@ def _fill(says: str, failure: _Failure) -> str:
         model=server.model,
         address=failure.address,
         said=failure.said,
-        variable=f"{server.provider.upper()}_API_KEY",
+        variable=key_variable(server.provider),
     )
     is_connection = not failure.statuses and "{address}" in says
     proxy = _find_proxy(server) if is_connection else None
@@ -274,10 +273,6 @@ _DESCRIBERS = (
     _describe_wrong_address,
     _describe_broken,
 )
-
-
-def _longer(seconds: float | None) -> int:
-    return max(60, 2 * int(seconds or 0))
 
 
 def _full_text(error: BaseException) -> str:

@@ -33,6 +33,7 @@ _ENGLISH_ONLY = frozenset(
     ).split()
 )
 _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late, or unclearly
+_KEY_VARIABLES = {"google_genai": "GOOGLE_API_KEY"}  # those that do not have the provider's name
 _AROUND_KEYS = " \t\r\n\f\v\ufeff\u200b\u00a0\"'“”‘’"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 _URL_START = re.compile(r"@(?=(?i:https?)://)")
@@ -61,7 +62,12 @@ class ModelName:
     @property
     def key_variable(self) -> str:
         """The environment variable that usually holds the provider's key."""
-        return f"{self.provider.upper()}_API_KEY"
+        return key_variable(self.provider)
+
+
+def key_variable(provider: str) -> str:
+    """Return the environment variable that usually holds a provider's key."""
+    return _KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
 
 
 def parse_name(text: str) -> ModelName:

@@ -11,6 +11,7 @@ from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_
 from langchain_core.outputs import ChatGenerationChunk
 
 SENT_CALLS = "arag_sent_calls"  # a key of a reply's metadata
+REASONING = "reasoning_content"  # where servers send the thinking of a reply, and LangChain's classes keep it
 
 
 def set_aside_calls(completion: Any) -> list[list[InvalidToolCall]]:

@@ -142,7 +142,7 @@ def _row(name: str, words: str, apply: Callable[[Request], Request]) -> Change:
     return Change(name, re.compile(words, re.IGNORECASE | re.DOTALL), apply)
 
 
-SEND_REASONING = "reasoning_content"
+SEND_REASONING = "send reasoning"
 
 # A row is tried if its words are in the server's message and it changes the request. The first that does is kept.
 CHANGES = (

@@ -20,7 +20,8 @@ class TimeLimitError(TimeoutError):
     """A call took longer than its limit."""
 
     def __init__(self, seconds: float | None) -> None:
-        super().__init__(f"no complete reply within {seconds:,.10g} seconds")
+        limit = "the client's own limit" if seconds is None else f"{seconds:,.10g} seconds"
+        super().__init__(f"no complete reply within {limit}")
         self.seconds = seconds
 
 

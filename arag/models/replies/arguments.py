@@ -16,9 +16,7 @@ from arag.models.replies.forms import ARGUMENT_KEYS
 FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 _OPENERS = {"{": "}", "[": "]"}
 # Brackets and strings.
-_TOKEN = re.compile(
-    r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL
-)  # brackets and strings
+_TOKEN = re.compile(r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL)
 _CONSTANTS = {"true": "True", "false": "False", "null": "None"}  # of JSON, as Python writes them
 _CONSTANT = re.compile(r"\b(?:true|false|null)\b")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")  # as JavaScript has them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -98,11 +98,18 @@ class RegularModel(BaseChatModel):
         return self.model._identifying_params  # noqa: SLF001
 
     def _get_ls_params(self, stop: list[str] | None = None, **options: Any) -> Any:
-        return self.model._get_ls_params(stop=stop, **self.options, **options)  # noqa: SLF001
+        return self.model._get_ls_params(**self._join_options(stop, options))  # noqa: SLF001
 
     def _get_invocation_params(self, stop: list[str] | None = None, **options: Any) -> Any:
         # Traces and recordings show the tools.
-        return self.model._get_invocation_params(stop=stop, **self.options, **options)  # noqa: SLF001
+        return self.model._get_invocation_params(**self._join_options(stop, options))  # noqa: SLF001
+
+    def _join_options(self, stop: list[str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a call: its own ones replace those that are bound."""
+        joined = {**self.options, **options}
+        if stop is not None:
+            joined["stop"] = stop
+        return joined
 
     def _generate(
         self,
@@ -118,10 +125,8 @@ class RegularModel(BaseChatModel):
             manager = _child_manager(CallbackManagerForLLMRun, run_manager, handler)
         result = self.model._generate_with_cache(  # noqa: SLF001
             messages,
-            stop=stop,
             run_manager=manager,
-            **self.options,
-            **options,
+            **self._join_options(stop, options),
         )
         result = stream.finish(result)
         last = stream.take_rest(result)
@@ -143,10 +148,8 @@ class RegularModel(BaseChatModel):
             manager = _child_manager(AsyncCallbackManagerForLLMRun, run_manager, handler)
         result = await self.model._agenerate_with_cache(  # noqa: SLF001
             messages,
-            stop=stop,
             run_manager=manager,
-            **self.options,
-            **options,
+            **self._join_options(stop, options),
         )
         result = stream.finish(result)
         last = stream.take_rest(result)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.messages.tool import tool_call
 
-from arag.models.raw_replies import read_sent_calls
+from arag.models.raw_replies import REASONING, read_sent_calls
 from arag.models.replies.arguments import KnownTool, repair_arguments, resolve_name
 from arag.models.replies.calls import CallsInText, find_calls
 from arag.models.replies.forms import ANNOUNCEMENTS, END_KEYS, ENDS, End
@@ -26,7 +26,6 @@ ASKED_AGAIN: dict[Doubt, str] = {
     "empty": "the reply was empty",
     "not_searched": "nothing was searched",
 }
-REASONING = "reasoning_content"  # where LangChain's classes keep the thinking of a reply
 REPAIRED, DOUBT = "arag_repaired", "arag_doubt"  # keys of a reply's metadata
 _ANNOUNCEMENT = re.compile("|".join(ANNOUNCEMENTS), re.IGNORECASE)
 _LAST_SENTENCES = re.compile(r"(?:(?<=[.!?。！？])\s*|\n+)")

@@ -130,6 +130,12 @@ def test_an_index_that_follows_changes_is_as_one_that_was_made_at_once(pieces_by
             assert (bytes(segment.postings), segment.head()) == (bytes(again.postings), again.head())
 
 
+def test_chunks_without_words_are_taken_out_of_a_segment():
+    chunks = [chunk_of(number, [("", "灯塔。")]) for number in range(1, 4)]
+    (left,) = segments_of(chunks[1:], segments_of(chunks))
+    assert left.row_ids.tolist() == [2, 3]
+
+
 def test_the_characters_of_words_are_known():
     """A word of the index ends where no other kind of word goes on."""
     spaced = re.compile(f"[{SPACED}]")
@@ -257,6 +263,20 @@ def test_an_index_of_an_earlier_version_is_scanned_until_something_changes(make_
         run_ingest(corpus, index.store, embedder=HashEmbeddings())
         assert old._search(lambda view: view.word_index()) is not None
         assert_counted_as_scanned(old, monkeypatch, PATTERNS[:6])
+
+
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+@pytest.mark.parametrize("text", ["灯塔。", "ΟΔΟΣ'Α"], ids=["no word", "lower case"])
+def test_texts_without_words_that_can_be_listed_are_sound(tmp_path, backend, places, text):
+    place = places(backend, tmp_path / "index")
+    documents = {f"d{number}": text + text[0] * number for number in range(12)}
+    for versions in (documents, dict([*documents.items()][1:])):
+        shutil.rmtree(tmp_path / "corpus", ignore_errors=True)
+        corpus = write_corpus(tmp_path / "corpus", versions)
+        run_ingest(corpus, place, embedder=HashEmbeddings(), prune=True, chunk_tokens=50)
+        with open_index(place, embedder=HashEmbeddings()) as index:
+            assert index.store.find_damage() == []
+            assert index.grep(text[:2]).documents == len(versions)
 
 
 @pytest.mark.usefixtures("count_all")

@@ -14,7 +14,7 @@ import numpy as np
 
 from arag.errors import StorageError
 from arag.retrieval.storage.postgres.connection import Pool, Session
-from arag.retrieval.storage.postgres.schema import FOR_EVER, GENERATION, WORD_SEGMENTS, State, Tables, lock
+from arag.retrieval.storage.postgres.schema import FOR_EVER, GENERATION, State, Tables, lock, make_word_segments
 from arag.retrieval.storage.words.build import build_segments, find_new
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
 from arag.retrieval.storage.words.segment import Integers, Segment, read_segment
@@ -79,7 +79,7 @@ def update_words(session: Session, chunks: Tables, *, ahead: int = 1) -> None:
     """
     with session.transaction():
         lock(session, "words")
-        session.execute(WORD_SEGMENTS)
+        make_word_segments(session)
         row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
         rows = session.query(f"SELECT number, row_ids FROM word_segments WHERE removed = {FOR_EVER} ORDER BY number")
         numbers: list[int] = []

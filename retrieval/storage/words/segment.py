@@ -126,7 +126,8 @@ def keep_chunks(segment: Segment, is_kept: NDArray[np.bool_]) -> Segment:
         sizes[words[firsts]] = np.add.reduceat(value_sizes, firsts) if len(firsts) else 0
         postings.append(encoded)
         first = after
-    words_left = [word for word, size in zip(segment.words.split(b"\n"), sizes.tolist(), strict=True) if size]
+    stored = segment.words.split(b"\n") if segment.words else []
+    words_left = [word for word, size in zip(stored, sizes.tolist(), strict=True) if size]
     hidden = segment.hidden[is_kept_line[segment.hidden]]
     return Segment(
         row_ids=segment.row_ids[is_kept],

@@ -219,6 +219,7 @@ DAMAGES = [
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),
     ("UPDATE word_segments SET postings = decode(repeat('ff', length(postings)), 'hex')", "table word_segments", True),
+    ("UPDATE word_segments SET head = set_byte(head, 9, 200)", "table word_segments", True),
     ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),
     ("UPDATE state SET settings = replace(settings, '\"chunks\":14', '\"chunks\":15')", "table state", True),
 ]
@@ -232,6 +233,7 @@ def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, 
     with using_store(place) as store:
         (found,) = [each for each in store.find_damage() if each.repairable == repairable]
         assert re.search(said, str(found))
+        assert store.open().word_index() is not None
         if not repairable:
             with pytest.raises(IndexFormatError, match=said):
                 store.repair()

@@ -18,6 +18,7 @@ from arag.errors import IndexFormatError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.corpus import counted_lines, grep
 from arag.retrieval.index import open_index
+from arag.retrieval.storage.folder.words import read_words
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.storage.words.build import build_segments, find_new
@@ -291,6 +292,9 @@ def test_a_damaged_file_of_words_is_named_and_made_again(make_index):
         assert str(damage) == f"{file.name}: it does not have the words of the chunks"
         with open_index(index.path, embedder=HashEmbeddings()) as other, suppress(IndexFormatError):
             assert other.grep("the") == whole or bad.startswith(good[:8])
+    for place in range(len(good) - 500, len(good), 3):  # of what is read when it is opened
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        assert read_words(file) is None, place
     index.store.repair()
     assert index.store.find_damage() == []
     assert index.grep("the") == whole

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -45,7 +46,8 @@ class WordSegments:
             kept = {key: self._kept[key] for key in rows if key in self._kept}
             read = "SELECT tableoid::bigint, number, head FROM word_segments WHERE number = ANY (?)"
             for table, number, head in self._pool.query(read, missing) if missing else ():
-                kept[table, number] = StoredSegment(_parse(head), partial(self._read_postings, number))
+                with suppress(ValueError):  # it is damaged: its chunks are scanned
+                    kept[table, number] = StoredSegment(_parse(head), partial(self._read_postings, number))
             self._kept = kept
             return WordIndex(list(kept.values()))
 

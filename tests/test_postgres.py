@@ -17,8 +17,9 @@ from arag import open_index
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.maintenance import remove
 from arag.retrieval.storage.locations import parse_location, using_store
-from arag.retrieval.storage.postgres import schema
+from arag.retrieval.storage.postgres import schema, words
 from arag.retrieval.storage.postgres.connection import Pool
+from arag.retrieval.storage.words.build import build_segments
 from postgres_server import run_sql
 from searches import everything
 from stores import begin, document, vector_of
@@ -217,18 +218,22 @@ DAMAGES = [
     ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "lost a part: d2", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),
+    ("UPDATE word_segments SET postings = decode(repeat('ff', length(postings)), 'hex')", "table word_segments", True),
+    ("UPDATE word_segments SET head = set_byte(head, 9, 200)", "table word_segments", True),
     ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),
-    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "table state", True),
+    ("UPDATE state SET settings = replace(settings, '\"chunks\":14', '\"chunks\":15')", "table state", True),
 ]
 
 
 @pytest.mark.parametrize(("damage", "said", "repairable"), DAMAGES)
 def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, repairable):
-    write(place, *(document(f"d{i}", f"The gull sat on the reef {i}.\nIt flew.") for i in range(5)))
+    write(place, *(document(f"d{i}", f"The gull sat on the reef {i}.\nIt flew.") for i in range(15)))
+    write(place, remove=["d14"])
     run_sql(place, damage)
     with using_store(place) as store:
         (found,) = [each for each in store.find_damage() if each.repairable == repairable]
         assert re.search(said, str(found))
+        assert store.open().word_index() is not None
         if not repairable:
             with pytest.raises(IndexFormatError, match=said):
                 store.repair()
@@ -236,7 +241,7 @@ def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, 
             write(place, document("d2", "The gull sat again."))
         store.repair()
         assert store.find_damage() == []
-        assert store.open().rank(["gull"], 9).total == 5
+        assert store.open().rank(["gull"], 9).total == 14
 
 
 # --- readers ---
@@ -250,6 +255,24 @@ def test_verifying_and_searching_keep_no_writer_waiting(place):
         assert store.open().rank(["reef"], 9).total == 0
         draft.publish(draft.settings)
         assert store.open().rank(["reef"], 9).total == 1
+
+
+def test_readers_go_on_while_the_word_index_is_made(place, monkeypatch):
+    write(place, document("a", "The gull."))
+    with using_store(place) as store, ThreadPoolExecutor() as pool:
+
+        def search():
+            return store.open().rank(["gull"], 9).total
+
+        def search_and_build(*arguments):
+            totals.append(pool.submit(search).result(timeout=20))
+            return build_segments(*arguments)
+
+        totals = []
+        monkeypatch.setattr(words, "build_segments", search_and_build)
+        write(place, document("b", "The gull."))
+        assert totals == [1]
+        assert search() == 2
 
 
 def test_a_publication_waits_for_who_is_storing(place, monkeypatch):

@@ -18,6 +18,7 @@ from arag.errors import IndexFormatError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.corpus import counted_lines, grep
 from arag.retrieval.index import open_index
+from arag.retrieval.storage.folder.words import read_words
 from arag.retrieval.storage.keywords import KeywordTexts, format_keywords
 from arag.retrieval.storage.records import ChunkText
 from arag.retrieval.storage.words.build import build_segments, find_new
@@ -128,6 +129,12 @@ def test_an_index_that_follows_changes_is_as_one_that_was_made_at_once(pieces_by
         for segment in segments:
             (again,) = segments_of([chunk for chunk in some if chunk.row_id in segment.row_ids])
             assert (bytes(segment.postings), segment.head()) == (bytes(again.postings), again.head())
+
+
+def test_chunks_without_words_are_taken_out_of_a_segment():
+    chunks = [chunk_of(number, [("", "灯塔。")]) for number in range(1, 4)]
+    (left,) = segments_of(chunks[1:], segments_of(chunks))
+    assert left.row_ids.tolist() == [2, 3]
 
 
 def test_the_characters_of_words_are_known():
@@ -259,6 +266,20 @@ def test_an_index_of_an_earlier_version_is_scanned_until_something_changes(make_
         assert_counted_as_scanned(old, monkeypatch, PATTERNS[:6])
 
 
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+@pytest.mark.parametrize("text", ["灯塔。", "ΟΔΟΣ'Α"], ids=["no word", "lower case"])
+def test_texts_without_words_that_can_be_listed_are_sound(tmp_path, backend, places, text):
+    place = places(backend, tmp_path / "index")
+    documents = {f"d{number}": text + text[0] * number for number in range(12)}
+    for versions in (documents, dict([*documents.items()][1:])):
+        shutil.rmtree(tmp_path / "corpus", ignore_errors=True)
+        corpus = write_corpus(tmp_path / "corpus", versions)
+        run_ingest(corpus, place, embedder=HashEmbeddings(), prune=True, chunk_tokens=50)
+        with open_index(place, embedder=HashEmbeddings()) as index:
+            assert index.store.find_damage() == []
+            assert index.grep(text[:2]).documents == len(versions)
+
+
 @pytest.mark.usefixtures("count_all")
 def test_a_damaged_file_of_words_is_named_and_made_again(make_index):
     index = make_index(DOCUMENTS)
@@ -271,6 +292,9 @@ def test_a_damaged_file_of_words_is_named_and_made_again(make_index):
         assert str(damage) == f"{file.name}: it does not have the words of the chunks"
         with open_index(index.path, embedder=HashEmbeddings()) as other, suppress(IndexFormatError):
             assert other.grep("the") == whole or bad.startswith(good[:8])
+    for place in range(len(good) - 500, len(good), 3):  # of what is read when it is opened
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        assert read_words(file) is None, place
     index.store.repair()
     assert index.store.find_damage() == []
     assert index.grep("the") == whole

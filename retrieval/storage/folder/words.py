@@ -49,14 +49,16 @@ def write_words(file: Path, chunks: TableReader, before: Path | None) -> None:
 
 def has_right_words(file: Path, chunks: TableReader) -> bool:
     """Return whether a word index is what is made of all chunks; one that is missing is not wrong."""
-    row_ids = np.array(chunks.ordered_row_ids(), dtype=np.int64)
+    row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
     try:
+        if file.stat().st_size == 0:  # right if all chunks are scanned: their words are not those of their lines
+            return next(build_segments(row_ids, chunks.texts_by_row_id), None) is None
         segments = [segment for _, segment in _OpenFile(file).segments()]
         return all(is_right(segment, row_ids, chunks.texts_by_row_id) for segment in segments)
     except FileNotFoundError:
         return True
     except (OSError, ValueError):
-        return not len(row_ids)  # no chunks make an empty file
+        return False
 
 
 def _read_kept(file: Path, row_ids: Integers) -> list[Segment]:

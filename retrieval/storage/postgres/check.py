@@ -13,10 +13,10 @@ from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.postgres.connection import Session
 from arag.retrieval.storage.postgres.draft import columns, word_rows
 from arag.retrieval.storage.postgres.schema import (
-    WORD_SEGMENTS,
     Tables,
     lock,
     make_indexes,
+    make_word_segments,
     missing_indexes,
     read_published,
 )
@@ -71,9 +71,9 @@ def _has_right_words(session: Session, reader: Tables, visible: str) -> bool:
     row_ids = np.array(reader.ordered_row_ids(), dtype=np.int64)
     try:
         segments = read_segments(session, visible)
+        return all(is_right(segment, row_ids, reader.texts_by_row_id) for segment in segments)
     except ValueError:
         return False
-    return all(is_right(segment, row_ids, reader.texts_by_row_id) for segment in segments)
 
 
 def _find_missing_words(session: Session, texts: Iterable[str]) -> set[str]:
@@ -94,7 +94,7 @@ def repair(session: Session) -> None:
         reader = Tables(session, state, state.visible())
         reader.check_documents()
         settings = replace(reader.counted(state.settings), token=secrets.token_hex(16))  # readers open it again
-        session.execute(WORD_SEGMENTS)
+        make_word_segments(session)
         session.execute("DELETE FROM lowered; DELETE FROM words; DELETE FROM word_segments")
         words: set[tuple[str, str]] = set()
         row_ids = [row_id for (row_id,) in session.query("SELECT number FROM contents")]

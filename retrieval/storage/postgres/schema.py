@@ -44,8 +44,8 @@ END $$
 
 # The word index. A row belongs to the snapshots from `added` until before `removed`. Not compressed, so that a part of
 # the postings is read without the others.
-WORD_SEGMENTS = f"""
-CREATE TABLE IF NOT EXISTS word_segments (
+_WORD_SEGMENTS = f"""
+CREATE TABLE word_segments (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     row_ids bytea NOT NULL,
     head bytea NOT NULL,
@@ -106,7 +106,7 @@ CREATE TABLE sentences (
 ALTER TABLE sentences SET (toast_tuple_target = 8160);
 CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (word, plain));
 CREATE INDEX words_by_plain ON words (plain);
-{WORD_SEGMENTS}
+{_WORD_SEGMENTS}
 """
 _GRAPH = "sentences_by_vector"
 _RUN_INDEX = "texts_by_runs"
@@ -261,6 +261,14 @@ def make_tables(session: Session) -> None:
             session.execute(f"CREATE SCHEMA {name}")
         session.execute(_SCHEMA.format(vector=find_extension(session, "vector")))
         session.execute(_RUNS_FUNCTION)
+
+
+def make_word_segments(session: Session) -> None:
+    """Create the table of the word index, which an index of an earlier version lacks."""
+    # `IF NOT EXISTS` does not do: the statement that follows would lock out readers until the transaction ends.
+    ((is_there,),) = session.query("SELECT to_regclass('word_segments') IS NOT NULL")
+    if not is_there:
+        session.execute(_WORD_SEGMENTS)
 
 
 def _make_extensions(session: Session) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
 from arag.errors import StorageError
 from arag.retrieval.storage.postgres.connection import Pool, Session
-from arag.retrieval.storage.postgres.schema import FOR_EVER, GENERATION, WORD_SEGMENTS, State, Tables, lock
+from arag.retrieval.storage.postgres.schema import FOR_EVER, GENERATION, State, Tables, lock, make_word_segments
 from arag.retrieval.storage.words.build import build_segments, find_new
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
 from arag.retrieval.storage.words.segment import Integers, Segment, read_segment
@@ -45,7 +46,8 @@ class WordSegments:
             kept = {key: self._kept[key] for key in rows if key in self._kept}
             read = "SELECT tableoid::bigint, number, head FROM word_segments WHERE number = ANY (?)"
             for table, number, head in self._pool.query(read, missing) if missing else ():
-                kept[table, number] = StoredSegment(_parse(head), partial(self._read_postings, number))
+                with suppress(ValueError):  # it is damaged: its chunks are scanned
+                    kept[table, number] = StoredSegment(_parse(head), partial(self._read_postings, number))
             self._kept = kept
             return WordIndex(list(kept.values()))
 
@@ -79,7 +81,7 @@ def update_words(session: Session, chunks: Tables, *, ahead: int = 1) -> None:
     """
     with session.transaction():
         lock(session, "words")
-        session.execute(WORD_SEGMENTS)
+        make_word_segments(session)
         row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
         rows = session.query(f"SELECT number, row_ids FROM word_segments WHERE removed = {FOR_EVER} ORDER BY number")
         numbers: list[int] = []

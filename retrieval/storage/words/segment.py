@@ -8,6 +8,7 @@ first; all but the last have their highest bit set.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-_MARK = b"ARAGWO01"
-_FOOTER = struct.Struct("<8s5Q")  # the mark; how many chunks, hidden lines and words; bytes of the words, the postings
+_MARK = b"ARAGWO02"
+# The mark; how many chunks, hidden lines and words; bytes of the words, the postings; the checksum of the head.
+_FOOTER = struct.Struct("<8s6Q")
 FOOTER_BYTES = _FOOTER.size
 _MAX_BYTES = 5  # of a difference
 _BYTES_AT_ONCE = 4 << 20  # of postings that are changed together: more take more memory
@@ -42,6 +44,7 @@ class Segment:
             self.hidden.astype("<i8"),
             self.sizes.astype("<i4"),
         ]
+        head = b"".join([*(array.tobytes() for array in arrays), self.words])
         footer = _FOOTER.pack(
             _MARK,
             len(self.row_ids),
@@ -49,8 +52,9 @@ class Segment:
             len(self.sizes),
             len(self.words),
             self.sizes.sum(),
+            zlib.crc32(head),
         )
-        return b"".join([*(array.tobytes() for array in arrays), self.words, footer])
+        return head + footer
 
 
 def read_segment(stored: memoryview) -> tuple[Segment, int]:
@@ -67,11 +71,13 @@ def read_segment(stored: memoryview) -> tuple[Segment, int]:
     """
     if len(stored) < FOOTER_BYTES:
         raise ValueError("a segment is truncated")
-    mark, chunks, hidden, words, word_bytes, posting_bytes = _FOOTER.unpack(stored[-FOOTER_BYTES:])
+    mark, chunks, hidden, words, word_bytes, posting_bytes, checksum = _FOOTER.unpack(stored[-FOOTER_BYTES:])
     sizes = [8 * chunks, 4 * chunks, 8 * hidden, 4 * words, word_bytes]
     head = len(stored) - FOOTER_BYTES - sum(sizes)
     if mark != _MARK or head < 0:
         raise ValueError("a segment is truncated, or something else")
+    if zlib.crc32(stored[head:-FOOTER_BYTES]) != checksum:
+        raise ValueError("the head of a segment is damaged")
     parts: list[memoryview] = []
     place = head
     for size in sizes:
@@ -126,7 +132,8 @@ def keep_chunks(segment: Segment, is_kept: NDArray[np.bool_]) -> Segment:
         sizes[words[firsts]] = np.add.reduceat(value_sizes, firsts) if len(firsts) else 0
         postings.append(encoded)
         first = after
-    words_left = [word for word, size in zip(segment.words.split(b"\n"), sizes.tolist(), strict=True) if size]
+    stored = segment.words.split(b"\n") if segment.words else []
+    words_left = [word for word, size in zip(stored, sizes.tolist(), strict=True) if size]
     hidden = segment.hidden[is_kept_line[segment.hidden]]
     return Segment(
         row_ids=segment.row_ids[is_kept],

@@ -220,7 +220,8 @@ def time_web(location: Path | str, queries: Sequence[str], work: Path) -> dict[s
     from reportlab.pdfgen.canvas import Canvas
     from starlette.testclient import TestClient
 
-    from arag.web import passages
+    from arag.retrieval.tools.fused import HITS
+    from arag.retrieval.tools.retriever import list_keywords
     from arag.web.originals import draw_page
     from arag.web.site import Site
 
@@ -241,8 +242,8 @@ def time_web(location: Path | str, queries: Sequence[str], work: Path) -> dict[s
     with open_index(location, embedder=Embedder(ENGLISH_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
 
         def search(query: str) -> None:
-            index.keyword_search(passages.list_keywords(query), passages.HITS, ranking="bm25")
-            index.semantic_search(query, passages.HITS, titles_first=True)
+            index.keyword_search(list_keywords(query), HITS, ranking="bm25")
+            index.semantic_search(query, HITS, titles_first=True)
 
         app = Site(index, None, "", None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost:80", cookies={"arag-80": "token"})

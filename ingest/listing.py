@@ -178,6 +178,9 @@ class Listing:
         self.folders.append(_real_path(path))
         listed = list(self._walk(path, "", self._ignore))
         if not listed:
+            if self.ignored:
+                reasons = ", ".join(sorted(set(self.skipped.values())))
+                raise InputError(f"{_show(path)} contains no files that can be read; left out: {reasons}")
             raise self._nothing_to_read(path, "contains no files that can be read")
         return listed
 

@@ -32,6 +32,7 @@ CONTENTS = {
     "links": f"# Manual\n\n{LINKS}",
     "Chinese": CHINESE,
     "sections of a web page": "\n".join(f"- {n // 3 + 1}.{n % 3 + 1}. {name}" for n, name in enumerate(CHAPTERS)),
+    "questions of a web page": "\n".join(f"{n // 3 + 1}.{n % 3 + 1}. {name}?" for n, name in enumerate(CHAPTERS)),
     "an index of small words": "# Index\n\nA | L | T\n\nanchor | anchoring\n\nbarrel | barrels of oil\n\n"
     "capstan\n\nlantern oil | of whales\n\nropewalk | rope",
 }

@@ -81,6 +81,12 @@ def test_a_bad_pattern_and_an_unreadable_file_of_patterns_are_named(tmp_path):
     assert [problem.source for problem in summary.problems] == [str(docs / "b")]
 
 
+def test_a_folder_of_ignored_files_says_so(tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"a.md": "A."})
+    with pytest.raises(InputError, match=r"no files that can be read; left out: ignored by --ignore$"):
+        run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings(), ignore=["*.md"])
+
+
 def test_pruning_removes_what_a_new_rule_leaves_out(ingested, tmp_path):
     files = {"index.html": PAGE, "drafts/a.md": "A.", "drafts/b.md": "B."}
     assert ingested(files)[0] == ["drafts/a.md", "drafts/b.md", "index.html"]

@@ -124,6 +124,21 @@ def test_one_box_finds_by_keywords_and_by_meaning(client):
     assert search(client, q="?!").select_one("h2") is not None
 
 
+def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(tmp_path):
+    records = [{"id": f"r{n}", "text": f"Prev, next {n}. The ship sails on day {n}."} for n in range(9)]
+    records[7]["text"] += " Its owner was InfoMagic."
+    with open_index(write_index(tmp_path, records), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hit = search(client, q="InfoMagic").select_one(".hits li")
+        assert texts(hit.select("p"))[1:2] == ["Its owner was InfoMagic."]
+        nowhere = search(client, q="qqzzxy ship")
+        assert texts(nowhere.select(".warn")) == ["In no document: qqzzxy."]
+        document = soup(client.get("/document?id=r7"))
+        passage = soup(client.get(document.find("a", string="1")["href"]))
+        assert "The ship sails on day 7." in passage.select_one(".text").get_text()
+
+
 def test_filters_choose_folders_kinds_and_dates(client):
     for filters, expected in [
         ({"kind": "md"}, {"notes/keeper.md"}),

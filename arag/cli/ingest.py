@@ -71,7 +71,8 @@ def ingest(
         int | None, typer.Option(min=50, help="Maximum tokens per chunk. Default: the index's setting, or 1,000.")
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
+        bool,
+        typer.Option("--prune", help="Remove documents that came from PATH and are gone or ignored now."),
     ] = False,
     read_as: _ReadAsOption = None,
     ignore: _IgnoreOption = None,

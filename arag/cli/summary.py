@@ -30,7 +30,7 @@ def show_summary(summary: IngestSummary, location: str) -> None:
     out.print_line((location, "bold"), f" holds {documents}, {chunks}, {sentences}.")
     if summary.absent:
         absent = count(summary.absent, "document")
-        out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone.")
+        out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone or ignored.")
     if summary.other_languages:
         others = count(summary.other_languages, "document")
         out.print(f"{others} not in English, the embedder's only language: find them by keywords.")

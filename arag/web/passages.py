@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -12,14 +11,11 @@ from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_place
-from arag.retrieval.presentation.selection import ShownHit, show_keyword_hits, show_semantic_hits
-from arag.retrieval.tools.retriever import list_keywords
+from arag.retrieval.presentation.selection import ShownHit
 from arag.retrieval.types import Chunk
 
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
-HITS = 30  # of each search, and of both together
-_SMOOTHING = 60  # of ranks, as is usual in reciprocal rank fusion
 _DAY = len("2020-01-31")
 _LAST_DAY = "9999-12-31"
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
@@ -51,20 +47,6 @@ def list_headings(chunks: Iterable[Chunk]) -> dict[str, str]:
             if sentence.heading:
                 places.setdefault(sentence.heading, address(chunk.id, [sentence.start], chunk.pages))
     return places
-
-
-def find_passages(index: Index, query: str) -> list[ShownHit]:
-    """Search for a query's meaning and for its keywords, and rank the chunks by both."""
-    by_meaning = index.semantic_search(query, HITS, titles_first=True)
-    by_keyword = index.keyword_search(list_keywords(query), HITS, ranking="bm25")
-    scores: dict[str, float] = defaultdict(float)
-    hits: dict[str, ShownHit] = {}
-    for selection in (show_semantic_hits(by_meaning), show_keyword_hits(by_keyword)):
-        for rank, shown in enumerate(selection.full):
-            scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
-            hits.setdefault(shown.hit.chunk_id, shown)
-    ranked = sorted(hits, key=lambda chunk_id: (-scores[chunk_id], chunk_id))
-    return [hits[chunk_id] for chunk_id in ranked[:HITS]]
 
 
 def list_starts(shown: ShownHit) -> list[str]:

@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from arag.errors import ARAGError
 from arag.page import render, stream
 from arag.retrieval.index import Index
+from arag.retrieval.tools.fused import find_passages
 from arag.web import passages
 from arag.web.asking import Run
 from arag.web.guard import guard
@@ -77,6 +78,7 @@ class Site:
         if len(chosen) < len(documents):
             ids = frozenset(document.id for document in chosen)
             index = self._limited.setdefault(ids, index.limited_to(ids))
+        hits, missing = find_passages(index, query) if query else ([], [])
         listed = [document for document in chosen if document.id > values.get("from", "")]
         return _page(
             "search",
@@ -85,7 +87,8 @@ class Site:
             filters=filters,
             kinds=sorted({document.kind for document in documents} - {""}),
             folders=sorted({document.id.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
-            hits=passages.find_passages(index, query) if query else [],
+            hits=hits,
+            missing=missing,
             total=len(chosen),
             listed=listed,
         )
@@ -99,6 +102,7 @@ class Site:
             "document",
             title=document.title or document.id,
             document=document,
+            chunks=chunks,
             headings=passages.list_headings(chunks),
             tables=alone.query_tables().tables,
             original=find_original(self.index, document.id),

@@ -51,7 +51,7 @@ _PAGES = r"(?P<pages>\d{1,4}(?:(?:[-–]|, )\d{1,4})*)"
 _TERM_PAGES = re.compile(rf"{_TERM}(?:,? {_PAGES}|[,.]? see (?:also )?\S.*)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]+\]\([^)\s]+\)")
 _SECTION = re.compile(
-    r"(?P<number>\d{1,3}(?:\.\d{1,3})+)\.? (?!.*[.!?。！？;:]$)\D.{0,100}|\d{1,3}\. [^\W\d_].{0,100}(?<![.!?;:])"
+    r"(?P<number>\d{1,3}(?:\.\d{1,3})+)\.? (?!.*[.!。！;:]$)\D.{0,100}|\d{1,3}\. [^\W\d_].{0,100}(?<![.!?;:])"
 )
 # A line of an index, in which bars may stand between columns.
 _TERM_ALONE = re.compile(r"(?!.*(?:[.!?。！？;]$|\d{3}|: ))\D.{0,100}")

@@ -151,7 +151,7 @@ def test_it_says_what_a_count_counted(small_index):
 
 # --- where no sentence answers ---
 
-NO_ANSWER = "No sentence that was found answers this. The best passages:"
+NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,8 @@ def test_a_files_name_forges_no_line_of_any_command(arag, folder, tmp_path, quic
     lines(arag("info", *of_index))
     lines(arag("ask", f"Who sails?\n{FORGED}", *of_index, "-m", "extractive", "--html", page))
     assert not OBEYED.findall(page.read_text("utf-8"))
+    lines(arag("ask", "What sails?", *of_index, "-m", "extractive", "--html", page))
+    assert not OBEYED.findall(page.read_text("utf-8"))
     assert "The ferry sails.\\u2067\\x9c" in page.read_text("utf-8")
     lines(arag("copy", index, copied))
     (index / "arag.sqlite").write_bytes(b"damaged")

@@ -40,7 +40,7 @@ _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote 
 
 _NOTHING = "Nothing was found in the corpus."
 _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
-_NO_ANSWER = "No sentence that was found answers this. The best passages:"
+_NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.

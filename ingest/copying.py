@@ -85,7 +85,7 @@ def copy_index(
         with place.draft(lambda: empty) as draft:
             _check_target(place.location, view, draft)
             written = _copy_changed(view, draft, meter)
-            meter.report("publishing")
+            meter.report("publishing", documents=written)
             published = draft.publish(settings)
         meter.end()
         return CopySummary(

@@ -115,6 +115,8 @@ def test_lines(arag, tmp_path, monkeypatch):
     assert (code, "Loading the embedder" in err.splitlines()) == (0, True)
     assert err.splitlines()[-1].startswith("Done: 100%, 1 document, 1 sentence, ")
     assert arag("ingest", tmp_path / "mill.txt", "--index", tmp_path / "index", "--json")[2] == ""
+    copied = arag("copy", tmp_path / "index", tmp_path / "copy")[2]
+    assert copied.splitlines()[-1] == "Done: 100%, 1 document"
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(80.2, "1:20"), (119.6, "2:00"), (3_725.0, "1:02:05")])

@@ -142,5 +142,5 @@ def _show_result(tally: Tally) -> None:
         out.print_line(f"Dropped {times:,}: {reason}")
     if tally.kept:
         out.print_line(f"Written: {tally.file.file}")
-    else:
-        warn("The index has no tables, dates or names that rules make questions from: give a language model.")
+    elif not tally.dropped:
+        warn("For these kinds, the index has no tables, dates or names that rules make questions from.")

@@ -156,6 +156,8 @@ class IndexWriter:
             content = (*content, reading)
         if document.marks_headings:
             content = (*content, "marks headings")
+        if document.headings_apart:
+            content = (*content, "headings apart")
         return _hash(content) + _hash((document.id, document.title))
 
     def put(self, documents: Sequence[Document]) -> None:

@@ -62,7 +62,10 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)
-    assert re.search(r"documents +25\b", arag("info", "--index", index)[1])
+    info = arag("info", "--index", index)[1]
+    assert re.search(r"documents +25\b", info)
+    assert "incomplete" not in info
+    assert "other languages" not in info
     listed = arag("list", "--index", index, "--documents", "places/sk*")[1]
     assert re.fullmatch(r"places/skellavy.md\tSkellavy\t1\t.*places/skellavy.md\n", listed)
 

@@ -18,13 +18,13 @@ from arag.ingest.formats.html_tables import CELLS, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
-    formula_text,
     option_text,
     picture_text,
     raise_text,
     take_ruby,
 )
 from arag.ingest.formats.lines import LINE_END, show_line_ends
+from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten

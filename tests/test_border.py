@@ -13,7 +13,9 @@ import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import ConfigurableField
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 import anthropic_server
 import openai_server
@@ -238,21 +240,72 @@ def test_an_error_of_a_callers_own_class_stays_as_it_is(small_index):
     assert str(raised.value) == "'Broken' object has no attribute 'choices'"
 
 
-@both_ways
-def test_a_model_whose_fields_a_run_sets_has_regular_replies(small_index, streaming):
+def choose_fields(url):
     from langchain.chat_models import init_chat_model
 
-    written = f'<tool_call>{{"name": "keyword_search", "arguments": {ARGUMENTS}}}</tool_call>'
-    with serve([chat(written), chat(f"<think>Judith?</think>{ANSWER}")]) as server:
-        model = init_chat_model(
-            "m",
-            model_provider="openai",
-            configurable_fields=("temperature",),
-            base_url=server.url,
-            api_key="none",
-        )
-        state = run(model, small_index, streaming=streaming)
-    assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
+    return init_chat_model(
+        "m", model_provider="openai", configurable_fields=("temperature",), base_url=url, api_key="none"
+    )
+
+
+def choose_own_fields(url):
+    model = ChatOpenAI(model="m", base_url=url, api_key="none")
+    return model.configurable_fields(temperature=ConfigurableField(id="temperature"))
+
+
+def choose_alternatives(url):
+    model = ChatOpenAI(model="m", base_url="http://127.0.0.1:1", api_key="none")
+    other = ChatOpenAI(model="m", base_url=url, api_key="none", temperature=0.5)
+    return model.configurable_alternatives(ConfigurableField(id="llm"), other=other)
+
+
+CHOSEN = {"configurable": {"temperature": 0.5, "llm": "other"}}
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("choose", [choose_fields, choose_own_fields, choose_alternatives])
+def test_a_model_that_a_run_chooses_is_repaired_the_same_way_streamed_and_whole(small_index, choose, bound):
+    def respond(number, request):
+        if "parallel_tool_calls" in request:
+            return Failure(400, message="Unknown parameter: 'parallel_tool_calls'.")
+        if request["messages"][-1]["role"] == "tool":
+            return chat(f"<think>Judith?</think>{ANSWER}")
+        return chat(f'<tool_call>{{"name": "keyword_search", "arguments": {ARGUMENTS}}}</tool_call>')
+
+    with serve(respond) as server:
+        model = choose(server.url)
+        if bound:
+            model = model.bind(seed=7).with_fallbacks([model])
+        agent = create_arag_agent(model, small_index, tools="paper")
+        whole = agent.invoke(asked(), CHOSEN)
+        asked_before = len(server.requests)
+        shown = ""
+        for mode, part in agent.stream(asked(), CHOSEN, stream_mode=["messages", "values"]):
+            if mode == "values":
+                streamed = part
+            elif part[0].type in {"AIMessageChunk", "ai"}:  # LangChain streams not all of them
+                shown += part[0].text
+    assert shown == ANSWER
+    for state in (whole, streamed):
+        assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
+    assert {request["temperature"] for request in server.requests} == {0.5}
+    assert ["parallel_tool_calls" in request for request in server.requests].count(True) == 1  # it is remembered
+    assert len(server.requests) == asked_before + 2
+    if bound:
+        assert {request["seed"] for request in server.requests} == {7}
+
+
+def test_models_that_runs_choose_are_kept_apart_by_their_keys(small_index):
+    from langchain.chat_models import init_chat_model
+
+    with serve(lambda *_: chat(ANSWER)) as server:
+        model = init_chat_model("openai:m", configurable_fields=["api_key"], base_url=server.url)
+        agent = create_arag_agent(model, small_index, tools="paper", max_steps=1)
+        for key in ("one", "two", SecretStr("three"), SecretStr("four"), "one"):
+            agent.invoke(asked(), {"configurable": {"api_key": key}})
+        keys = [headers["authorization"].split()[1] for headers in server.headers]
+    assert list(dict.fromkeys(keys)) == ["one", "two", "three", "four"]
+    assert keys[-1] == "one"
 
 
 # --- classes of other providers ---

@@ -141,7 +141,7 @@ def _read_document(index: Index, document_id: str, first: int) -> list[types.Tex
     """Return some chunks of a document, each at its own address, and where the next ones are."""
     import mcp_types as types
 
-    chunks: list[Chunk] = index._search(lambda view: view.chunks_of([document_id]))  # noqa: SLF001
+    chunks = index.chunks_of(document_id)
     end = first + _READ_AT_ONCE
     contents = [_make_content(chunk) for chunk in chunks[first:end]]
     if contents and end < len(chunks):
@@ -173,8 +173,7 @@ def _complete(index: Index, argument: str, value: str) -> types.Completion:
     wanted = _MAX_COMPLETIONS + 1
     ids: list[str] = []
     if argument == "chunk_id":
-        following: list[str] = index._search(lambda view: view.nearby_ids(value, wanted))  # noqa: SLF001
-        ids = [chunk_id for chunk_id in following if chunk_id.startswith(value)]
+        ids = index.chunk_ids_beginning_with(value, wanted)
     elif argument == "document_id" and value.strip():
         ids = index.find_documents(value, limit=wanted)
     elif argument == "document_id":

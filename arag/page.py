@@ -20,6 +20,7 @@ from markupsafe import Markup
 from arag.errors import InputError
 from arag.graph.citations import is_web_address
 from arag.graph.records import tool_record, total_retrieval
+from arag.graph.review import find_call
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies.reading import ASKED_AGAIN
@@ -276,8 +277,9 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
     name = call["name"] or "unknown"
     if result is None:
         result = ToolMessage("The call has no result.", tool_call_id="", name=name, status="error")
-    record = tool_record(result, 0, call["args"])
-    return {**record, "tool": name, "text": result.text}
+    record = tool_record(result, 0, call)
+    arguments = find_call(result, call)["args"]  # also those that are not JSON
+    return {**record, "tool": record["tool"] or name, "arguments": arguments, "text": result.text}
 
 
 # --- the answer ---

@@ -39,7 +39,7 @@ from arag.graph.overflow import ask_with_less, drop_left_out, force_with_less, h
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, records
 from arag.graph.repeats import notice_of_repeat
-from arag.graph.review import check_names, make_reviewer, review
+from arag.graph.review import check_names, make_reviewer, note_call, review
 from arag.graph.state import (
     InputState,
     OutputState,
@@ -251,7 +251,7 @@ class _Loop:
                 if isinstance(result, Command):
                     commands.append(result)
                 else:
-                    messages.append(result)
+                    messages.append(note_call(result, call, asking))
         messages += [refuse_call(call) for call in asking.invalid_tool_calls]
 
         read: list[str] = []

@@ -30,6 +30,7 @@ from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer
 from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
+from arag.graph.review import edit_request, note_call
 from arag.graph.sent import current_sent, watch_sent
 from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
 from arag.graph.state import kind_of_reply, split_turn, union
@@ -151,9 +152,10 @@ class ARAGMiddleware(SourcesMiddleware):
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], _Result]) -> _Result:
         """Run a call, of a retrieval tool over what the run may see."""
         began = time.perf_counter()
+        request = edit_request(request)
         prepared = self._prepare_call(request)
         result = prepared if isinstance(prepared, ToolMessage) else handler(prepared)
-        return _stamp(result, began)
+        return _stamp(result, request, began)
 
     async def awrap_tool_call(
         self,
@@ -162,9 +164,10 @@ class ARAGMiddleware(SourcesMiddleware):
     ) -> _Result:
         """Run a call, of a retrieval tool over what the run may see."""
         began = time.perf_counter()
+        request = edit_request(request)
         prepared = await run_in_executor(None, self._prepare_call, request)
         result = prepared if isinstance(prepared, ToolMessage) else await handler(prepared)
-        return _stamp(result, began)
+        return _stamp(result, request, began)
 
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
@@ -269,7 +272,10 @@ def _make_reply(
     )
 
 
-def _stamp(result: _Result, began: float) -> _Result:
-    if isinstance(result, ToolMessage):
-        return cast("ToolMessage", with_seconds(result, time.perf_counter() - began))
-    return result
+def _stamp(result: _Result, request: ToolCallRequest, began: float) -> _Result:
+    """Return the result of a call, which says how long it took, and what was called if that is not the model's call."""
+    if not isinstance(result, ToolMessage):
+        return result
+    stamped = cast("ToolMessage", with_seconds(result, time.perf_counter() - began))
+    asking = next(message for message in reversed(request.state["messages"]) if isinstance(message, AIMessage))
+    return note_call(stamped, request.tool_call, asking)

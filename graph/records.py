@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from arag.graph.review import find_call
 from arag.graph.state import ToolRecord, list_calls, union
 from arag.models.replies.reading import list_repairs
 from arag.models.usage import model_call, total
@@ -59,7 +60,7 @@ class _Call:
     """A tool call, as the model asked for it."""
 
     step: int = 0
-    arguments: dict[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=lambda: {"args": {}})
     repaired: list[str] = field(default_factory=list)
 
 
@@ -85,23 +86,23 @@ def record_results(run: Sequence[AnyMessage], *, first_step: int = 1) -> list[To
         if isinstance(message, AIMessage):
             step += 1
             for asked in list_calls(message):
-                arguments = asked["args"]
-                if not isinstance(arguments, dict):  # they are not JSON
-                    arguments = {}
-                calls[asked["id"]] = _Call(step, arguments, list_repairs(message))
+                calls[asked["id"]] = _Call(step, asked, list_repairs(message))
         elif isinstance(message, ToolMessage):
             call = calls.get(message.tool_call_id, _Call())
-            trace.append(tool_record(message, call.step, call.arguments, call.repaired))
+            trace.append(tool_record(message, call.step, call.asked, call.repaired))
     return trace
 
 
 def tool_record(
     result: ToolMessage,
     step: int,
-    arguments: dict[str, Any],
+    asked: Mapping[str, Any],
     repaired: Sequence[str] = (),
 ) -> ToolRecord:
-    """Return the record of a call, from its result."""
+    """Return the record of a call, from its result and what the model asked for."""
+    arguments = find_call(result, asked)["args"]
+    if not isinstance(arguments, dict):  # they are not JSON
+        arguments = {}
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
     tokens = 0

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.messages.tool import ToolCall
 
+from arag.graph.review import find_call
 from arag.graph.state import StopReason
 
 MOST_REPEATS = 3  # replies with the same calls, or results with the same error, that end a search
@@ -41,17 +42,18 @@ def notice_of_repeat(
     """Return the result of a call that was made before in a turn and did not fail; None for other calls."""
     if call["name"] not in searches:
         return None
-    key = _make_key([call])
-    same: set[str | None] = set()
+    asked: dict[str | None, ToolCall] = {}
     for message in turn:
         if isinstance(message, AIMessage):
-            same.update(made["id"] for made in message.tool_calls if _make_key([made]) == key)
-        elif isinstance(message, ToolMessage) and message.tool_call_id in same and message.status != "error":
-            return ToolMessage(
-                _NOTICE,
-                tool_call_id=call["id"] or "",
-                name=call["name"],
-            )
+            asked.update({each["id"]: each for each in message.tool_calls})
+        elif isinstance(message, ToolMessage) and message.tool_call_id in asked and message.status != "error":
+            made = find_call(message, asked[message.tool_call_id])
+            if (made["name"], made["args"]) == (call["name"], call["args"]):
+                return ToolMessage(
+                    _NOTICE,
+                    tool_call_id=call["id"] or "",
+                    name=call["name"],
+                )
     return None
 
 

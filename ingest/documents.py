@@ -103,6 +103,7 @@ class IngestSummary:
         read_as: Files that were read as something else than their names say, by their content.
         problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
+        removed_ids: The ids of the documents that were pruned.
     """
 
     read: int
@@ -119,3 +120,4 @@ class IngestSummary:
     problems: tuple[Problem, ...]
     seconds: float
     read_as: tuple[Problem, ...] = ()
+    removed_ids: tuple[str, ...] = ()

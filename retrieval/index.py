@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import IndexFormatError, InputError, ModelError, StorageError
+from arag.errors import InputError, ModelError
 from arag.models.embedders import Embedder
-from arag.models.names import knows_only_english
 from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.grep import grep
-from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.corpus.sql import TableResults, query_tables
 from arag.retrieval.corpus.types import DocumentList, GrepResults
-from arag.retrieval.scope import Scope
+from arag.retrieval.index_reader import IndexReader
 from arag.retrieval.search.keyword import distinct, keyword_search
-from arag.retrieval.search.reading import find_documents, read
+from arag.retrieval.search.reading import read
 from arag.retrieval.search.semantic import rate, semantic_search
-from arag.retrieval.snapshots import Snapshot, Snapshots
-from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.contract import IndexStore, View
+from arag.retrieval.snapshots import Snapshots
+from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at
-from arag.retrieval.storage.records import DocumentRecord, Ranking, Settings, Vectors
-from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
-from arag.text.normalise import shorten
+from arag.retrieval.storage.records import Ranking
+from arag.retrieval.types import KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -39,12 +32,6 @@ if TYPE_CHECKING:
     from arag.retrieval.tools.retriever import IndexRetriever, Search
 
 MAX_ADJACENT = 2
-_PAGE = 500  # documents or chunks that are read at a time: more take more memory, fewer more queries
-_MAX_SHOWN = 100  # characters of a wrong value in a message
-
-P = ParamSpec("P")
-T = TypeVar("T")
-_Limit: TypeAlias = Scope | frozenset[str]
 
 
 def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Embedder | None = None) -> Index:
@@ -76,8 +63,8 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
     return Index(Snapshots(store_at(path), embedder))
 
 
-class Index:
-    """A corpus that can be searched and read.
+class Index(IndexReader):
+    """A corpus that can be searched, and read as an `IndexReader`.
 
     Use `open_index` to get one. Searches may run in several threads at once. If another process writes to the
     index, the next search sees the changes.
@@ -96,63 +83,6 @@ class Index:
         >>> [chunk.title for chunk in results.chunks], list(results.unknown)
         (['Vellin Light'], ['no-such-chunk'])
     """
-
-    def __init__(self, snapshots: Snapshots, parent: Index | None = None, limit: _Limit | None = None) -> None:
-        self.path = snapshots.store.location
-        self._snapshots = snapshots
-        self._parent = parent  # the index that this one is a part of
-        self._limit = limit
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Return the index itself: copies of a tool share its open files."""
-        return self
-
-    def __repr__(self) -> str:
-        if self._parent is not None:
-            return f"{self._parent!r}.limited_to({self._limit!r})"
-        settings = self._snapshots.settings
-        return (
-            f"Index({str(self.path)!r}, documents={settings.documents}, chunks={settings.chunks}, "
-            f"embedder={settings.embedder!r})"
-        )
-
-    def close(self) -> None:
-        """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing."""
-        if self._parent is None:
-            self._snapshots.close()
-
-    def limited_to(self, limit: Scope | Collection[str]) -> Index:
-        """Return this index limited to some documents.
-
-        Everything else is as if the index did not hold it: results, counts, scores, suggestions, neighbours and error
-        messages equal those of an index of these documents. The limit is applied again whenever a writer publishes.
-
-        Args:
-            limit: A scope, or ids of documents. On an index that is limited already, both limits apply.
-        """
-        if isinstance(limit, str):
-            shown = shorten(repr(limit), _MAX_SHOWN)
-            raise InputError(f"{shown} is a string: give a scope, or a list of documents' ids")
-        if not isinstance(limit, Scope):
-            limit = frozenset(limit)
-        return Index(self._snapshots, parent=self, limit=limit)
-
-    @property
-    def store(self) -> IndexStore:
-        """Where the index is kept."""
-        return self._snapshots.store
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder of the index, for texts to compare with its sentences. `load()` loads it."""
-        return self._snapshots.embedder
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, ranking: Ranking = "paper"
@@ -185,7 +115,7 @@ class Index:
         wanted = distinct(keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(keyword_search, wanted, top_k, ranking=ranking)
+        return self.with_view(keyword_search, wanted, top_k, ranking=ranking)
 
     def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
@@ -209,7 +139,7 @@ class Index:
         """
         _check_top_k(top_k)
         vector = self._embed(query)
-        return self._search(semantic_search, query, vector, top_k, titles_first=titles_first)
+        return self.with_view(semantic_search, query, vector, top_k, titles_first=titles_first)
 
     def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query.
@@ -223,7 +153,7 @@ class Index:
             ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         vector = self._embed(query)
-        return self._search(rate, vector, chunk_ids)
+        return self.with_view(rate, vector, chunk_ids)
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).
@@ -245,61 +175,7 @@ class Index:
         if isinstance(chunk_ids, str):
             chunk_ids = [chunk_ids]
         distinct_ids = list(dict.fromkeys(chunk_ids))
-        return self._search(read, distinct_ids, adjacent)
-
-    def get(self, chunk_id: str) -> Chunk | None:
-        """Return the chunk with exactly this id, or None."""
-        return self.mget([chunk_id])[0]
-
-    def mget(self, chunk_ids: Sequence[str]) -> list[Chunk | None]:
-        """Return the chunks with exactly these ids, in this order, and None for those that the index does not hold."""
-        return self._search(lambda view: view.mget(chunk_ids))
-
-    def chunk_ids(self) -> Iterator[str]:
-        """Yield the ids of all chunks, in the order of ingestion."""
-        return iter(self._search(lambda view: list(view.yield_keys())))
-
-    def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], Vectors]]:
-        """Yield every chunk with the vectors of its sentences, in the order of ingestion.
-
-        If a writer publishes meanwhile, the chunks that it removes are left out. Vectors have 16 bits a number.
-
-        Yields:
-            The chunk, the positions of its embedded sentences (bare headings have no vector), and their vectors of
-            length one, shape (positions, dimension).
-        """
-        for ids in batches(self.chunk_ids(), _PAGE):
-            yield from self._search(_read_vectors, ids)
-
-    def find_documents(self, name: str, limit: int = 100) -> list[str]:
-        """Find documents by a part of their name.
-
-        Args:
-            name: A document's id, a chunk's id, or words that all occur in the id or the title, or else
-                in the file's name, in any order; case does not matter.
-            limit: How many ids of documents to return at most, at least 1.
-        """
-        return self._search(find_documents, name, limit)
-
-    def document(self, document_id: str) -> DocumentInfo | None:
-        """Return a description of a document, without its text, or None if the index does not hold it."""
-        return self._search(_find_document, document_id)
-
-    def documents(self, *, after: str = "") -> Iterator[DocumentInfo]:
-        """Yield a description of each document, without its text, in the order of ids.
-
-        If a writer publishes meanwhile, the rest is as it is then.
-
-        Args:
-            after: Begin after this id.
-        """
-        while page := self._search(_list_documents, after):
-            yield from page
-            after = page[-1].id
-
-    def overview(self) -> str:
-        """Return the names of all documents, or the largest folders with how many documents they hold, on one line."""
-        return self._search(find_overview)
+        return self.with_view(read, distinct_ids, adjacent)
 
     def grep(
         self, pattern: str, *, within: str = "", ignore_case: bool = True, start: int = 0, limit: int = 1_000
@@ -329,7 +205,7 @@ class Index:
         """
         _check_page(start, limit)
         compiled = compile_pattern(pattern, case="ignore" if ignore_case else "match")
-        return self.within(within)._search(grep, compiled, start, limit)  # noqa: SLF001 - of this class
+        return self.within(within).with_view(grep, compiled, start, limit)
 
     def list_documents(
         self,
@@ -362,21 +238,7 @@ class Index:
         """
         _check_page(start, limit)
         limited = self.within(within)
-        return limited._search(list_documents, where, sort, start, limit)  # noqa: SLF001 - of this class
-
-    def within(self, name: str) -> Index:
-        """Return this index limited to the documents that a name means, as in `find_documents`; a blank one means all.
-
-        Raises:
-            InputError: There is no such document.
-        """
-        if not name.strip():
-            return self
-        documents = self.find_documents(name, limit=max(1, self._settings().documents))
-        if not documents:
-            shown = shorten(repr(name), _MAX_SHOWN)
-            raise InputError(f"no document has {shown} in its title, its id or its file's name")
-        return self.limited_to(documents)
+        return limited.with_view(list_documents, where, sort, start, limit)
 
     def query_tables(self, sql: str = "", *, within: str = "") -> TableResults:
         """Query the tables of all documents with SQL.
@@ -401,7 +263,7 @@ class Index:
             >>> index.query_tables("SELECT name FROM tables").total
             0
         """
-        return self._search(query_tables, sql, within)
+        return self.with_view(query_tables, sql, within)
 
     def as_retriever(
         self,
@@ -444,31 +306,6 @@ class Index:
             metadata=dict(metadata or {}),
         )
 
-    def info(self) -> IndexInfo:
-        """Return what the index holds, and the settings that it was made with."""
-        settings = asdict(self._settings())
-        del settings["token"], settings["version"]
-        other_languages = 0
-        if knows_only_english(settings["embedder"]):
-            other_languages = self._search(lambda view: view.count_other_languages())
-        size = 0
-        if self._parent is None:
-            size = self._snapshots.store.size()
-        return IndexInfo(
-            path=str(self.path),
-            bytes=size,
-            other_languages=other_languages,
-            incomplete=len(self.incomplete()),
-            **settings,
-        )
-
-    def incomplete(self) -> dict[str, tuple[str, ...]]:
-        """Return what the texts of documents lack of their files, such as `2 charts`, by the documents' ids."""
-        return self._search(lambda view: view.incomplete())
-
-    def _settings(self) -> Settings:
-        return self._search(lambda view: view.settings)
-
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():
             raise InputError("the query is blank: give words to search for")
@@ -480,71 +317,6 @@ class Index:
                 f"index in {self.path} has {dimension}"
             )
         return vector
-
-    def _search(self, function: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function with a view of the last snapshot; if it fails and there is a newer one, try that."""
-        while True:
-            snapshot = self._snapshots.newest()
-            try:
-                return function(self._view(snapshot), *args, **kwargs)
-            except (IndexFormatError, StorageError):
-                if self._snapshots.newest() is snapshot:
-                    raise
-
-    def _view(self, snapshot: Snapshot) -> View:
-        """Return the view of a snapshot, or the part of it that this index is limited to."""
-        if self._parent is None or self._limit is None:
-            return snapshot.view
-        with self._lock:
-            view = snapshot.limited.get(self)
-            if view is None:
-                allowed = _list_allowed(self._parent._view(snapshot), self._limit)  # noqa: SLF001 - of this class
-                view = snapshot.view.limited_to(allowed)
-                snapshot.limited[self] = view
-            return view
-
-
-def _list_allowed(view: View, limit: _Limit) -> list[str]:
-    """Return the ids of a view's documents that a limit allows."""
-    if not isinstance(limit, Scope):
-        return list(view.fingerprints(limit))
-    allows = limit.compile()
-    return [record.id for record in view.documents() if allows(record.id, view.metadata(record))]
-
-
-def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
-    row_ids = sorted(view.row_ids(chunk_ids).values())
-    chunks = view.chunks_by_row_id(row_ids)
-    in_order = sorted(view.vectors(row_ids), key=lambda entry: entry[0])
-    return [(chunks[row_id], positions, vectors) for row_id, positions, vectors in in_order]
-
-
-def _find_document(view: View, document_id: str) -> DocumentInfo | None:
-    record = view.document(document_id)
-    return None if record is None else _describe_document(view, record)
-
-
-def _list_documents(view: View, after: str) -> list[DocumentInfo]:
-    """Return a page of documents, beginning after an id."""
-    page = islice(view.documents(after=after), _PAGE)
-    return [_describe_document(view, record) for record in page]
-
-
-def _describe_document(view: View, record: DocumentRecord) -> DocumentInfo:
-    metadata = view.metadata(record)
-    source = record.source or metadata.get("source")
-    if not isinstance(source, str):
-        source = ""
-    reading = view.reading(record)
-    return DocumentInfo(
-        id=record.id,
-        title=record.title,
-        source=source,
-        metadata=metadata,
-        chunks=record.chunks,
-        left_out=reading.left_out,
-        ocr_pages=reading.ocr_pages,
-    )
 
 
 def _check_page(start: int, limit: int) -> None:

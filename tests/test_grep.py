@@ -485,7 +485,7 @@ def test_wrong_arguments_are_named(index, arguments, message):
 
 def test_lines_with_their_chunks_come_in_order(index):
     pattern = compile_pattern("gale")
-    lines = index._search(lambda view: list(find_matching_lines(view, [pattern])))
+    lines = index.with_view(lambda view: list(find_matching_lines(view, [pattern])))
     assert [(each.chunk.id, line.position) for each in lines for line in each.lines] == [
         (line.chunk_id, line.position) for line in index.grep("gale").lines
     ]

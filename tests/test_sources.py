@@ -340,11 +340,21 @@ class TestPrune:
 
 class TestList:
     def test_documents_are_listed_in_the_order_of_their_ids(self, make_index, monkeypatch):
-        monkeypatch.setattr("arag.retrieval.index._PAGE", 3)
+        monkeypatch.setattr("arag.retrieval.index_reader._PAGE", 3)
         index = make_index([{"id": f"n{n}", "title": f"T{n}", "text": "One.", "n": n} for n in range(10)])
         assert [document.id for document in index.documents()] == [f"n{n}" for n in range(10)]
         part = index.limited_to(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
         assert list(part.documents()) == [index.document(f"n{n}") for n in (2, 5, 7, 8, 9)]
+
+    def test_a_document_leads_to_its_chunks_and_a_part_of_an_id_to_chunks(self, make_index):
+        index = make_index([{"id": f"log/{n}", "text": "A day.\n\n" * (200 * n)} for n in (1, 3)], chunk_tokens=100)
+        chunks = index.chunks_of("log/3")
+        assert [chunk.id for chunk in chunks] == [f"log/3:{n}" for n in range(len(chunks))]
+        assert index.chunks_of(["log/3", "unknown", "log/1"]) == [*index.chunks_of("log/1"), *chunks]
+        assert index.chunk_ids_beginning_with("log/1:", 2) == ["log/1:0", "log/1:1"]
+        assert index.chunk_ids_beginning_with("z", 2) == []
+        part = index.limited_to(["log/1"])
+        assert (part.chunks_of("log/3"), part.chunk_ids_beginning_with("log/3", 2)) == ([], [])
 
     def test_the_command(self, arag, run, backend):
         records = [{"id": f"mills/{n}", "title": f"Mill {n}", "text": "It stands."} for n in range(3)]

@@ -216,7 +216,7 @@ def assert_counted_as_scanned(index, monkeypatch, patterns=PATTERNS):
 @pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
 def test_lines_are_counted_as_a_scan_does_in_all_documents_and_in_some(make_index, monkeypatch):
     index = make_index(DOCUMENTS, chunk_tokens=50)
-    assert index._search(lambda view: view.word_index()) is not None
+    assert index.with_view(lambda view: view.word_index()) is not None
     assert_counted_as_scanned(index, monkeypatch)
     some = [document.id for document in index.documents() if document.id.startswith("a/")]
     limited = index.limited_to(some)
@@ -257,12 +257,12 @@ def test_an_index_of_an_earlier_version_is_scanned_until_something_changes(make_
     else:
         index.store._pool.run(lambda session: session.execute("DROP TABLE word_segments"))
     with open_index(index.store, embedder=HashEmbeddings()) as old:
-        assert old._search(lambda view: view.word_index()) is None
+        assert old.with_view(lambda view: view.word_index()) is None
         assert [old.grep(pattern) for pattern in PATTERNS] == before
         assert old.store.find_damage() == []
         corpus = write_corpus(tmp_path / "more", {"new.md": "A new lamp."})
         run_ingest(corpus, index.store, embedder=HashEmbeddings())
-        assert old._search(lambda view: view.word_index()) is not None
+        assert old.with_view(lambda view: view.word_index()) is not None
         assert_counted_as_scanned(old, monkeypatch, PATTERNS[:6])
 
 

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 _Kind: TypeAlias = Literal["keyword", "semantic"]
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
+# Counts of an index that mean something only if they are not 0.
+_EXPLAINED = {
+    "other_languages": "documents that are not in English, the embedder's only language",
+    "incomplete": "documents whose text lacks parts of their file, such as pictures: `arag list` names these",
+}
 
 # --- writing ---
 
@@ -108,9 +113,12 @@ def info(
     if not values["weights"]:
         del values["weights"]
     for name, value in values.items():
+        if name in _EXPLAINED and not value:
+            continue
         label = name.replace("_", " ")
         shown = f"{value:,}" if isinstance(value, int) else value
-        out.print_line(f"{label:<16}{shown}")
+        note = f" ({_EXPLAINED[name]})" if name in _EXPLAINED else ""
+        out.print_line(f"{label:<16}{shown}{note}")
 
 
 def list_documents(
@@ -268,7 +276,7 @@ def sql(
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(show_tables(results).text)
+        out.print(show_tables(results, within="--within").text)
 
 
 def read(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arag.models.replies.arguments import FENCE, KnownTool, read_value
-from arag.models.replies.forms import ARGUMENT_KEYS, CALL_MARKS, INVENTED_RESULTS, NAME_KEYS
+from arag.models.replies.forms import ARGUMENT_KEYS, CALL_MARKS, INVENTED_RESULTS, NAME_KEYS, QUOTES
 from arag.models.replies.thinking import is_quoted
 from arag.models.replies.written import WrittenCall, list_written_calls
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
 _MARK = re.compile("|".join(CALL_MARKS), _FLAGS)
 _INVENTED = re.compile("|".join(INVENTED_RESULTS), _FLAGS)
+_QUOTED = re.compile(rf"(?P<quote>{'|'.join(QUOTES)})(?P<said>.*?)(?P=quote)", re.DOTALL)
 _CLOSINGS = re.compile(r"(?:\s|[\])},;|`*]|</[^<>\n]{0,80}>|<[｜|][^<>\n]{0,80}>|\[/?[A-Z_]+\]|<end_\w+>|\bcall\b)*\Z")
 _OPENINGS = re.compile(
     r"(?:[\s\[({*`@]|[^\w\s\"'“‘.,;:!?)\]}<>|]|```\w*|\b(?:print|json|tool_code|functions?|default_api|tools|await|call|xml)\b[.:]?|<[^<>\n]{1,80}>)*\Z"
@@ -47,6 +49,8 @@ def find_calls(text: str, tools: Mapping[str, KnownTool], *, marked_only: bool =
     if invented and invented.start():
         text = text[: invented.start()]
     mark = find_mark(text)
+    if mark is not None:
+        text = text[:mark] + _write_quotes(text[mark:])
     calls = list_written_calls(text, tools)
     if mark is None and marked_only:
         return CallsInText(text)
@@ -63,6 +67,11 @@ def find_calls(text: str, tools: Mapping[str, KnownTool], *, marked_only: bool =
         return CallsInText(text)
     said = _OPENINGS.sub("", before).strip()
     return CallsInText(said, calls, is_unread=not calls)
+
+
+def _write_quotes(text: str) -> str:
+    """Return a text with quotes in the place of tokens for them."""
+    return _QUOTED.sub(lambda quoted: json.dumps(quoted["said"], ensure_ascii=False), text)
 
 
 def find_mark(text: str) -> int | None:

@@ -81,7 +81,7 @@ class Corpus:
     @cached_property
     def documents(self) -> Documents:
         """The documents' paths."""
-        return self.index._search(_find_documents)  # noqa: SLF001
+        return self.index.with_view(_find_documents)
 
     def check_time(self) -> None:
         """Check that there is time left.
@@ -135,7 +135,7 @@ class Corpus:
 
     def read_parts(self, path: str) -> dict[int, Chunk]:
         """Return a document's chunks by their number."""
-        return {chunk.ordinal: chunk for chunk in self._read_chunks([self.documents.ids[path]])}
+        return {chunk.ordinal: chunk for chunk in self.index.chunks_of([self.documents.ids[path]])}
 
     def describe(self, paths: Sequence[str]) -> dict[str, ListedDocument]:
         """Return what is known of documents, by path."""
@@ -170,7 +170,7 @@ class Corpus:
             self.check_time()
             ids = {self.documents.ids[path]: path for path in some}
             lines: dict[str, list[Line]] = {path: [] for path in some}
-            for chunk in self._read_chunks(list(ids)):
+            for chunk in self.index.chunks_of(list(ids)):
                 lines[ids[chunk.document_id]] += list_lines(chunk)
             yield from lines.items()
 
@@ -198,7 +198,7 @@ class Corpus:
         def find(view: View) -> T:
             return use(self._check_each(find_matching_documents(view, patterns, documents)))
 
-        return index._search(find)  # noqa: SLF001
+        return index.with_view(find)
 
     def _check_each(self, found: Iterable[MatchingDocument]) -> Iterator[MatchingDocument]:
         for document in found:
@@ -217,9 +217,6 @@ class Corpus:
         for path, lines in self.lines_by_document(list(paths)):
             texts[path] = "".join(map(self.print_line, lines))
         return texts
-
-    def _read_chunks(self, document_ids: Sequence[str]) -> list[Chunk]:
-        return self.index._search(lambda view: view.chunks_of(document_ids))  # noqa: SLF001
 
 
 def _read_documents(view: View) -> Documents:

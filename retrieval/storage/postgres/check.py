@@ -116,7 +116,7 @@ def _compare(session: Session, row_ids: Iterable[int], passes: Passes) -> _Diffe
 
 
 def repair(session: Session, show: ShowShare | None = None) -> None:
-    """Mend everything that is derived from the documents; see `IndexStore.repair`."""
+    """Repair everything that is derived from the documents; see `IndexStore.repair`."""
     _drop_slow_indexes(session)
     with session.transaction():
         lock(session, "words")  # first, as writers do
@@ -126,7 +126,7 @@ def repair(session: Session, show: ShowShare | None = None) -> None:
         passes = Passes(_PASSES, state.settings.chunks, show)
         check_documents(reader, passes)
         row_ids = [row_id for (row_id,) in session.query("SELECT number FROM contents")]
-        _mend(session, _compare(session, row_ids, passes))
+        _repair_rows(session, _compare(session, row_ids, passes))
         make_word_segments(session)
         session.execute("DELETE FROM word_segments")
         update_words(session, reader, ahead=0, passes=passes)
@@ -144,7 +144,7 @@ def _drop_slow_indexes(session: Session) -> None:
         session.execute(f"DROP INDEX IF EXISTS {', '.join(TEXT_INDEXES)}")
 
 
-def _mend(session: Session, differences: _Differences) -> None:
+def _repair_rows(session: Session, differences: _Differences) -> None:
     """Change those rows of `lowered` and `words` that are not what they should be."""
     session.execute(
         "DELETE FROM lowered WHERE NOT EXISTS (SELECT FROM contents WHERE contents.number = lowered.number)"

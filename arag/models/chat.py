@@ -12,7 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError, list_faults
-from arag.models.border import ContextError, Terms, add_border
+from arag.models.attempts import ContextError, Terms
+from arag.models.border import add_border
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, ModelName, connection_options, parse_name, read_key
 from arag.models.servers import Server

@@ -204,7 +204,7 @@ def _check_kind(kind: str) -> str:
     if kind in _KINDS:
         return kind
     raise typer.BadParameter(
-        f"{kind!r} is no kind of search: write arag search keyword {kind!r}, or arag search semantic {kind!r}"
+        f"{kind!r} is not a kind of search: write arag search keyword {kind!r}, or arag search semantic {kind!r}"
     )
 
 

@@ -341,7 +341,7 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
 
 def test_skipped_files_are_counted_by_reason_and_a_few_are_named(arag, tmp_path):
     docs = write_corpus(tmp_path / "docs", {"a.md": "A."} | {f"s{n}.css": "a { }" for n in range(8)})
-    code, _, err = arag("ingest", docs, "--dry-run")
+    _, _, err = arag("ingest", docs, "--dry-run")
     (line,) = err.splitlines()
     assert line.startswith("Skipped: a part of web pages or of a build; --ignore '!NAME' reads them (8): ")
     assert line.endswith("s4.css and 3 more; --json names all")

@@ -79,7 +79,8 @@ def verify(
     from arag.retrieval.storage.locations import store_at
 
     store = store_at(index)
-    found, left = verify_index(store, repair=repair)
+    with showing_progress(as_json) as show:
+        found, left = verify_index(store, repair=repair, progress=show)
     if as_json:
         print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:

@@ -35,7 +35,7 @@ def join_spaced_letters(line: list[Word]) -> list[Word]:
 
 
 def _are_letters(line: Sequence[Word]) -> bool:
-    """Return whether a line has single letters, and perhaps a few other signs, which are no part of an alphabet."""
+    """Return whether a line has single letters, and perhaps a few other signs, which are not a part of an alphabet."""
     text = "".join(word.text for word in line)
     if len(text) > len(line):
         return False

@@ -24,15 +24,18 @@ from pydantic import ValidationError
 
 from arag.errors import InputError
 from arag.graph.annotations import annotate
+from arag.graph.citations import name_index
+from arag.graph.cited import merge_citations
 from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
-from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
+from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
-from arag.graph.outcome import describe_answer
+from arag.graph.outcome import describe_answer, read_answer
 from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import edit_request, note_call
 from arag.graph.sent import current_sent, watch_sent
-from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
+from arag.graph.shown import correct_artifacts, list_shown
+from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_others, sum_up
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
@@ -83,6 +86,7 @@ class ARAGMiddleware(SourcesMiddleware):
         super().__init__()
         opened = index if isinstance(index, Index) else open_index(index)
         self._settings = Context(**settings)
+        self._index_name = name_index(opened)
         self._has_tools = tools is not None
         # The loader's model goes unused: the agent has one.
         choice = DEFAULT_TOOLS if tools is None else tools
@@ -94,6 +98,9 @@ class ARAGMiddleware(SourcesMiddleware):
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Begin a run."""
+        previous = state.get("arag_run")
+        if previous is None or previous["index"] != self._index_name:  # or a supervisor passes its own on
+            previous = None
         run = RunRecord(
             question=split_turn(state["messages"]).turn[0].text,
             steps=0,
@@ -103,6 +110,11 @@ class ARAGMiddleware(SourcesMiddleware):
             tools=None,
             reply_id=None,
             stop_reason=None,
+            index=self._index_name,
+            seen=[],
+            read=previous["read"] if previous else [],
+            given=[],
+            rewritten=previous["rewritten"] if previous else {},
         )
         return super().before_agent(state, runtime) | {"arag_run": run}
 
@@ -175,7 +187,7 @@ class ARAGMiddleware(SourcesMiddleware):
         index = self._find_resources(runtime.context, run["tools"]).index
         messages = state["messages"]
         turn = split_turn(messages).turn
-        update = super().after_agent(state, runtime)
+        update = sum_up(state["model_calls"])
         replies = [message for message in turn if isinstance(message, AIMessage)]
         is_answer = bool(replies) and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None
         if is_answer:
@@ -185,15 +197,19 @@ class ARAGMiddleware(SourcesMiddleware):
             text = messages[-1].text
             update |= describe_results(list_results(turn, run["reply_id"]), index, run)
             update["stop_reason"] = "ended"
-        read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
-        seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))
-        described = describe_answer(text, index, seen, read)
+        read = union(run["read"], find_seen_chunks(messages, index).whole)
+        seen = union([*read, *run["seen"]], find_seen(messages, index))
+        others = find_others(state)
+        earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
+        shown = list_shown(messages, run["rewritten"])
+        described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
+        update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
-            update["messages"] = [RemoveMessage(cast("str", message.id)) for message in unused]
+            update["messages"] += [RemoveMessage(cast("str", message.id)) for message in unused]
             update["messages"].append(annotate(replies[-1], described["citations"]))
-        described["citations"] = merge_citations(update["citations"], described["citations"])
-        return update | {"read_chunks": read, "seen_chunks": seen} | described
+        described["citations"] = merge_citations(others, described["citations"])
+        return update | {"read_chunks": read, "seen_chunks": seen, "arag_run": run | {"read": read}} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""

@@ -60,9 +60,8 @@ def warn(line: str) -> None:
 
 
 def show_error(error: Exception) -> None:
-    """Print an error on stderr in one line; those of other packages may have several."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    err.print_line(("Error:", "bold red"), f" {' '.join(lines)}")
+    """Print an error on stderr in one line."""
+    err.print_line(("Error:", "bold red"), f" {error}")
 
 
 def end_at_once(code: int) -> NoReturn:

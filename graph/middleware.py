@@ -27,7 +27,7 @@ from arag.graph.annotations import annotate
 from arag.graph.citations import name_index
 from arag.graph.cited import merge_citations
 from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
-from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results
+from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer, read_answer
 from arag.graph.records import find_seen
@@ -98,9 +98,9 @@ class ARAGMiddleware(SourcesMiddleware):
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Begin a run."""
-        previous = state.get("arag_run")
-        if previous is None or previous["index"] != self._index_name:  # or a supervisor passes its own on
-            previous = None
+        previous: dict[str, Any] = {**state.get("arag_run", {})}
+        if previous.get("index") != self._index_name:  # of a version before this one, or of another agent
+            previous = {}
         run = RunRecord(
             question=split_turn(state["messages"]).turn[0].text,
             steps=0,
@@ -112,9 +112,9 @@ class ARAGMiddleware(SourcesMiddleware):
             stop_reason=None,
             index=self._index_name,
             seen=[],
-            read=previous["read"] if previous else [],
+            read=previous.get("read", []),
             given=[],
-            rewritten=previous["rewritten"] if previous else {},
+            rewritten=previous.get("rewritten", {}),
         )
         return super().before_agent(state, runtime) | {"arag_run": run}
 
@@ -124,7 +124,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = self._begin_step(request).ask()
+        steps = self._ask(request)
         step = advance(steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -145,7 +145,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = (await run_in_executor(None, self._begin_step, request)).ask()
+        steps = self._ask(request)
         step = await run_in_executor(None, advance, steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -214,6 +214,10 @@ class ARAGMiddleware(SourcesMiddleware):
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
         return await run_in_executor(None, self.after_agent, state, runtime)
+
+    def _ask(self, request: ModelRequest[Any]) -> Asking[ExtendedModelResponse[Any]]:
+        """Take a step. The work begins when the first request is asked for: in a thread, in asynchronous runs."""
+        return (yield from self._begin_step(request).ask())
 
     def _begin_step(self, request: ModelRequest[Any]) -> ModelStep:
         outer = current_sent()

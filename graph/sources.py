@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from arag.graph.annotations import annotate
-from arag.graph.cited import Citation, merge_citations
+from arag.graph.cited import Citation, is_citation, merge_citations
 from arag.graph.outcome import describe_linked_answer, read_answer
 from arag.graph.records import collect_citations
 from arag.graph.shown import correct_artifacts
@@ -123,11 +123,12 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
     state_schema = ARAGState
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Forget what the question before had."""
+        """Forget what the question before had, but for its citations: the answer may name them again."""
+        cited = [citation for citation in state.get("citations", []) if is_citation(citation)]
         return {
             "answer": "",
             "citations": Overwrite([]),
-            "arag_earlier": merge_citations(state.get("arag_earlier", []), state.get("citations", [])),
+            "arag_earlier": merge_citations(state.get("arag_earlier", []), cited),
             "seen_chunks": Overwrite([]),
             "trace": Overwrite([]),
             "model_calls": Overwrite([]),

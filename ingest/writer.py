@@ -112,6 +112,8 @@ def fingerprint_of(document: Document, settings: Settings) -> str:
         content = (*content, reading)
     if document.marks_headings:
         content = (*content, "marks headings")
+    if document.headings_apart:
+        content = (*content, "headings apart")
     return _hash(content) + _hash((document.id, document.title))
 
 

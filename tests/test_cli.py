@@ -283,6 +283,34 @@ def test_a_question_without_a_model_is_introduced(arag, index):
     assert "No language model" not in "".join(arag("ask", QUESTION, "--index", index, "--json")[1:])
 
 
+def test_a_search_without_its_kind_says_what_to_write(arag, index):
+    for place in ([], ["--index", index]):
+        code, out, err = arag("search", "Grey Petrel", *place)
+        assert (code, out) == (2, "")
+        said = " ".join(err.replace("│", " ").split())
+        assert "write arag search keyword 'Grey Petrel', or arag search semantic 'Grey Petrel'" in said
+
+
+@pytest.mark.parametrize("question", [[], [" "]])
+def test_a_missing_question_is_a_wrong_command_line(arag, index, question):
+    code, out, err = arag("ask", *question, "--index", index)
+    assert (code, out) == (2, "")
+    assert "the question is" in err
+
+
+def test_a_condition_on_a_field_that_no_document_has_names_it(arag, index):
+    where = json.dumps({"$and": [{"date": {"$gte": "2020-01-01"}}, {"author": "Osric"}]})
+    code, _, err = arag("search", "keyword", "ship", "--index", index, "--where", where)
+    assert (code, err) == (0, "No document of the index is in the scope: none has the field date, author.\n")
+
+
+def test_an_error_of_several_lines_is_one(arag, tmp_path):
+    code, _, err = arag(
+        "ingest", write_corpus(tmp_path / "docs", {"a.md": "A."}), "-i", tmp_path / "i", "--embedder", "x:y"
+    )
+    assert (code, err.count("\n"), "\\n" in err) == (1, 1, False)
+
+
 def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, tmp_path, quick_embedder):
     docs = write_corpus(tmp_path / "docs", {"same.md": "Same.", "changed.md": "Old.", "gone.md": "Gone."})
     index = tmp_path / "index"
@@ -310,6 +338,14 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
     }
     assert "Removed: gone.md\n" in arag("ingest", docs, "--index", index, "--prune")[1]
     assert "Would be written: 0 documents" in arag("ingest", docs, "--index", index, "--dry-run")[1]
+
+
+def test_skipped_files_are_counted_by_reason_and_a_few_are_named(arag, tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"a.md": "A."} | {f"s{n}.css": "a { }" for n in range(8)})
+    _, _, err = arag("ingest", docs, "--dry-run")
+    (line,) = err.splitlines()
+    assert line.startswith("Skipped: a part of web pages or of a build; --ignore '!NAME' reads them (8): ")
+    assert line.endswith("s4.css and 3 more; --json names all")
 
 
 def test_a_dry_run_shows_its_progress_where_no_terminal_is(arag, tmp_path, monkeypatch):

@@ -298,6 +298,16 @@ class TestMailboxes:
         assert documents[1].text.endswith("From now on it rains at 10:30.")
         assert documents[1].source == f"{path}, email 2"
 
+    @pytest.mark.parametrize(
+        ("written", "seen"),
+        [(">From here on.", "From here on."), (">>From Ann:", ">From Ann:"), ("> From Ann:", "> From Ann:")],
+    )
+    def test_lines_like_those_of_the_mailbox_are_shown_without_its_mark(self, tmp_path, written, seen):
+        path = tmp_path / "all.mbox"
+        path.write_text(self.box(f"The lamp is lit.\n\n{written}"))
+        (document,) = self.items(path)
+        assert document.text.endswith(f"\n\n{seen}")
+
     def test_ids_without_a_message_id_are_numbers(self, tmp_path):
         path = tmp_path / "all.mbox"
         same = f"{self.LINE}From: a@b.example\nMessage-ID: <1>\n\nText.\n\n"

@@ -79,6 +79,26 @@ def test_a_foot_with_the_number_of_its_page_and_of_all_pages(read, number, is_fi
     assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"]
 
 
+@pytest.mark.parametrize("pages", [2, 6])
+@pytest.mark.parametrize(
+    "foot", ["Annals of the Mill 7 (1881) {}", "{} Annals of the Mill", "Orra Mill - Page {} of 9"]
+)
+def test_a_number_after_the_words_of_a_foot(read, pages, foot):
+    words = read_pages(read, book([""] * pages, [foot.format(page) for page in range(1, pages + 1)]))
+    assert "Mill" in words[0]
+    assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"][: pages - 1]
+
+
+def test_numbers_at_the_end_of_pages_that_are_no_numbers_of_pages(read):
+    words = read_pages(read, book([""] * 6, [f"Figure {number}" for number in range(1, 7)]))
+    assert [page[-2:] for page in words] == [["Figure", str(number)] for number in range(1, 7)]
+    pages = Pages()
+    for number in range(1, 7):
+        pages.lines(72, 740, [*BODY, f"as the ledger says of house {number}"])
+        pages.show()
+    assert [page[-1] for page in read_pages(read, pages)] == ["1", "2", "3", "4", "5", "6"]
+
+
 @pytest.mark.parametrize("foot", ["https://mill.example/rye.html {}/6", "file:///rye.html | {} / 6"])
 def test_the_foot_that_a_browser_prints(read, foot):
     words = read_pages(read, book([""] * 6, [foot.format(page) for page in range(1, 7)]))

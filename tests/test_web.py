@@ -97,7 +97,9 @@ def test_documents_with_the_same_title_are_told_apart_by_their_ids(tmp_path):
         app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
         shown = [cell.get_text(" ") for cell in search(client).select("th[scope=row]")]
+        undated = search(client, after="2020-01-01")
     assert shown == ["Manual en/a.md", "Manual en/b.md"]
+    assert texts(undated.select(".warn")) == ["No document has a date."]
 
 
 def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(client):

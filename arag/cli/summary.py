@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary, Problem
     from arag.ingest.preview import Preview
 
-_MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
+_MAX_FILES = 5  # that are named for each reason why files were skipped
+_MAX_NAMES = 500  # characters of the names of files or columns
 _MAX_HEADINGS = 20  # of a document, in a preview
 _MAX_REMOVED = 20  # documents that are named
 _MAX_NOTES = 20  # files of which parts were not read
@@ -84,7 +85,9 @@ def _show_files(label: str, files: Sequence[Problem]) -> None:
     for file in files:
         names_by_reason.setdefault(file.reason, []).append(file.source)
     for reason, names in names_by_reason.items():
-        shown = shorten(", ".join(names), _MAX_NAMES)
+        shown = shorten(", ".join(names[:_MAX_FILES]), _MAX_NAMES)
+        if len(names) > _MAX_FILES:
+            shown += f" and {len(names) - _MAX_FILES:,} more; --json names all"
         err.print_line((f"{label}:", "yellow"), f" {reason} ({len(names):,}): {shown}")
 
 

@@ -54,6 +54,7 @@ _DECODERS: dict[str, Callable[[bytes], bytes]] = {
     "quoted-printable": decodestring,
 }
 _ATTACHMENT = "Attachment: "
+_ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)  # a mailbox has it where a line begins like its own ones
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -74,7 +75,7 @@ def read_mail_at(path: Path, start: str, end: str) -> Content:
     with path.open("rb") as file:
         file.seek(int(start))
         data = file.read(int(end) - int(start))
-    return _content(_parse(data))
+    return _content(_parse(_ESCAPED_FROM.sub(b"", data)))
 
 
 def _content(mail: Message) -> Content:
@@ -85,6 +86,7 @@ def _content(mail: Message) -> Content:
         text=text,
         metadata=_metadata(mail),
         left_out=name_parts("attachment", not_read),
+        headings_apart=True,
     )
 
 

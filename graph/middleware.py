@@ -34,7 +34,7 @@ from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import edit_request, note_call
 from arag.graph.sent import current_sent, watch_sent
-from arag.graph.shown import correct_artifacts, list_shown
+from arag.graph.shown import correct_artifacts, find_removed, hide_parts, list_shown
 from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_others, sum_up
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
@@ -109,6 +109,7 @@ class ARAGMiddleware(SourcesMiddleware):
             forgets=False,
             tools=None,
             reply_id=None,
+            reply="",
             stop_reason=None,
             index=self._index_name,
             seen=[],
@@ -203,6 +204,8 @@ class ARAGMiddleware(SourcesMiddleware):
         earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
         shown = list_shown(messages, run["rewritten"])
         described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
+        if is_answer:
+            hide_parts(described["citations"], find_removed(run["reply"], replies[-1].text))
         update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]

@@ -256,7 +256,13 @@ class ModelStep:
         update = {
             **describe_results(results, index, self._before),
             "model_calls": self._calls,
-            "arag_run": self.run | {"reply_id": message.id, "stop_reason": reason, "remaining": self._remaining_steps},
+            "arag_run": self.run
+            | {
+                "reply_id": message.id,
+                "reply": message.text,
+                "stop_reason": reason,
+                "remaining": self._remaining_steps,
+            },
         }
         messages = [*self._unused, message, *reply.response.result[1:]]
         return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import Match, SequenceMatcher
@@ -11,6 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
+from arag.graph.cited import Citation
 from arag.graph.records import read_citations
 from arag.retrieval.tools.seen import find_artifacts, is_as_given
 from arag.retrieval.types import Chunk
@@ -80,6 +82,27 @@ def correct_artifacts(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
         if changes:
             corrected.append(message.model_copy(update={"artifact": artifact | changes}))
     return corrected
+
+
+def find_removed(written: str, kept: str) -> list[str]:
+    """Return the parts of an answer that other middleware has taken out of it, without the punctuation around them."""
+    before = written.split()
+    matcher = SequenceMatcher(None, before, kept.split(), autojunk=False)
+    removed: list[str] = []
+    for tag, start, end, *_ in matcher.get_opcodes():
+        if tag in {"replace", "delete"}:
+            removed.append(" ".join(before[start:end]).strip(string.punctuation))
+    return [part for part in removed if part]
+
+
+def hide_parts(citations: Iterable[Citation], parts: Collection[str]) -> None:
+    """Put an ellipsis in place of parts of quotes that other middleware has taken out of the answer."""
+    for citation in citations:
+        quotes = [quote.copy() for quote in citation["quotes"]]
+        for quote in quotes:
+            for part in parts:
+                quote["text"] = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", CUT, quote["text"])
+        citation["quotes"] = quotes
 
 
 def _list_shown(documents: Iterable[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:

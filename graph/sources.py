@@ -49,6 +49,8 @@ class RunRecord(TypedDict):
     """The retrieval tools that the model got by default; None if somebody chose them."""
     reply_id: str | None
     """The id of the model's last message."""
+    reply: str
+    """Its text."""
     stop_reason: StopReason | None
     """Why the run ends with that message; None if it goes on."""
     index: str

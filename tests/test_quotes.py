@@ -89,6 +89,19 @@ def quotes(state):
     return [quote["text"] for citation in state["citations"] for quote in citation["quotes"]]
 
 
+@both_orders
+def test_what_is_taken_out_of_the_answer_is_in_no_quote(make_index, ours_first):
+    """The model was shown the address, and wrote it."""
+    said = AIMessage(f"Write to the harbour master ({ADDRESS}) about a mooring [contact:0].")
+    model = ScriptedModel(call("chunk_read", chunk_ids=["contact:0"]), said)
+    output = PIIMiddleware("email", strategy="redact", apply_to_output=True)
+    ours = ARAGMiddleware(make_index(CONTACT), tools="paper")
+    agent = create_agent(model, middleware=[ours, output] if ours_first else [output, ours])
+    state = agent.invoke(asked("How?"))
+    assert quotes(state) == ["Write to the harbour master at … about a mooring."]
+    assert ADDRESS not in repr([state["messages"][-1], state["citations"], state["answer"]])
+
+
 @pytest.mark.parametrize("name", ["shell", "keyword_search"])
 def test_a_sentence_that_was_not_shown_is_not_quoted(make_index, name):
     """Nothing was redacted here: what the model saw has no address."""

@@ -212,7 +212,8 @@ class ARAGMiddleware(SourcesMiddleware):
             update["messages"] += [RemoveMessage(cast("str", message.id)) for message in unused]
             update["messages"].append(annotate(replies[-1], described["citations"]))
         described["citations"] = merge_citations(others, described["citations"])
-        return update | {"read_chunks": read, "seen_chunks": seen, "arag_run": run | {"read": read}} | described
+        run = RunRecord(**{**run, "read": read, "reply": ""})  # which may be what other middleware took out
+        return update | {"read_chunks": read, "seen_chunks": seen, "arag_run": run} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""

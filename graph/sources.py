@@ -125,7 +125,7 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
     state_schema = ARAGState
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Forget what the question before had, but for its citations: the answer may name them again."""
+        """Forget what the question before had, except for its citations: the next answer may name them."""
         cited = [citation for citation in state.get("citations", []) if is_citation(citation)]
         return {
             "answer": "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
-from langchain.agents.middleware.types import wrap_model_call, wrap_tool_call
+from langchain.agents.middleware.types import after_agent, wrap_model_call, wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -96,10 +96,26 @@ def test_what_is_taken_out_of_the_answer_is_in_no_quote(make_index, ours_first):
     model = ScriptedModel(call("chunk_read", chunk_ids=["contact:0"]), said)
     output = PIIMiddleware("email", strategy="redact", apply_to_output=True)
     ours = ARAGMiddleware(make_index(CONTACT), tools="paper")
-    agent = create_agent(model, middleware=[ours, output] if ours_first else [output, ours])
-    state = agent.invoke(asked("How?"))
+    middleware = [ours, output] if ours_first else [output, ours]
+    agent = create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+    state = agent.invoke(asked("How?"), in_thread())
     assert quotes(state) == ["Write to the harbour master at … about a mooring."]
-    assert ADDRESS not in repr([state["messages"][-1], state["citations"], state["answer"]])
+    kept = agent.get_state(in_thread()).values
+    kept["messages"] = kept["messages"][-1:]
+    assert ADDRESS not in repr(kept)
+
+
+def test_a_guard_behind_ours_replaces_the_answer_before_it_is_described(make_index):
+    @after_agent
+    def guard(state, runtime):
+        refused = state["messages"][-1].model_copy(update={"content": "I may not say that."})
+        return {"messages": [refused]}
+
+    model = ScriptedModel(call("chunk_read", chunk_ids=["contact:0"]), MOORING)
+    agent = create_agent(model, middleware=[ARAGMiddleware(make_index(CONTACT), tools="paper"), guard])
+    state = agent.invoke(asked("How?"))
+    assert (state["answer"], state["citations"], state["grounding"]) == ("I may not say that.", [], "none")
+    assert state["messages"][-1].content == "I may not say that."
 
 
 @pytest.mark.parametrize("name", ["shell", "keyword_search"])
@@ -149,7 +165,10 @@ def test_what_was_taken_out_for_an_earlier_question_stays_out(make_index, redact
     first = agent.invoke(asked("How?"), in_thread())
     second = agent.invoke(asked("Really?"), in_thread())
     assert quotes(second) == quotes(first) != []
-    assert ADDRESS not in repr([second["citations"], second["messages"][-1]])
+    kept = agent.get_state(in_thread()).values
+    if redactor == "requests":
+        kept["messages"] = kept["messages"][-1:]
+    assert ADDRESS not in repr(kept)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["with an index", "without"])

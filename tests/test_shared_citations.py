@@ -6,6 +6,7 @@ import asyncio
 from itertools import permutations
 
 import pytest
+from bs4 import BeautifulSoup
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, ToolMessage
@@ -13,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from arag import ARAGMiddleware, SourcesMiddleware, create_arag_agent, make_agent_tool
+from arag import ARAGMiddleware, SourcesMiddleware, create_arag_agent, make_agent_tool, trace_page
 from arag.graph.citations import name_index
 from arag.retrieval.scope import Scope
 from scripted import ScriptedModel, asked, call, calls, in_thread
@@ -100,6 +101,9 @@ def test_an_id_of_two_indexes_links_to_both_documents(indexes, make, order):
     [block] = state["messages"][-1].content
     assert {note["url"] for note in block["annotations"]} == {"https://a.example/notes", "https://b.example/notes"}
     assert (state["answer"], state["grounding"]) == (BOTH.text, "supported")
+    page = BeautifulSoup(trace_page(state), "html.parser").select_one(".answer")
+    assert page.text.strip() == "Ada Alder keeps lamp A 12. Bob Birch keeps lamp B 12."
+    assert [link["href"] for link in page.select(".cite")] == ["#source-1", "#source-2"] * 2
 
 
 @ways

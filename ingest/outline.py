@@ -140,7 +140,7 @@ def has_marked_headings(text: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is no title: it jokes, has an address or a verb, or has many words in lower case."""
+    """Return whether a line is not a title: it jokes, has an address or a verb, or has many words in lower case."""
     has_open_bracket = name.count("(") != name.count(")")
     if has_open_bracket or _JOKE_OR_ADDRESS.search(name):
         return True

@@ -131,7 +131,7 @@ def _read_conversation(question: str | None, index: str, *, resume: bool) -> lis
     if question is None:
         raise typer.BadParameter('the question is missing: arag ask "Who ...?", or --resume to go on with the last one')
     if not question.strip():
-        raise typer.BadParameter("the question is blank")
+        raise InputError("the question is blank")
     return [HumanMessage(replace_surrogates(question))]
 
 

@@ -302,7 +302,7 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     for number, source in enumerate(sources, 1):
         for span in source.get("spans", ()):
             place = span["start"], span["end"]
-            marks[place] = marks.get(place, "") + _mark_citation(number)
+            marks[place] = f"{marks.get(place, '')} {_mark_citation(number)}".strip()
     for start, end in sorted(marks, reverse=True):  # from the end: earlier places stay valid
         answer = answer[:start] + marks[start, end] + answer[end:]
     html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')

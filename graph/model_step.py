@@ -174,7 +174,7 @@ class ModelStep:
     def _note_intact_results(self, reply: Reply) -> None:
         """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
         sent = find_sent_results(reply.sent, self._state["messages"])
-        self._note_given(sent.as_given)
+        self._note_given([*sent.as_given, *sent.as_kept])
         changed = {call_id: text for call_id, text in sent.changed.items() if call_id not in self.run["given"]}
         self.run["rewritten"] = changed | self.run["rewritten"]  # the first text counts: later ones may be shorter
         intact = sent.as_given

@@ -70,12 +70,18 @@ def read_citations(result: ToolMessage) -> list[Citation]:
     found = artifact.get("citations") if isinstance(artifact, dict) else None
     if not isinstance(found, list) or not all(map(is_citation, found)):
         return []
-    if result.text == artifact.get("answer"):
+    if not has_other_answer(result):
         return found
     citations: list[Citation] = [citation.copy() for citation in found]
     for citation in citations:
         citation["quotes"] = []
     return citations
+
+
+def has_other_answer(result: ToolMessage) -> bool:
+    """Return whether the text of another agent's result is not the answer in its artifact."""
+    is_changed: bool = result.artifact.get("answer", result.text) != result.text
+    return is_changed
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,15 @@ def watch_sent(request: Any) -> Iterator[SentMessages]:
 
 @dataclass(frozen=True)
 class SentResults:
-    """The results of retrieval tools that a model was sent."""
+    """The results of tools that a model was sent."""
 
     as_given: Sequence[str]
-    """Ids of the calls whose results are as the tools gave them."""
+    """Ids of the calls whose results are as the retrieval tools gave them."""
+    as_kept: Sequence[str]
+    """Ids of calls of other tools whose results are those of the conversation."""
     changed: Mapping[str, str]
-    """By the ids of other calls, the results. Other middleware may have cleared a text, taken words out of it or moved
-    it to a file: in the conversation, too."""
+    """By the ids of the other calls, the results. Other middleware may have cleared a text, taken words out of it or
+    moved it to a file: in the conversation, too."""
 
 
 def find_sent_results(sent: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> SentResults:
@@ -72,21 +74,22 @@ def find_sent_results(sent: Sequence[BaseMessage], messages: Sequence[BaseMessag
         sent: What the model was sent.
         messages: The conversation, which has the results' artifacts.
     """
-    artifacts: dict[str, dict[str, Any]] = {}
-    for result in _list_results(messages):
-        for artifact in find_artifacts([result]):
-            artifacts[result.tool_call_id] = artifact
+    kept = {result.tool_call_id: result for result in _list_results(messages)}
     as_given: list[str] = []
+    as_kept: list[str] = []
     changed: dict[str, str] = {}
     for result in _list_results(sent):
-        given = artifacts.get(result.tool_call_id)
-        if given is None:
+        call_id = result.tool_call_id
+        if call_id not in kept:
             continue
-        if is_as_given(result.text, given):
-            as_given.append(result.tool_call_id)
+        artifact = next(find_artifacts([kept[call_id]]), None)
+        if artifact is not None and is_as_given(result.text, artifact):
+            as_given.append(call_id)
+        elif artifact is None and result.text == kept[call_id].text:
+            as_kept.append(call_id)
         else:
-            changed[result.tool_call_id] = result.text
-    return SentResults(as_given, changed)
+            changed[call_id] = result.text
+    return SentResults(as_given, as_kept, changed)
 
 
 def find_quoted_results(prompt: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> list[str]:

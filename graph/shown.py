@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, ToolMessage
 
 from arag.graph.cited import Citation
-from arag.graph.records import read_citations
+from arag.graph.records import find_shown_chunks, has_other_answer, read_citations
 from arag.retrieval.tools.seen import find_artifacts, is_as_given
 from arag.retrieval.types import Chunk
 from arag.text.normalise import CUT, collapse_whitespace
@@ -30,9 +30,10 @@ class ShownResult:
     """A tool's result as the model was sent it."""
 
     text: str
-    is_as_given: bool = False
-    """Whether the text is what a retrieval tool gave."""
-    artifact: Mapping[str, Any] = field(default_factory=dict)
+    chunk_ids: Collection[str] = ()
+    """The ids of the chunks that the tool says it shows."""
+    artifact: Mapping[str, Any] | None = None
+    """That of a retrieval tool."""
 
     @cached_property
     def collapsed(self) -> str:
@@ -51,15 +52,16 @@ class ShownResult:
         matcher.set_seq2(_strip(self.tokens))
         return matcher
 
-    @property
-    def chunk_ids(self) -> Collection[str]:
-        """The ids of the chunks that the tool says it shows."""
-        chunk_ids: Collection[str] = self.artifact.get("chunk_ids", ())
-        return chunk_ids
+    @cached_property
+    def is_as_given(self) -> bool:
+        """Whether the text is what a retrieval tool gave."""
+        return self.artifact is not None and is_as_given(self.text, self.artifact)
 
     def list_whole(self, chunk: Chunk) -> Collection[int]:
-        """Return the positions of the sentences of a chunk that the tool says it shows whole."""
-        if chunk.id in self.artifact.get("new_chunks", ()):
+        """Return the positions of the sentences of a chunk that are in the text as the tool gave it."""
+        if self.artifact is None or not self.is_as_given:
+            return ()
+        if chunk.id in self.artifact["new_chunks"]:
             return range(len(chunk.sentences))
         positions: Collection[int] = self.artifact.get("sentences", {}).get(chunk.id, ())
         return positions
@@ -76,7 +78,7 @@ def correct_artifacts(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
         changes: dict[str, Any] = {}
         if given is not None and not is_as_given(message.text, given):
             changes = {"results": {}, "documents": _list_shown(given.get("documents", []), message.text)}
-        elif given is None and read_citations(message) and message.text != artifact["answer"]:
+        elif read_citations(message) and has_other_answer(message):
             changes = {"answer": message.text, "citations": read_citations(message)}
             artifact = {key: value for key, value in artifact.items() if key != "structured_response"}
         if changes:
@@ -140,8 +142,7 @@ class ShownTexts:
             return {} if self.was_changed else {position: chunk.sentence_text(position) for position in positions}
         whole: set[int] = set()
         for result in results:
-            if result.is_as_given:
-                whole.update(result.list_whole(chunk))
+            whole.update(result.list_whole(chunk))
         others = [result for result in self.results if not result.chunk_ids]  # such as a file with a result in it
         sentences: dict[int, str] = {}
         for position in positions:
@@ -166,11 +167,12 @@ def list_shown(messages: Iterable[AnyMessage], rewritten: Mapping[str, str]) -> 
     for message in messages:
         if not isinstance(message, ToolMessage) or read_citations(message):
             continue
-        artifact = message.artifact if isinstance(message.artifact, dict) else {}
-        text = rewritten.get(message.tool_call_id, message.text)
-        is_ours = any(find_artifacts([message]))
-        result = ShownResult(text, is_ours and is_as_given(text, artifact), artifact)
-        was_changed = was_changed or (is_ours and not result.is_as_given)
+        result = ShownResult(
+            text=rewritten.get(message.tool_call_id, message.text),
+            chunk_ids=find_shown_chunks([message]),
+            artifact=next(find_artifacts([message]), None),
+        )
+        was_changed = was_changed or (result.artifact is not None and not result.is_as_given)
         results.append(result)
     return ShownTexts(results, was_changed)
 

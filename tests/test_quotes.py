@@ -7,6 +7,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
 from langchain.agents.middleware.types import after_agent, wrap_model_call, wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import ARAGMiddleware, SourcesMiddleware, create_arag_agent, make_agent_tool
@@ -87,6 +88,30 @@ def test_quotes_are_what_the_model_was_shown(make_index, ours_first, redactor, n
 
 def quotes(state):
     return [quote["text"] for citation in state["citations"] for quote in citation["quotes"]]
+
+
+@pytest.mark.parametrize("redactor", REDACTORS)
+def test_a_tool_of_somebody_else_is_quoted_as_it_was_shown(make_index, redactor):
+    @tool(response_format="content_and_artifact")
+    def notices() -> tuple[str, dict]:
+        """Read the notices."""
+        return f"The board says: {CONTACT[0]['text']}", {"chunk_ids": ["contact:0"]}
+
+    model = ScriptedModel(call("notices"), MOORING)
+    middleware = [ARAGMiddleware(make_index(CONTACT), tools="paper"), REDACTORS[redactor]]
+    state = create_agent(model, [notices], middleware=middleware).invoke(asked("How?"))
+    [quote] = quotes(state)
+    assert quote in model.calls[-1].messages[-1].text
+    assert "mooring" in quote
+    assert ADDRESS not in quote
+
+
+def test_a_text_without_spaces_is_quoted_as_it_was_shown(make_index):
+    index = make_index([{"id": "port", "text": f"港务局每天中午开门。停泊事宜请写信至{ADDRESS}联系港务长。请带旗帜。"}])
+    model = ScriptedModel(call("chunk_read", chunk_ids=["port:0"]), AIMessage("停泊事宜请写信联系港务长 [port:0]。"))
+    middleware = [ARAGMiddleware(index, tools="paper"), REDACTORS["results"]]
+    state = create_agent(model, middleware=middleware).invoke(asked("怎么停泊？"))
+    assert quotes(state) == ["停泊事宜请写信至[taken out]联系港务长。"]
 
 
 @both_orders

@@ -102,7 +102,7 @@ def test_an_id_of_two_indexes_links_to_both_documents(indexes, make, order):
     assert {note["url"] for note in block["annotations"]} == {"https://a.example/notes", "https://b.example/notes"}
     assert (state["answer"], state["grounding"]) == (BOTH.text, "supported")
     page = BeautifulSoup(trace_page(state), "html.parser").select_one(".answer")
-    assert page.text.strip() == "Ada Alder keeps lamp A 12. Bob Birch keeps lamp B 12."
+    assert page.text.strip() == "Ada Alder keeps lamp A 1 2. Bob Birch keeps lamp B 1 2."
     assert [link["href"] for link in page.select(".cite")] == ["#source-1", "#source-2"] * 2
 
 

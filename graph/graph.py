@@ -26,11 +26,13 @@ from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
+from arag.errors import ModelError
 from arag.graph import MAX_STEPS
 from arag.graph.annotations import annotate
 from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, ScopeFinder, make_loader
+from arag.graph.costs import would_exceed
 from arag.graph.forced import as_answer
 from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
@@ -56,9 +58,8 @@ from arag.graph.state import (
 )
 from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
-from arag.models.usage import model_call, total
+from arag.models.usage import ModelCall, model_call, total
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
@@ -232,13 +233,14 @@ class _Loop:
         *turn, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
         before = drop_left_out(turn, asking)
-        searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
-        searches.discard("chunk_read")  # it has a notice of its own
         reviewed = review(self._resources().reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in reviewed.calls:
-            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            given = reviewed.results.get(call["id"])
+            if given is None:
+                tool = tools.tools_by_name.get(call["name"])
+                given = notice_of_repeat(call, [*before, asking, *messages], tool)
             if given is not None:
                 messages.append(given)
                 continue
@@ -273,16 +275,24 @@ class _Loop:
         return self._end(state, answer, reason, is_forced=True)
 
     def structure_answer(self, state: State) -> Steps:
-        """Ask the model to put the answer into the form of a schema. The answer, with its citations, stays."""
+        """Ask the model to put the answer into the form of a schema, twice if need be. The answer itself stays."""
         resources = self._resources()
         structurer = cast("Structurer", resources.structurer)
         turn = self._fit(state).turn
-        request = structurer.ask(turn, resources.settings.max_context_tokens)
-        [reply] = yield Call(structurer.model, request)
         calls = [*state.get("model_calls", ())]  # none if a person wrote the answer
-        calls.append(model_call(reply, step=len(calls) + 1))
+        request = structurer.ask(turn, resources.settings.max_context_tokens)
+        for is_last in (False, True):
+            [reply] = yield Call(structurer.model, request)
+            calls.append(model_call(reply, step=len(calls) + 1))
+            try:
+                structured = structurer.read(reply)
+                break
+            except ModelError as error:
+                if is_last or _is_spent(resources.settings.max_cost, calls):
+                    raise
+                request = structurer.ask_again(request, error)
         return {
-            "structured_response": structurer.read(reply),
+            "structured_response": structured,
             "model_calls": calls,
             "usage": total(calls),
         }
@@ -354,6 +364,10 @@ class _Loop:
             **described,
             **records(run, reply, is_forced=is_forced),
         }
+
+
+def _is_spent(max_cost: float | None, calls: Sequence[ModelCall]) -> bool:
+    return max_cost is not None and would_exceed(max_cost, calls, last_calls=0)
 
 
 def _list_replies(state: State) -> list[AIMessage]:

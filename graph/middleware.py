@@ -264,10 +264,9 @@ class ARAGMiddleware(SourcesMiddleware):
         if not isinstance(tool, RetrievalTool):
             return request
         visible = _list_visible(request.state["messages"], run)
-        if name != "chunk_read":  # which has a notice of its own
-            notice = notice_of_repeat(request.tool_call, visible, [name])
-            if notice is not None:
-                return notice
+        notice = notice_of_repeat(request.tool_call, visible, tool)
+        if notice is not None:
+            return notice
         runtime = replace(request.runtime, state={**request.state, "messages": visible})
         return replace(request, runtime=runtime)
 

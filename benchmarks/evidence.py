@@ -45,6 +45,7 @@ _NO_NETWORK = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
+ALL_METHODS = ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"]
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
 
 
@@ -60,7 +61,7 @@ class Experiment:
 
 EXPERIMENTS = {
     "archive": Experiment("archive", ["arag-shell", "dci", "naive-rag", "direct"]),
-    "excerpt": Experiment("excerpt", ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"], EXCERPT, "excerpt"),
+    "excerpt": Experiment("excerpt", ALL_METHODS, EXCERPT, "excerpt"),
 }
 
 

@@ -131,6 +131,8 @@ class Context(BaseModel):
 
     def merge(self, context: object) -> Context:
         """Return these settings, changed by a run's context: a `Context`, anything with a scope, or None."""
+        if context is None:
+            return self
         # A scope in a context of another type counts, too: without it, the run would see documents that it hides.
         if isinstance(context, Context):
             changes = context
@@ -138,10 +140,11 @@ class Context(BaseModel):
             changes = Context(scope=find_scope(context))
         if changes.scope is not None:
             read_scope(changes.scope)  # `model_construct` and `model_copy` check nothing
+        given = changes.model_fields_set
         changed: dict[str, Any] = {}
         for name, field in Context.model_fields.items():
             value = getattr(changes, name)
-            if name in changes.model_fields_set or value != field.default:  # a subclass may have other defaults
+            if name in given or value != field.default:  # a subclass may have other defaults
                 changed[name] = value
         return self.model_copy(update=changed)
 

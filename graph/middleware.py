@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from arag.errors import InputError
 from arag.graph.annotations import annotate
 from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
-from arag.graph.model_step import ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
+from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer
 from arag.graph.records import find_seen
@@ -112,7 +112,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = self._begin_step(request).ask()
+        steps = self._ask(request)
         step = advance(steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -133,7 +133,7 @@ class ARAGMiddleware(SourcesMiddleware):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
         """Ask the model for the next step, or for the answer if a budget is used up."""
-        steps = (await run_in_executor(None, self._begin_step, request)).ask()
+        steps = self._ask(request)
         step = await run_in_executor(None, advance, steps)
         while isinstance(step, ModelRequest):
             began = time.perf_counter()
@@ -198,6 +198,10 @@ class ARAGMiddleware(SourcesMiddleware):
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
         return await run_in_executor(None, self.after_agent, state, runtime)
+
+    def _ask(self, request: ModelRequest[Any]) -> Asking[ExtendedModelResponse[Any]]:
+        """Take a step. The work begins when the first request is asked for: in a thread, in asynchronous runs."""
+        return (yield from self._begin_step(request).ask())
 
     def _begin_step(self, request: ModelRequest[Any]) -> ModelStep:
         outer = current_sent()

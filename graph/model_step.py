@@ -125,10 +125,11 @@ class ModelStep:
 
     def ask(self) -> Asking[ExtendedModelResponse[Any]]:
         """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer."""
-        reason = self._find_spent_budget()
+        sent = self._list_sent()
+        reason = self._find_spent_budget(sent)
         while reason is None:
             try:
-                reply = yield from self._search()
+                reply = yield from self._search(sent)
             except Exception as error:
                 if not has_results(self._turn) or not is_overflow(error):
                     raise
@@ -142,20 +143,33 @@ class ModelStep:
                 return self._finish(reply.with_messages([judged.reply]), judged.reason)
             self._unused.append(judged.reply)
             self._calls.append(model_call(judged.reply, step=self.run["steps"]))
-            reason = self._find_spent_budget()
+            sent = self._list_sent()
+            reason = self._find_spent_budget(sent)
         reply = yield from self._force()
         return self._finish(reply, reason, is_forced=True)
 
-    def _search(self) -> Asking[Reply]:
+    def _search(self, sent: Sequence[AnyMessage]) -> Asking[Reply]:
         prompt = self.resources.system_prompt(self.run["steps"])
-        request = self.request.override(tools=self._tools)
-        reply = yield from _send(
-            ask_with_less(self.resources.model, [self._add_to_system(prompt)], self._list_sent()),
-            request,
+        reply = yield from self._send(
+            ask_with_less(self.resources.model, [self._add_to_system(prompt)], sent),
+            tools=self._tools,
         )
         self.run["steps"] += 1
         self._note_intact_results(reply)
         return self._repair(reply, self._tools)
+
+    def _send(self, asking: Generator[Call, list[Any], AIMessage], **changes: Any) -> Asking[Reply]:
+        """Send each prompt of `asking` as the agent's request with changes; return the reply to the last one."""
+        call = advance(asking)
+        while True:
+            system, *messages = call.input
+            try:
+                reply = yield self.request.override(system_message=system, messages=messages, **changes)
+            except Exception as error:  # noqa: BLE001 - raised again there, unless a shorter prompt may help
+                call = fail(asking, error)
+                continue
+            advance(asking, [reply.message])
+            return reply
 
     def _note_intact_results(self, reply: Reply) -> None:
         """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
@@ -172,10 +186,10 @@ class ModelStep:
             earlier = [*earlier, turn[0]]
         head = [self._add_to_system(forced_prompt(settings.system_prompt)), *earlier]
         evidence = [HumanMessage(self.run["question"]), *self._turn[1:]]
-        request = self.request.override(tools=[], tool_choice=None)
-        reply = yield from _send(
+        reply = yield from self._send(
             force_with_less(self.resources.model, head, evidence, settings.max_context_tokens),
-            request,
+            tools=[],
+            tool_choice=None,
         )
         if reply.is_read:
             return reply
@@ -233,12 +247,12 @@ class ModelStep:
         messages = [*self._unused, message, *reply.response.result[1:]]
         return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))
 
-    def _find_spent_budget(self) -> StopReason | None:
-        """Return the budget that the run has used up, if any."""
+    def _find_spent_budget(self, sent: Sequence[AnyMessage]) -> StopReason | None:
+        """Return the budget that the run has used up, if any, before it sends a conversation."""
         spent = find_spent_budget(
             self.resources,
             self._replies,
-            self._list_sent(),
+            sent,
             steps=self.run["steps"],
             calls=[*self._state["model_calls"], *self._calls],
             room=self._room,
@@ -314,20 +328,6 @@ class ModelStep:
             return message.model_copy(update={"content": f"{message.content}\n\n{prompt}"})
         content = [*message.content, {"type": "text", "text": f"\n\n{prompt}"}]
         return message.model_copy(update={"content": content})
-
-
-def _send(asking: Generator[Call, list[Any], AIMessage], request: ModelRequest[Any]) -> Asking[Reply]:
-    """Send each prompt of `asking` as a request; return the reply to the last one."""
-    call = advance(asking)
-    while True:
-        system, *messages = call.input
-        try:
-            reply = yield request.override(system_message=system, messages=messages)
-        except Exception as error:  # noqa: BLE001 - raised again there, unless a shorter prompt may help
-            call = fail(asking, error)
-            continue
-        advance(asking, [reply.message])
-        return reply
 
 
 def list_results(turn: Sequence[AnyMessage], reply_id: str | None) -> list[AnyMessage]:

@@ -33,26 +33,29 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
 
     Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
     """
-    results = [message for message in messages if isinstance(message, ToolMessage)]
+    shown: list[_Shown] = []
     digested: set[str] = set()
-    for result in results:
-        digested |= _read_digests(result).keys()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            artifact = next(find_artifacts([message]), {})
+            shown.append(_Shown(find_shown_chunks([message]), artifact.get("digests", {})))
+            digested |= shown[-1].digests.keys()
     known = find_digests(index, digested)
     seen: list[str] = []
-    for result in results:
-        digests = _read_digests(result)
-        for chunk_id in find_shown_chunks([result]):
-            is_changed = chunk_id in digests and digests[chunk_id] != known[chunk_id]
+    for result in shown:
+        for chunk_id in result.chunk_ids:
+            is_changed = chunk_id in result.digests and result.digests[chunk_id] != known[chunk_id]
             if not is_changed:
                 seen.append(chunk_id)
     return union(None, seen)
 
 
-def _read_digests(result: ToolMessage) -> dict[str, str]:
-    """Return the digests of the texts that a result shows, by chunk id."""
-    artifact = next(find_artifacts([result]), {})
-    digests: dict[str, str] = artifact.get("digests", {})
-    return digests
+@dataclass(frozen=True)
+class _Shown:
+    """What a result shows: chunks, and the digests of their texts if the tool gives them."""
+
+    chunk_ids: list[str]
+    digests: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arag.errors import IndexLockedError, InputError
+from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.scope import compile_pattern
 from arag.retrieval.storage.contract import IndexStore, View
 from arag.retrieval.storage.locations import using_store
@@ -67,7 +68,9 @@ def _expand_patterns(names: Sequence[str], view: View) -> list[str]:
     return list(dict.fromkeys(expanded))
 
 
-def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[list[Damage], list[Damage]]:
+def verify(
+    index: str | Path | IndexStore, *, repair: bool = False, progress: bool | ShowProgress = False
+) -> tuple[list[Damage], list[Damage]]:
     """Look for damage in every part of an index, and repair it if asked to.
 
     Documents, chunks and vectors are the source of truth: if they are damaged, the documents must be ingested again.
@@ -76,6 +79,8 @@ def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[lis
     Args:
         index: Where the index is: a folder, the address of a PostgreSQL database, or its store.
         repair: Whether to repair the damage.
+        progress: True prints a line about the progress on stderr every few seconds. A function is called with each
+            `Progress` instead.
 
     Returns:
         The damage that was found, and the damage that is left: the same, unless `repair` is set.
@@ -84,9 +89,9 @@ def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[lis
         IndexNotFoundError, IndexLockedError, StorageError: The index cannot be opened or written.
     """
     with using_store(index) as store:
-        found = store.find_damage()
+        found = store.find_damage(Meter(progress, phase="checking").report_share)
         can_repair = all(damage.repairable for damage in found)
         if not (repair and found and can_repair):
             return found, found
-        store.repair()
-        return found, store.find_damage()
+        store.repair(Meter(progress, phase="repairing").report_share)
+        return found, store.find_damage(Meter(progress, phase="checking").report_share)

@@ -1,4 +1,4 @@
-"""The progress of an ingestion or a copy."""
+"""The progress of an ingestion, a copy or a check."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Literal, TypeAlias
 
 from arag.text.normalise import count
 
-Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "done"]
+Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
 
+_WHOLE = 1_000  # the total of a step of which only the finished part is known
 _SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of an ingestion or a copy.
+    """The progress of an ingestion, a copy or a check.
 
     Attributes:
         phase: The current step. `loading` loads the embedder; `publishing` lets readers see what was written.
         done: Bytes of the sources whose documents are finished: stored, unchanged or left out. Objects given in Python
-            count with their characters. For a copy, chunks.
+            count with their characters. For a copy, chunks. For a check or a repair, thousandths.
         total: The value of `done` at the end; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
@@ -59,6 +60,8 @@ class Progress:
         """What is finished, such as `34%, 1,204 documents`; empty for a step that counts nothing."""
         if self.phase in {"loading", "publishing"}:
             return ""
+        if self.phase in {"checking", "repairing"}:
+            return f"{self.share:.0%}" if self.done else ""
         if self.phase == "copying":
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
         finished = count(self.documents, "document")
@@ -98,28 +101,29 @@ ShowProgress: TypeAlias = Callable[[Progress], None]
 
 
 class Meter:
-    """Measures the progress of an ingestion or a copy.
+    """Measures the progress of an ingestion, a copy or a check.
 
     Args:
         show: Called whenever there is progress; True prints a line on stderr every few seconds.
         total: Bytes of all sources, or chunks to copy; None if that is not known.
+        phase: The first step. For `checking` and `repairing`, the total is 1,000.
 
     Attributes:
         done: Bytes or chunks that are finished.
         sentences: Sentences embedded so far.
     """
 
-    def __init__(self, show: ShowProgress | bool = False, total: int | None = None) -> None:
+    def __init__(self, show: ShowProgress | bool = False, total: int | None = None, phase: Phase = "reading") -> None:
         self.done = 0
         self.sentences = 0
         self._show = self._print if show is True else show
-        self._total = total
+        self._total = _WHOLE if phase in {"checking", "repairing"} else total
         self._documents = 0
         self._ocr_pages = 0
         self._per_second = 0.0
         self._start = time.monotonic()
         self._last_line = 0.0  # seconds from the start to the last printed line
-        self._phase: Phase = "reading"
+        self._phase: Phase = phase
         self._phase_start = self._start
         self._phase_start_done = 0
         self.report()
@@ -160,6 +164,10 @@ class Meter:
             self._per_second = self.sentences / self._seconds_in_phase()
         if self._show:
             self._show(self._make_progress())
+
+    def report_share(self, share: float) -> None:
+        """Show which part of a check or a repair is finished, 0 to 1."""
+        self.report(done=round(share * _WHOLE))
 
     def end(self) -> None:
         """Report that everything is published."""

@@ -8,6 +8,7 @@ import ipaddress
 import json
 import ssl
 
+import openai
 import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
@@ -21,7 +22,7 @@ import openai_server
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
-from http_server import Failure
+from http_server import Cut, Failure
 from openai_server import chat, function_call, response, serve
 from scripted import ANSWER as GOOD
 from scripted import Request, ScriptedModel, asked
@@ -178,8 +179,6 @@ def test_options_that_are_bound_to_a_model_are_sent_and_those_of_a_call_replace_
 
 @both_ways
 def test_a_model_that_the_caller_made_passes_the_border_and_keeps_its_errors(small_index, streaming):
-    import openai
-
     def respond(number, request):
         if "parallel_tool_calls" in request:
             return Failure(400, message="Unknown parameter: 'parallel_tool_calls'.")
@@ -193,6 +192,52 @@ def test_a_model_that_the_caller_made_passes_the_border_and_keeps_its_errors(sma
         with pytest.raises(openai.BadRequestError, match="Something broke"):
             run(model, small_index, streaming=streaming)
     assert type(model) is ChatOpenAI  # it is not changed
+
+
+def openai_model(server, **options):
+    return ChatOpenAI(model="m", base_url=server.url, api_key="none", max_retries=0, **options)
+
+
+def fails_with(failure):
+    """Respond with a search, then with a failure."""
+
+    def respond(_, request):
+        return failure if request["messages"][-1]["role"] == "tool" else CALL
+
+    return respond
+
+
+REASONS = {
+    "a broken stream": (
+        Cut(chat(ANSWER), 5, drops=True),
+        openai.APIConnectionError,
+        "/v1 closed the connection without a complete reply",
+    ),
+    "a busy server": (Failure(429, message="Slow down"), openai.RateLimitError, "ask again later"),
+    "another model": (Failure(404, message="no such model"), openai.NotFoundError, "it has qwen3"),
+    "silence": (Failure(hang=True), openai.APITimeoutError, "allow more with its option timeout"),
+}
+
+
+@both_ways
+@pytest.mark.parametrize("kind", REASONS)
+def test_an_error_of_a_model_that_the_caller_made_says_what_helps(small_index, kind, streaming):
+    failure, error_class, reason = REASONS[kind]
+    with serve(fails_with(failure)) as server:
+        server.pages["/v1/models"] = {"data": [{"id": "qwen3"}]}
+        with pytest.raises(error_class, match=reason) as raised:
+            run(openai_model(server, timeout=1.0), small_index, streaming=streaming)
+    assert isinstance(raised.value, openai.APIError)
+
+
+def test_an_error_of_a_callers_own_class_stays_as_it_is(small_index):
+    class Broken(ScriptedModel):
+        def _generate(self, *_, **__):
+            raise AttributeError("'Broken' object has no attribute 'choices'")
+
+    with pytest.raises(AttributeError) as raised:
+        run(Broken(), small_index)
+    assert str(raised.value) == "'Broken' object has no attribute 'choices'"
 
 
 def choose_fields(url):
@@ -364,3 +409,20 @@ def test_a_certificate_that_is_not_trusted_and_a_wrong_scheme_are_named(
         for address, said in ((secure, "name its CA's file in SSL_CERT_FILE"), (server.url, "speaks TLS: write https")):
             with pytest.raises(ModelError, match=said):
                 run(load_model(f"{api}:m@{address}", max_retries=0), small_index, streaming=streaming)
+
+
+# --- keys ---
+
+
+@pytest.mark.parametrize("key", ["sk\x00abc", "sk-a\nbc", "sk-\x1b[31m", "sk abc"])
+def test_a_key_with_characters_that_no_key_has_is_refused_before_a_request_and_not_shown(key):
+    with serve([]) as server, pytest.raises(ModelError, match="the option api_key holds no key") as raised:
+        load_model(f"openai:m@{server.url}", api_key=key)
+    assert key not in str(raised.value)
+
+
+def test_a_key_of_a_callers_model_that_cannot_be_sent_is_named_as_the_cause(small_index):
+    with serve([]) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="sk\x00abc", max_retries=0)
+        with pytest.raises(openai.APIConnectionError, match="a character that cannot be sent: correct OPENAI_API_KEY"):
+            run(model, small_index)

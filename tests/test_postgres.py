@@ -217,6 +217,7 @@ DAMAGES = [
     ("UPDATE contents SET places = replace(places, '[[0,', '[[-5,') WHERE number = 3", "lost a part: d2", False),
     ("UPDATE sentences SET embedding = '[1,2]' WHERE number = 3 AND position = 0", "lost a part: d2", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
+    ("DELETE FROM lowered", "table lowered", True),
     ("DELETE FROM words WHERE word = 'gull'", "table words", True),
     ("UPDATE word_segments SET postings = decode(repeat('ff', length(postings)), 'hex')", "table word_segments", True),
     ("UPDATE word_segments SET head = set_byte(head, 9, 200)", "table word_segments", True),
@@ -242,6 +243,24 @@ def test_damage_is_found_and_what_is_derived_is_made_again(place, damage, said, 
         store.repair()
         assert store.find_damage() == []
         assert store.open().rank(["gull"], 9).total == 14
+
+
+def test_a_repair_changes_only_what_is_wrong_and_shows_how_far_it_is(place):
+    write(place, *(document(f"d{i}", f"The gull sat on the reef {i}.") for i in range(15)))
+    versions = "SELECT 'text ' || number, xmin::text FROM lowered UNION SELECT word, xmin::text FROM words"
+    before = set(run_sql(place, versions))
+    run_sql(place, "DELETE FROM lowered WHERE number = 3")
+    run_sql(place, "DELETE FROM words WHERE word = 'reef'")
+    run_sql(place, "INSERT INTO words VALUES ('swan', 'swan')")
+    shares = []
+    with using_store(place) as store:
+        assert [damage.part for damage in store.find_damage(shares.append)] == ["table lowered", "table words"]
+        store.repair(shares.append)
+        assert store.find_damage() == []
+    after = set(run_sql(place, versions))
+    assert {name for name, _ in before - after} == {"text 3", "reef"}
+    assert len(after) == len(before)
+    assert shares.count(1.0) == 2
 
 
 # --- readers ---

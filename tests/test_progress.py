@@ -117,6 +117,12 @@ def test_lines(arag, tmp_path, monkeypatch):
     assert arag("ingest", tmp_path / "mill.txt", "--index", tmp_path / "index", "--json")[2] == ""
     copied = arag("copy", tmp_path / "index", tmp_path / "copy")[2]
     assert copied.splitlines()[-1] == "Done: 100%, 1 document"
+    assert arag("verify", "--index", tmp_path / "copy")[2].splitlines()[-1].startswith("Checking: 100%")
+    assert arag("verify", "--index", tmp_path / "copy", "--json")[2] == ""
+    (keywords,) = (tmp_path / "copy").glob("keywords-*")
+    keywords.unlink()
+    lines = arag("verify", "--repair", "--index", tmp_path / "copy")[2].splitlines()
+    assert [line.partition(":")[0] for line in lines if ": 100%" in line] == ["Checking", "Repairing", "Checking"]
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(80.2, "1:20"), (119.6, "2:00"), (3_725.0, "1:02:05")])

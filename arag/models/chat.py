@@ -12,10 +12,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError, list_faults
-from arag.models.border import ContextError, Terms, add_border
+from arag.models.attempts import ContextError, Terms
+from arag.models.border import add_border
 from arag.models.failures import describe_failure, is_overflow
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE, ModelName, connection_options, parse_name, read_key
 from arag.models.servers import Server
+from arag.text.normalise import collapse_whitespace
 
 _HOSTED_SECONDS = 300.0  # for one call
 _LOCAL_SECONDS = 1800.0  # a model on a laptop writes a few tokens a second
@@ -104,7 +106,7 @@ def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel
                 f"there is no provider {name.provider}: for an OpenAI-compatible server, write "
                 f"openai:{text.removeprefix('openai:')} with the name that the server gives the model"
             ) from error
-        raise ModelError(f"the model {name} cannot be created: {error}") from error
+        raise ModelError(f"the model {name} cannot be created: {collapse_whitespace(str(error))}") from error
 
 
 def find_server(name: ModelName, options: Mapping[str, Any]) -> Server:

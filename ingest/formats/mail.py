@@ -86,6 +86,7 @@ def _content(mail: Message) -> Content:
         text=text,
         metadata=_metadata(mail),
         left_out=name_parts("attachment", not_read),
+        headings_apart=True,
     )
 
 

@@ -16,7 +16,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.storage.records import Damage, EmbeddedDocument, KeywordRanking, Ranking, SentenceMatch, Settings
+from arag.retrieval.storage.records import (
+    Damage,
+    EmbeddedDocument,
+    KeywordRanking,
+    Ranking,
+    SentenceMatch,
+    Settings,
+    ShowShare,
+)
 from arag.retrieval.storage.sql import DOCUMENT_NAME, FILE_NAME, TableReader
 from arag.retrieval.storage.words.index import WordIndex
 from arag.retrieval.types import Chunk
@@ -270,8 +278,16 @@ class IndexStore(Protocol):
             IndexFormatError, StorageError: The index is damaged, of another format, or cannot be written to.
         """
 
-    def find_damage(self) -> list[Damage]:
-        """Look for damage in all parts of the index; nothing is locked or written."""
+    def find_damage(self, show: ShowShare | None = None) -> list[Damage]:
+        """Look for damage in all parts of the index; nothing is locked or written.
 
-    def repair(self) -> None:
-        """Make everything again that is derived from the documents, unless these are damaged."""
+        Args:
+            show: Called with the part that is finished, 0 to 1.
+        """
+
+    def repair(self, show: ShowShare | None = None) -> None:
+        """Make everything again that is derived from the documents, unless these are damaged.
+
+        Args:
+            show: Called with the part that is finished, 0 to 1.
+        """

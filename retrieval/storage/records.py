@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -18,6 +18,7 @@ from arag.text.normalise import is_title
 Vectors = NDArray[np.float32]
 ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's row id, positions of its sentences, their vectors
 Ranking = Literal["paper", "bm25"]
+ShowShare = Callable[[float], None]  # is called with the part of a long task that is finished, 0 to 1
 
 FORMAT_VERSION = 6
 MAX_COUNT = 1 << 53  # floats, and so many readers of JSON, hold integers exactly up to here

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.metadata import STORED_NAME, parse_fields, parse_reading
 from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Reading, Settings
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
 from arag.retrieval.types import Chunk
 from arag.text.languages import SAMPLE_CHARACTERS, is_english
-from arag.text.normalise import count, shorten
+from arag.text.normalise import shorten
 
 _T = TypeVar("_T")
 
@@ -42,9 +41,7 @@ _CHUNK_TEXT = (
 )
 # Larger batches take more memory, and smaller ones more queries.
 _DOCUMENTS_PER_QUERY = 2_000
-_CHUNKS_PER_QUERY = 200
 _ROWS_LOOKED_UP = 10_000  # for more, it is faster to read all rows
-_MAX_LISTED = 10  # documents in a message
 _MAX_SHOWN = 100  # characters of an id in a message
 
 
@@ -217,9 +214,9 @@ class TableReader(ABC):
             fields = parse_fields(record.metadata)
             to_json(fields)  # refuses values that no ingestion lets through: too deep, or half a surrogate pair
         except (ValueError, RecursionError) as error:
-            raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
+            raise self.damage(f"the metadata of {shown(record.id)}: {error}") from error
         if not isinstance(fields, dict):
-            raise self.damage(f"the metadata of {_shown(record.id)} is not an object")
+            raise self.damage(f"the metadata of {shown(record.id)} is not an object")
         return fields
 
     def reading(self, record: DocumentRecord) -> Reading:
@@ -227,7 +224,7 @@ class TableReader(ABC):
         try:
             return parse_reading(record.metadata)
         except (ValueError, RecursionError) as error:
-            raise self.damage(f"the metadata of {_shown(record.id)}: {error}") from error
+            raise self.damage(f"the metadata of {shown(record.id)}: {error}") from error
 
     def incomplete(self) -> dict[str, tuple[str, ...]]:
         """Return the parts of files that were not read, by the ids of their documents, in order."""
@@ -276,57 +273,6 @@ class TableReader(ABC):
             tokens=int(tokens),
         )
 
-    def check_documents(self) -> None:
-        """Read all documents, chunks and vectors, which everything else is derived from.
-
-        Raises:
-            IndexFormatError: Some are damaged, or documents lack a part.
-        """
-        lost = self._find_incomplete_documents()
-        lost |= self._find_documents_without_vectors()
-        if lost:
-            first = sorted(lost)[:_MAX_LISTED]
-            listed = ", ".join(_shown(document_id) for document_id in first)
-            raise self.damage(f"{count(len(lost), 'document')} lost a part: {listed}")
-
-    def _find_incomplete_documents(self) -> set[str]:
-        """Return the ids of documents that lack chunks or metadata, and of chunks that lack their document."""
-        select = f"SELECT document_id, count(*) FROM {self.chunks_table} GROUP BY document_id"
-        chunk_counts = dict(self.query(select))
-        incomplete: set[str] = set()
-        for record in self.documents():
-            chunks = chunk_counts.pop(record.id, 0)
-            if chunks != record.chunks or not self._has_metadata(record):
-                incomplete.add(record.id)
-        without_document = chunk_counts.keys()
-        return incomplete | without_document
-
-    def _find_documents_without_vectors(self) -> set[str]:
-        """Return the ids of documents whose sentences do not all have a finite vector."""
-        document_ids = dict(self.query(f"SELECT number, document_id FROM {self.chunks_table}"))
-        found: set[str] = set()
-        for row_ids in batches(document_ids, _CHUNKS_PER_QUERY):
-            for row_id in self._find_damaged_chunks(row_ids):
-                found.add(document_ids[row_id])
-        return found
-
-    def _find_damaged_chunks(self, row_ids: Sequence[int]) -> list[int]:
-        """Return the row ids of chunks that cannot be read, or whose sentences do not all have a finite vector."""
-        stored: dict[int, list[int]] = {}
-        try:
-            chunks = self.chunks_by_row_id(row_ids)
-            for row_id, positions, vectors in self.vectors(row_ids):
-                if np.isfinite(vectors).all():
-                    stored[row_id] = positions
-        except IndexFormatError:
-            if len(row_ids) == 1:
-                return list(row_ids)
-            damaged: list[int] = []
-            for row_id in row_ids:
-                damaged += self._find_damaged_chunks([row_id])
-            return damaged
-        return [row_id for row_id in row_ids if chunks[row_id].embedded_positions() != stored.get(row_id)]
-
     def _chunks_among(self, column: str, values: Iterable[Any]) -> dict[int, Chunk]:
         rows = self.query_among(self._select_chunks(), column, values)
         return {row[0]: self._make_chunk(row) for row in rows}
@@ -345,7 +291,7 @@ class TableReader(ABC):
         try:
             sentences = parse_places(places, len(text))
         except (ValueError, LookupError) as error:
-            raise self.damage(f"the chunk {_shown(chunk_id)}: {error}") from error
+            raise self.damage(f"the chunk {shown(chunk_id)}: {error}") from error
         fault = ""
         if not all(0 <= number <= MAX_COUNT for number in (ordinal, tokens, chunks)):
             fault = "its numbers are not possible"
@@ -356,7 +302,7 @@ class TableReader(ABC):
         elif sum(sentence.embedded for sentence in sentences) != embedded:
             fault = "it has more or fewer sentences than were embedded"
         if fault:
-            raise self.damage(f"the chunk {_shown(chunk_id)}: {fault}")
+            raise self.damage(f"the chunk {shown(chunk_id)}: {fault}")
         return Chunk(
             id=chunk_id,
             document_id=document_id,
@@ -378,7 +324,7 @@ class TableReader(ABC):
                 for row in rows:
                     yield from self._make_chunk_texts([row])
                 return
-            raise self.damage(f"the chunk {_shown(rows[0][1])}: {error}") from error
+            raise self.damage(f"the chunk {shown(rows[0][1])}: {error}") from error
         for (row_id, chunk_id, document_id, ordinal, title, text, _), spans in zip(rows, spans_by_row, strict=True):
             yield ChunkText(
                 row_id=row_id,
@@ -401,16 +347,8 @@ class TableReader(ABC):
     def _make_record(self, row: Sequence[Any]) -> DocumentRecord:
         record = DocumentRecord(*row)
         if not 0 <= record.chunks <= MAX_COUNT or _UNSTORABLE.search(record.id):
-            raise self.damage(f"the document {_shown(record.id)} has an impossible id, or number of chunks")
+            raise self.damage(f"the document {shown(record.id)} has an impossible id, or number of chunks")
         return record
-
-    def _has_metadata(self, record: DocumentRecord) -> bool:
-        try:
-            self.metadata(record)
-            self.reading(record)
-        except IndexFormatError:
-            return False
-        return True
 
 
 def replace_unstorable(values: Iterable[Any], substitute: str) -> list[Any]:
@@ -428,6 +366,6 @@ def storable(values: Iterable[Any]) -> list[Any]:
     return kept
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """Return an id shortened for a message: the id of a foreign index may be very long."""
     return shorten(name, _MAX_SHOWN)

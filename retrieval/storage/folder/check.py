@@ -10,28 +10,34 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
+from arag.retrieval.storage.check import Passes, check_documents
 from arag.retrieval.storage.folder.chroma import MIN_SENTENCES, ReadOnlyError, VectorIndex
 from arag.retrieval.storage.folder.derived import keyword_file, vector_index_folder, words_file
 from arag.retrieval.storage.folder.sqlite import INDEX_FILE
 from arag.retrieval.storage.folder.view import FolderView
 from arag.retrieval.storage.folder.words import has_right_words
 from arag.retrieval.storage.keywords import format_keywords
-from arag.retrieval.storage.records import Damage
+from arag.retrieval.storage.records import Damage, ShowShare
 from arag.text.visible import visible_line
 
+_PASSES = 2  # over all chunks: the documents and the word index
 
-def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
+
+def find_damage(view: FolderView, folder: Path, show: ShowShare | None = None) -> Iterator[Damage]:
     """Look for damage in all files of an index.
 
     Args:
         view: The last snapshot.
         folder: The index's folder.
+        show: Called with the part that is finished.
 
     Yields:
         Each fault. Damaged documents are the last: everything else is derived from them.
     """
+    passes = Passes(_PASSES, view.settings.chunks, show)
     try:
-        view.check_documents()
+        view.check_file()
+        check_documents(view, passes)
     except IndexFormatError as error:
         yield Damage(INDEX_FILE, str(error), repairable=False)
         return
@@ -39,7 +45,7 @@ def find_damage(view: FolderView, folder: Path) -> Iterator[Damage]:
         yield Damage(INDEX_FILE, "its settings count more or less than there is")
     yield from _check_keywords(view, keyword_file(folder, view.settings.token))
     words = words_file(folder, view.settings.token)
-    if not has_right_words(words, view):
+    if not has_right_words(words, view, passes):
         yield Damage(words.name, "it does not have the words of the chunks")
     yield from _check_vector_index(view, vector_index_folder(folder, view.settings.token))
 

@@ -150,11 +150,15 @@ class Database(TableReader):
                     raise self.damage(f"chunk {row_id} has {len(positions)} vectors instead of {embedded}")
                 yield row_id, positions.tolist(), vectors[positions].astype(np.float32)
 
-    def check_documents(self) -> None:
+    def check_file(self) -> None:
+        """Check the file's own structure.
+
+        Raises:
+            IndexFormatError: It is damaged.
+        """
         faults = [fault for (fault,) in self.query("PRAGMA quick_check(5)") if fault != "ok"]
         if faults:
             raise self.damage("; ".join(faults))
-        super().check_documents()
 
     def chunk_texts(self) -> Iterator[tuple[int, str]]:
         """Yield row id and text of every chunk, in the order of the chunks' ids."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
+from arag.retrieval.storage.check import Passes, check_documents
 from arag.retrieval.storage.folder.derived import delete_others
 from arag.retrieval.storage.folder.sqlite import DRAFT_FILE, INDEX_FILE, name_write_failures
 from arag.retrieval.storage.folder.view import FolderView
-from arag.retrieval.storage.records import Damage, Settings
+from arag.retrieval.storage.records import Damage, Settings, ShowShare
 from arag.system.files import make_folder
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _LOCK_FILE = "write.lock"
 _LOCK_SECONDS = 1.0  # if a writer is killed, a worker process that it was starting keeps the lock for a moment
+_REPAIR_PASSES = 2  # over all chunks: to check the documents, and to write what is derived from them
 
 
 class FolderStore:
@@ -87,7 +89,7 @@ class FolderStore:
             with closing(draft):
                 yield draft
 
-    def find_damage(self) -> list[Damage]:
+    def find_damage(self, show: ShowShare | None = None) -> list[Damage]:
         from arag.retrieval.storage.folder.check import find_damage
 
         try:
@@ -95,13 +97,16 @@ class FolderStore:
         except IndexFormatError as error:
             return [Damage(INDEX_FILE, str(error), repairable=False)]
         with closing(view):
-            return list(find_damage(view, self._folder))
+            return list(find_damage(view, self._folder, show))
 
-    def repair(self) -> None:
+    def repair(self, show: ShowShare | None = None) -> None:
         with closing(self.open()) as view:
-            view.check_documents()
+            passes = Passes(_REPAIR_PASSES, view.settings.chunks, show)
+            view.check_file()
+            check_documents(view, passes)
         with self.draft(self.settings) as draft:
-            draft.publish(draft.settings, rebuild=True)
+            written = draft.publish(draft.settings, rebuild=True)
+        passes.add(written.chunks)
 
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""

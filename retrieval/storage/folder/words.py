@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import StorageError
+from arag.retrieval.storage.check import Passes
 from arag.retrieval.storage.sql import TableReader
 from arag.retrieval.storage.words.build import build_segments, find_new, is_right
 from arag.retrieval.storage.words.index import StoredSegment, WordIndex
@@ -47,14 +48,14 @@ def write_words(file: Path, chunks: TableReader, before: Path | None) -> None:
             out.write(segment.head())
 
 
-def has_right_words(file: Path, chunks: TableReader) -> bool:
+def has_right_words(file: Path, chunks: TableReader, passes: Passes) -> bool:
     """Return whether a word index is what is made of all chunks; one that is missing is not wrong."""
     row_ids = np.array(sorted(chunks.ordered_row_ids()), dtype=np.int64)
     try:
         if file.stat().st_size == 0:  # right if all chunks are scanned: their words are not those of their lines
             return next(build_segments(row_ids, chunks.texts_by_row_id), None) is None
         segments = [segment for _, segment in _OpenFile(file).segments()]
-        return all(is_right(segment, row_ids, chunks.texts_by_row_id) for segment in segments)
+        return all(is_right(segment, row_ids, passes.counting(chunks.texts_by_row_id)) for segment in segments)
     except FileNotFoundError:
         return True
     except (OSError, ValueError):

@@ -54,6 +54,7 @@ _GIVE_MEMORY = (
     f"{64 << 20}) / 1024 || 'kB', false)"
 )
 _MAX_CONNECTIONS = 8  # of readers in a process, and so of searches at the same time
+_ROWS_AT_ONCE = 10_000  # of a statement whose rows are streamed
 _MAX_TRIES = 3  # of a read: a connection may be lost
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
 _NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
@@ -72,6 +73,12 @@ class Session:
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, in which `?` stands for a value."""
         return self._start(statement, values).fetchall()
+
+    def stream(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a statement, of which the server sends some at a time; in a transaction only."""
+        with self._connection.cursor(name="arag_rows", binary=True) as cursor:
+            cursor.itersize = _ROWS_AT_ONCE
+            yield from cursor.execute(statement.encode())
 
     def query_before(
         self, statement: str, *values: Any, then: str, settings: Mapping[str, str] | None = None

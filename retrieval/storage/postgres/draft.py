@@ -70,7 +70,10 @@ class PostgresDraft(Tables, Draft):
             _check_ids(document)
         document_ids = [document.record.id for document in documents]
         document_rows = [astuple(document.record) for document in documents]
-        new_words = word_rows(chunk.text for document in documents for chunk in document.chunks)
+        new_words: set[str] = set()
+        for document in documents:
+            for chunk in document.chunks:
+                new_words.update(words(chunk.text))
         with self._session.transaction():
             chunk_rows = self._insert_texts(documents)  # takes long, so it is done before other writers must wait
             with self._next_generation() as generation:
@@ -79,7 +82,7 @@ class PostgresDraft(Tables, Draft):
                 self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunk_rows, generation)
                 self._session.execute(
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
-                    *columns(new_words, 2),
+                    *columns(word_rows(new_words), 2),
                 )
         self._free(document_ids)
 
@@ -190,14 +193,11 @@ class PostgresDraft(Tables, Draft):
         self.query(f"SELECT pg_advisory_unlock({document_key('id')}) FROM unnest(?::text[]) AS freed (id)", freed)
 
 
-def word_rows(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the rows of table `words` for the words of texts, in order.
+def word_rows(distinct: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the rows of table `words` for words, in order.
 
     The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.
     """
-    distinct: set[str] = set()
-    for text in texts:
-        distinct.update(words(text))
     rows: set[tuple[str, str]] = set()
     for word in distinct:
         if len(word) <= MAX_WORD_CHARACTERS:

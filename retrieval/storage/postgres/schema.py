@@ -110,6 +110,8 @@ CREATE INDEX words_by_plain ON words (plain);
 """
 _GRAPH = "sentences_by_vector"
 _RUN_INDEX = "texts_by_runs"
+_TRIGRAM_INDEX = "lowered_by_trigrams"
+TEXT_INDEXES = (_TRIGRAM_INDEX, _RUN_INDEX)  # of table `lowered`
 _HEAD_BYTES = 4  # of a halfvec in binary: its dimension and an unused number, before its elements
 _CHUNKS_PER_QUERY = 1_000  # larger batches take more memory, smaller ones more queries
 _MAX_INDEXED_DIMENSION = 4_000  # pgvector's limit; the vectors of a larger embedder are compared one by one
@@ -298,7 +300,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
     """Return the derived indexes: their names, and the SQL that makes them when all rows are stored."""
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
     indexes = {
-        "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
+        _TRIGRAM_INDEX: f"ON lowered USING gin (lowered {trigrams})",
         "names_by_trigrams": f"ON documents USING gin ({Tables.LOWER.format(DOCUMENT_NAME)} {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.

@@ -14,7 +14,7 @@ from arag.retrieval.storage.postgres.location import PostgresLocation
 from arag.retrieval.storage.postgres.schema import has_tables, make_tables, read_published
 from arag.retrieval.storage.postgres.view import PostgresView
 from arag.retrieval.storage.postgres.words import WordSegments
-from arag.retrieval.storage.records import Damage, Settings
+from arag.retrieval.storage.records import Damage, Settings, ShowShare
 
 _ONE_SNAPSHOT = {
     "default_transaction_isolation": "repeatable read",
@@ -70,12 +70,12 @@ class PostgresStore:
                 )
             yield PostgresDraft(session)
 
-    def find_damage(self) -> list[Damage]:
+    def find_damage(self, show: ShowShare | None = None) -> list[Damage]:
         """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
         with open_session(self._location, _ONE_SNAPSHOT) as session, session.transaction():
-            return list(check.find_damage(session))
+            return list(check.find_damage(session, show))
 
-    def repair(self) -> None:
+    def repair(self, show: ShowShare | None = None) -> None:
         """Make everything again that is derived from the documents; writers wait meanwhile."""
         with open_session(self._location) as session:
-            check.repair(session)
+            check.repair(session, show)

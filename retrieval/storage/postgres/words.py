@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from arag.errors import StorageError
+from arag.retrieval.storage.check import Passes
 from arag.retrieval.storage.postgres.connection import Pool, Session
 from arag.retrieval.storage.postgres.schema import FOR_EVER, GENERATION, State, Tables, lock, make_word_segments
 from arag.retrieval.storage.words.build import build_segments, find_new
@@ -71,13 +72,14 @@ def read_segments(session: Session, condition: str) -> list[Segment]:
     return [_parse(stored) for (stored,) in rows]
 
 
-def update_words(session: Session, chunks: Tables, *, ahead: int = 1) -> None:
+def update_words(session: Session, chunks: Tables, *, ahead: int = 1, passes: Passes | None = None) -> None:
     """Put chunks that are not in the word index into it; other writers go on until the new segments are stored.
 
     Args:
         session: The session of a writer.
         chunks: Reads all chunks of the snapshot that the segments are for.
         ahead: How many generations this snapshot is ahead of the last one.
+        passes: Counts the chunks that are put into it.
     """
     with session.transaction():
         lock(session, "words")
@@ -93,7 +95,8 @@ def update_words(session: Session, chunks: Tables, *, ahead: int = 1) -> None:
                 known.append(held)
         kept, new = find_new(known, row_ids)
         # Another writer may remove chunks meanwhile.
-        segments = [_row(segment) for segment in build_segments(new, chunks.texts_among)]
+        read = chunks.texts_among if passes is None else passes.counting(chunks.texts_among)
+        segments = [_row(segment) for segment in build_segments(new, read)]
         lock(session, "snapshot")
         ((generation,),) = session.query(GENERATION)
         session.execute(

@@ -55,6 +55,8 @@ class RunRecord(TypedDict):
     """The id of the model's last message."""
     stop_reason: StopReason | None
     """Why the run ends with that message; None if it goes on."""
+    scope: dict[str, Any] | None
+    """The scope with which the run began."""
 
 
 class ARAGState(AgentState[Any], total=False):

@@ -39,7 +39,7 @@ from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
 from arag.graph.overflow import ask_with_less, drop_left_out, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
-from arag.graph.records import find_seen, records
+from arag.graph.records import collect_citations, find_seen, records
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import check_names, make_reviewer, note_call, review
 from arag.graph.state import (
@@ -365,7 +365,7 @@ class _Loop:
         for message in run:
             if kind_of_reply(message) in {"empty", "doubtful"}:
                 unused.append(RemoveMessage(cast("str", message.id)))
-        described = describe_answer(reply.text, index, seen, read)
+        described = describe_answer(reply.text, index, seen, read, others=collect_citations(messages))
         return {
             "messages": [*unused, annotate(reply, described["citations"])],
             "stop_reason": reason,

@@ -24,6 +24,8 @@ from pydantic import ValidationError
 
 from arag.errors import InputError
 from arag.graph.annotations import annotate
+from arag.graph.citations import name_index
+from arag.graph.cited import merge_citations
 from arag.graph.context import (
     AnyTool,
     Context,
@@ -34,14 +36,15 @@ from arag.graph.context import (
     make_loader,
     settle,
 )
-from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
+from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
-from arag.graph.outcome import describe_answer
+from arag.graph.outcome import describe_answer, read_answer
 from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import edit_request, note_call
 from arag.graph.sent import current_sent, watch_sent
-from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
+from arag.graph.shown import correct_artifacts, find_removed, hide_parts, list_shown
+from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_others, sum_up
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
@@ -95,6 +98,7 @@ class ARAGMiddleware(SourcesMiddleware):
         super().__init__()
         opened = index if isinstance(index, Index) else open_index(index)
         self._settings = Context(**settings)
+        self._index_name = name_index(opened)
         self._has_tools = tools is not None
         self._scope_from = scope_from
         # The loader's model goes unused: the agent has one.
@@ -108,6 +112,9 @@ class ARAGMiddleware(SourcesMiddleware):
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Begin a run."""
         scope = settle(self._settings, runtime.context, self._scope_from).scope
+        previous: dict[str, Any] = {**state.get("arag_run", {})}
+        if previous.get("index") != self._index_name:  # of a version before this one, or of another agent
+            previous = {}
         run = RunRecord(
             question=split_turn(state["messages"]).turn[0].text,
             steps=0,
@@ -116,8 +123,14 @@ class ARAGMiddleware(SourcesMiddleware):
             forgets=False,
             tools=None,
             reply_id=None,
+            reply="",
             stop_reason=None,
             scope=None if scope is None else scope.model_dump(),
+            index=self._index_name,
+            seen=[],
+            read=previous.get("read", []),
+            given=[],
+            rewritten=previous.get("rewritten", {}),
         )
         return super().before_agent(state, runtime) | {"arag_run": run}
 
@@ -190,7 +203,7 @@ class ARAGMiddleware(SourcesMiddleware):
         index = self._find_resources(runtime.context, run).index
         messages = state["messages"]
         turn = split_turn(messages).turn
-        update = super().after_agent(state, runtime)
+        update = sum_up(state["model_calls"])
         replies = [message for message in turn if isinstance(message, AIMessage)]
         is_answer = bool(replies) and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None
         if is_answer:
@@ -200,15 +213,22 @@ class ARAGMiddleware(SourcesMiddleware):
             text = messages[-1].text
             update |= describe_results(list_results(turn, run["reply_id"]), index, run)
             update["stop_reason"] = "ended"
-        read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
-        seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))
-        described = describe_answer(text, index, seen, read)
+        read = union(run["read"], find_seen_chunks(messages, index).whole)
+        seen = union([*read, *run["seen"]], find_seen(messages, index))
+        others = find_others(state)
+        earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
+        shown = list_shown(messages, run["rewritten"])
+        described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
+        if is_answer:
+            hide_parts(described["citations"], find_removed(run["reply"], replies[-1].text))
+        update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
-            update["messages"] = [RemoveMessage(cast("str", message.id)) for message in unused]
+            update["messages"] += [RemoveMessage(cast("str", message.id)) for message in unused]
             update["messages"].append(annotate(replies[-1], described["citations"]))
-        described["citations"] = merge_citations(update["citations"], described["citations"])
-        return update | {"read_chunks": read, "seen_chunks": seen} | described
+        described["citations"] = merge_citations(others, described["citations"])
+        run = RunRecord(**{**run, "read": read, "reply": ""})  # which may be what other middleware took out
+        return update | {"read_chunks": read, "seen_chunks": seen, "arag_run": run} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""

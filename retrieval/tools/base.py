@@ -21,7 +21,7 @@ from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.scope import Scope, find_scope
 from arag.retrieval.tools.arguments import RetrievalArguments, explain
 from arag.retrieval.tools.documents import list_shown, retriever_run
-from arag.retrieval.tools.seen import digest_of, find_digests, find_seen_chunks
+from arag.retrieval.tools.seen import digest, digest_of, find_digests, find_seen_chunks
 from arag.text.tokens import count_tokens
 
 KEPT_SCOPES = 256  # whose limited indexes are kept: more takes memory, fewer makes a server read them again
@@ -126,6 +126,7 @@ class RetrievalTool(BaseTool):
             "repeated": list(shown.repeated),
             "cut": _sort_positions(shown.cut),
             "digests": digests,
+            "digest": digest(shown.text),
         }
         return shown.text, artifact
 

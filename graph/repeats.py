@@ -7,9 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.messages.tool import ToolCall
+from langchain_core.tools import BaseTool
 
 from arag.graph.review import find_call
 from arag.graph.state import StopReason
+from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.tools.seen import find_artifacts
 
 MOST_REPEATS = 3  # replies with the same calls, or results with the same error, that end a search
 _NOTICE = "This call was made before: its result stands above. Search for something else, or answer."
@@ -29,7 +32,7 @@ def find_repetition(
     """
     if replies and _is_repeated(replies, searches):
         return "repeated_call"
-    if _has_same_errors(turn):
+    if len(replies) >= MOST_REPEATS and _has_same_errors(turn):
         return "repeated_error"
     return None
 
@@ -37,17 +40,21 @@ def find_repetition(
 def notice_of_repeat(
     call: ToolCall,
     turn: Sequence[AnyMessage],
-    searches: Collection[str],
+    tool: BaseTool | None,
 ) -> ToolMessage | None:
-    """Return the result of a call that was made before in a turn and did not fail; None for other calls."""
-    if call["name"] not in searches:
+    """Return the result of a search that was made before in a turn and would give the same; None for other calls.
+
+    The search before may be that of another agent with another index; or another scope may hold now.
+    """
+    if not isinstance(tool, RetrievalTool) or tool.name == "chunk_read":  # which has a notice of its own
         return None
+    stamp = tool.stamp()
     asked: dict[str | None, ToolCall] = {}
     for message in turn:
         if isinstance(message, AIMessage):
             for made in message.tool_calls:
                 asked[made["id"]] = made
-        elif isinstance(message, ToolMessage) and _is_result(message, call, asked):
+        elif isinstance(message, ToolMessage) and _is_result(message, call, asked, stamp):
             return ToolMessage(
                 _NOTICE,
                 tool_call_id=call["id"] or "",
@@ -56,10 +63,13 @@ def notice_of_repeat(
     return None
 
 
-def _is_result(message: ToolMessage, call: ToolCall, asked: Mapping[str | None, ToolCall]) -> bool:
-    """Return whether a message has the result of a call like this one, made before, that did not fail."""
+def _is_result(message: ToolMessage, call: ToolCall, asked: Mapping[str | None, ToolCall], stamp: str) -> bool:
+    """Return whether a message has the result of a call like this one, made before in the same index and scope."""
     made = asked.get(message.tool_call_id)
     if made is None or message.status == "error":
+        return False
+    stamps = [artifact.get("stamp") for artifact in find_artifacts([message])]
+    if stamp not in stamps:
         return False
     carried_out = find_call(message, made)
     return (carried_out["name"], carried_out["args"]) == (call["name"], call["args"])

@@ -451,6 +451,18 @@ def test_what_is_kept_of_a_question_has_no_key_and_no_address(arag, index, monke
     assert kept.stat().st_mode & 0o077 == 0
 
 
+def test_ask_takes_a_cap_of_costs(arag, index, monkeypatch):
+    search, answer = (reply | {"model": "gpt-5-mini"} for reply in (chat(None, SEARCH), chat(ANSWER)))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with serve([search, answer]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        options = ["--model", "openai:gpt-5-mini", "--tools", "paper", "--index", index, "--json", "--max-cost"]
+        code, out, _ = arag("ask", QUESTION, *options, 0.00001)
+        refused = arag("ask", QUESTION, *options, 0)
+    assert (code, json.loads(out)["stop_reason"]) == (0, "max_cost")
+    assert (refused[0], "max_cost: Input should be greater than 0" in refused[2]) == (1, True)
+
+
 def test_ask_takes_a_smaller_context(arag, index):
     read = ("call_1", "chunk_read", json.dumps({"chunk_ids": ["annals:0", "annals:1"]}))
     with serve([chat(None, read), chat(ANSWER)]) as server:

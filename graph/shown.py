@@ -155,12 +155,17 @@ class ShownTexts:
         return sentences
 
 
-def list_shown(messages: Iterable[AnyMessage], rewritten: Mapping[str, str]) -> ShownTexts:
+def list_shown(
+    messages: Iterable[AnyMessage],
+    given: Collection[str],
+    rewritten: Mapping[str, str],
+) -> ShownTexts:
     """Return what a conversation shows of documents.
 
     Args:
         messages: The conversation.
-        rewritten: Texts that the model was sent in place of those in the conversation, by the ids of the calls.
+        given: Ids of the calls whose results the model was sent as the tools gave them.
+        rewritten: By the ids of other calls, what the model was sent as their results.
     """
     results: list[ShownResult] = []
     was_changed = bool(rewritten)
@@ -168,7 +173,7 @@ def list_shown(messages: Iterable[AnyMessage], rewritten: Mapping[str, str]) -> 
         if not isinstance(message, ToolMessage) or read_citations(message):
             continue
         result = ShownResult(
-            text=rewritten.get(message.tool_call_id, message.text),
+            text=message.text if message.tool_call_id in given else rewritten.get(message.tool_call_id, ""),
             chunk_ids=find_shown_chunks([message]),
             artifact=next(find_artifacts([message]), None),
         )

@@ -90,6 +90,31 @@ def quotes(state):
     return [quote["text"] for citation in state["citations"] for quote in citation["quotes"]]
 
 
+def test_a_result_that_the_model_is_never_sent_is_not_quoted(make_index):
+    @wrap_model_call
+    def withhold(request, handler):
+        allowed = [message for message in request.messages if ADDRESS not in message.text]
+        return handler(request.override(messages=allowed))
+
+    look = call("chunk_read", chunk_ids=["contact:0"])
+    middleware = [ARAGMiddleware(make_index(CONTACT), tools="paper"), withhold]
+    state = create_agent(ScriptedModel(look, MOORING), middleware=middleware).invoke(asked("How?"))
+    assert quotes(state) == []
+
+
+@both_orders
+@pytest.mark.parametrize("redactor", ["redact", "results"])
+def test_a_forced_answer_is_quoted_as_its_evidence_was_shown(make_index, ours_first, redactor):
+    model = ScriptedModel(call("chunk_read", chunk_ids=["contact:0"]), MOORING)
+    ours = ARAGMiddleware(make_index(CONTACT), tools="paper", max_steps=1)
+    middleware = [ours, REDACTORS[redactor]] if ours_first else [REDACTORS[redactor], ours]
+    state = create_agent(model, middleware=middleware).invoke(asked("How?"))
+    assert state["stop_reason"] == "max_steps"
+    [quote] = quotes(state)
+    assert quote in model.calls[-1].messages[-1].text
+    assert ADDRESS not in repr([quote, state["messages"]])
+
+
 @pytest.mark.parametrize("redactor", REDACTORS)
 def test_a_tool_of_somebody_else_is_quoted_as_it_was_shown(make_index, redactor):
     @tool(response_format="content_and_artifact")

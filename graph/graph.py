@@ -60,6 +60,7 @@ from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
 from arag.models.usage import ModelCall, model_call, total
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
@@ -111,7 +112,8 @@ def create_arag_agent(
             `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
         output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
             graph that has the agent as a node keeps its own `usage` and the like.
-        scope_from: Returns the scope in the context of a graph around the agent, if that has no `scope` of ours.
+        scope_from: Returns the scope in a run's context, if that has no `scope` of ours. Then each run needs one:
+            `Scope()` means all documents.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
             `max_cost`.
 
@@ -139,7 +141,7 @@ def create_arag_agent(
         reviewer=make_reviewer(interrupt_on),
         scope_from=scope_from,
     )
-    resources = load(None)  # reports errors now, not in the first run
+    resources = load(None, Scope() if scope_from else None)  # reports errors now, not in the first run
     check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])
     return build_graph(
         load,
@@ -205,7 +207,7 @@ class _Loop:
 
     def agent(self, state: State) -> Steps:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
-        resources = self._resources()
+        resources = self._resources(state)
         earlier, turn = self._fit(state)
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
         head = [SystemMessage(instructions), *earlier]
@@ -221,7 +223,12 @@ class _Loop:
         judged = judge(reply, state["messages"], replies, steps_left)
         if judged.reason is not None:
             return self._end(state, judged.reply, judged.reason, is_forced=False)
-        return {"messages": [judged.reply]}
+        update: dict[str, Any] = {"messages": [judged.reply]}
+        scope = resources.settings.scope
+        kept = None if scope is None else scope.model_dump()
+        if kept != state.get("run_scope"):
+            update["run_scope"] = kept
+        return update
 
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
@@ -229,11 +236,11 @@ class _Loop:
         A tool that asks for the conversation gets the turn as the model was sent it, with the results so far, and the
         message at its end. Each call whose arguments are not JSON gets an error. Commands of tools are passed on.
         """
-        tools = self._resources().tools
+        tools = self._resources(state).tools
         *turn, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
         before = drop_left_out(turn, asking)
-        reviewed = review(self._resources().reviewer, [*before, asking])
+        reviewed = review(self._resources(state).reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in reviewed.calls:
@@ -267,7 +274,7 @@ class _Loop:
         return (yield from self._force(state, self._find_spent_budget(state) or "max_steps"))
 
     def _force(self, state: State, reason: StopReason) -> Steps:
-        resources = self._resources()
+        resources = self._resources(state)
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
@@ -276,7 +283,7 @@ class _Loop:
 
     def structure_answer(self, state: State) -> Steps:
         """Ask the model to put the answer into the form of a schema, twice if need be. The answer itself stays."""
-        resources = self._resources()
+        resources = self._resources(state)
         structurer = cast("Structurer", resources.structurer)
         turn = self._fit(state).turn
         calls = [*state.get("model_calls", ())]  # none if a person wrote the answer
@@ -315,8 +322,10 @@ class _Loop:
             return "__end__"
         return self.route(state)
 
-    def _resources(self) -> Resources:
-        return self._load(get_runtime().context)
+    def _resources(self, state: State) -> Resources:
+        kept = state.get("run_scope")
+        scope = Scope(**kept) if kept is not None and _list_replies(state) else None  # else, it is of an earlier run
+        return self._load(get_runtime().context, scope)
 
     def _sign(self, reply: AIMessage) -> AIMessage:
         """Return a reply with the agent's name, by which a supervisor tells who spoke."""
@@ -324,12 +333,12 @@ class _Loop:
 
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-        return fit(state["messages"], self._resources().room)
+        return fit(state["messages"], self._resources(state).room)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         earlier, turn = self._fit(state)
-        resources = self._resources()
+        resources = self._resources(state)
         replies = _list_replies(state)
         spent = find_spent_budget(
             resources,
@@ -347,7 +356,7 @@ class _Loop:
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason, *, is_forced: bool) -> dict[str, Any]:
         """Return the last update of a run: the answer with its records, without replies that were not used."""
-        index = self._resources().index
+        index = self._resources(state).index
         messages = state["messages"]
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)

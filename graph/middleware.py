@@ -26,7 +26,16 @@ from arag.errors import InputError
 from arag.graph.annotations import annotate
 from arag.graph.citations import name_index
 from arag.graph.cited import merge_citations
-from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
+from arag.graph.context import (
+    AnyTool,
+    Context,
+    Resources,
+    ScopeFinder,
+    default_tools,
+    fit_to_model,
+    make_loader,
+    settle,
+)
 from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
 from arag.graph.outcome import describe_answer, read_answer
@@ -39,6 +48,7 @@ from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_oth
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_seen_chunks
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet
@@ -61,6 +71,7 @@ class ARAGMiddleware(SourcesMiddleware):
     Args:
         index: The index to search, or where it is: then it stays open as long as the middleware is used.
         tools: As in `create_arag_agent`.
+        scope_from: As in `create_arag_agent`.
         settings: As in `create_arag_agent`; `system_prompt` replaces the instructions only.
 
     Raises:
@@ -81,6 +92,7 @@ class ARAGMiddleware(SourcesMiddleware):
         index: Index | str | Path,
         *,
         tools: ToolSet | Sequence[AnyTool] | None = None,
+        scope_from: ScopeFinder | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
@@ -88,16 +100,18 @@ class ARAGMiddleware(SourcesMiddleware):
         self._settings = Context(**settings)
         self._index_name = name_index(opened)
         self._has_tools = tools is not None
+        self._scope_from = scope_from
         # The loader's model goes unused: the agent has one.
         choice = DEFAULT_TOOLS if tools is None else tools
         self._load = make_loader("extractive", lambda: opened, choice, self._settings)
         self._load_model = lru_cache(load_model)
         self._facts = ToolFactsCache()
-        self._registered: dict[str, BaseTool] = self._load(None).tools.tools_by_name
+        self._registered: dict[str, BaseTool] = self._load(None, None).tools.tools_by_name
         self.tools = list(self._registered.values())
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Begin a run."""
+        scope = settle(self._settings, runtime.context, self._scope_from).scope
         previous: dict[str, Any] = {**state.get("arag_run", {})}
         if previous.get("index") != self._index_name:  # of a version before this one, or of another agent
             previous = {}
@@ -111,6 +125,7 @@ class ARAGMiddleware(SourcesMiddleware):
             reply_id=None,
             reply="",
             stop_reason=None,
+            scope=None if scope is None else scope.model_dump(),
             index=self._index_name,
             seen=[],
             read=previous.get("read", []),
@@ -185,7 +200,7 @@ class ARAGMiddleware(SourcesMiddleware):
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
         run = state["arag_run"]
-        index = self._find_resources(runtime.context, run["tools"]).index
+        index = self._find_resources(runtime.context, run).index
         messages = state["messages"]
         turn = split_turn(messages).turn
         update = sum_up(state["model_calls"])
@@ -229,28 +244,32 @@ class ARAGMiddleware(SourcesMiddleware):
             raise InputError("an agent takes one ARAGMiddleware: for several indexes, give each a subagent of its own")
         run = RunRecord(**cast("ARAGState", request.state)["arag_run"])
         context = request.runtime.context
-        settings = self._settings.merge(context)
+        settings = self._settle(context, run)
         if settings.model is not None:
             request = request.override(model=self._load_model(settings.model))
         run["tools"] = None
         if not self._has_tools and settings.tools is None:
             run["tools"] = list(default_tools(request.model))
-        resources = self._find_resources(context, run["tools"])
+        resources = self._find_resources(context, run)
         resources = replace(resources, settings=fit_to_model(resources.settings, request.model))
         return ModelStep(request, resources, self._registered, run, self._facts)
 
-    def _find_resources(self, context: object, tools: Sequence[str] | None) -> Resources:
+    def _find_resources(self, context: object, run: RunRecord) -> Resources:
         """Return the resources of a run, with the tools that it has by default, if nobody chose them."""
-        settings = self._settings.merge(context)
-        if tools is not None:
-            settings = settings.model_copy(update={"tools": tuple(tools)})
-        return self._load(settings)
+        settings = self._settle(context, run)
+        if run["tools"] is not None:
+            settings = settings.model_copy(update={"tools": tuple(run["tools"])})
+        return self._load(settings, None)
+
+    def _settle(self, context: object, run: RunRecord) -> Context:
+        kept = run["scope"]
+        return settle(self._settings, context, self._scope_from, None if kept is None else Scope(**kept))
 
     def _prepare_call(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """Return the request with the tool of this run, which sees what the model has; an error if there is none."""
         name = request.tool_call["name"]
         run: RunRecord = request.state["arag_run"]
-        tools = self._find_resources(request.runtime.context, run["tools"]).tools.tools_by_name
+        tools = self._find_resources(request.runtime.context, run).tools.tools_by_name
         registered = self._registered.get(name)
         if request.tool is not registered:  # a tool of somebody else
             return request

@@ -53,6 +53,8 @@ class RunRecord(TypedDict):
     """Its text."""
     stop_reason: StopReason | None
     """Why the run ends with that message; None if it goes on."""
+    scope: dict[str, Any] | None
+    """The scope with which the run began."""
     index: str
     """The index's name."""
     seen: list[str]

@@ -276,6 +276,27 @@ def test_headers_in_all_encodings(tmp_path, raw):
     assert read(tmp_path, b"From: a@b.example\nSubject: " + raw + b"\n\nText.").title == "Grüße"
 
 
+def picture_mail(header):
+    picture = f'Content-Type: image/jpeg; name="hull.jpg"\n{header}\nContent-Transfer-Encoding: base64\n\n/9j/4AA=\n'
+    text = "Content-Type: text/plain\n\n{}\n"
+    parts = [text.format("The hull before:"), picture, text.format("It is tight again.")]
+    body = "--b\n" + "--b\n".join(parts) + "--b--\n"
+    return f"From: a@b.example\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{body}"
+
+
+@pytest.mark.parametrize(
+    "header", ["Content-Disposition: inline; filename=hull.jpg", "Content-Disposition: attachment"]
+)
+def test_a_picture_between_two_texts_is_named(read, header):
+    content = read("a.eml", picture_mail(header))
+    assert content.left_out == ("1 attachment (hull.jpg)",)
+    assert content.text.index("The hull before") < content.text.index("hull.jpg") < content.text.index("tight again")
+
+
+def test_a_picture_of_the_page_is_not_named(read):
+    assert read("a.eml", picture_mail("Content-ID: <logo>")).left_out == ()
+
+
 class TestMailboxes:
     LINE = "From tolk@x.org Mon Oct  3 09:15:00 2022\n"
 

@@ -248,9 +248,10 @@ def _rank_version(version: Message) -> int:
 
 
 def _is_picture_in_text(part: Message) -> bool:
-    """Return whether a part is a picture that belongs to the text, such as a logo below the signature."""
+    """Return whether a part is a picture in the page of a mail, which names its id, such as a logo."""
     is_attached = part.get_content_disposition() == "attachment"
-    return part.get_content_type().startswith("image/") and not is_attached
+    is_picture = part.get_content_type().startswith("image/")
+    return is_picture and "Content-ID" in part and not is_attached
 
 
 def _file_name(part: Message) -> str:

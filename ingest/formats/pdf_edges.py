@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_page_numbers import PageNumber, find_number_after_words, find_page_numbers
@@ -17,6 +17,7 @@ MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line 
 _TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
 _BOTTOM = (-1, -2)
 
+_Key = TypeVar("_Key")
 Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
 
 
@@ -167,17 +168,14 @@ def _find_offset_of_feet(edges: Iterable[Edge], pages: int) -> set[int]:
             if edge.is_foot and number.text:
                 offset = number.value - edge.page
                 feet[(number.text, offset)].add(edge.page)
-    offsets: set[int] = set()
-    for (_, offset), with_it in feet.items():
-        if len(with_it) >= min_feet(pages):
-            offsets.add(offset)
-    return offsets
+    found = _of_several_pages(feet, min_feet(pages))
+    return {offset for _, offset in found}
 
 
-def _of_several_pages(pages_by_offset: Mapping[int, set[int]]) -> set[int]:
-    """Return the differences that enough pages have."""
-    offsets: set[int] = set()
-    for offset, pages in pages_by_offset.items():
-        if len(pages) >= MIN_PAGES:
-            offsets.add(offset)
-    return offsets
+def _of_several_pages(pages_by_key: Mapping[_Key, set[int]], min_pages: int = MIN_PAGES) -> set[_Key]:
+    """Return what enough pages have."""
+    found: set[_Key] = set()
+    for key, pages in pages_by_key.items():
+        if len(pages) >= min_pages:
+            found.add(key)
+    return found

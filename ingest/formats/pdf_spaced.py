@@ -36,9 +36,9 @@ def join_spaced_letters(line: list[Word]) -> list[Word]:
 
 def _are_letters(line: Sequence[Word]) -> bool:
     """Return whether a line has single letters, and perhaps a few other signs, which are not a part of an alphabet."""
-    if any(len(word.text) > 1 for word in line):
-        return False
     text = "".join(word.text for word in line)
+    if len(text) > len(line):
+        return False
     letters = sum(map(str.isalpha, text))
     if letters < _MIN_LETTERS or 2 * letters < len(text):
         return False

@@ -216,16 +216,18 @@ def _find_above_row_names(top: Sequence[Row]) -> Header | None:
     cells in the first columns only, they are titles of parts of the table, and give no names.
     """
     for rows in (1, 2):
+        if len(top) < rows + 2:
+            return None
         above = top[:rows]
-        row_names, *below = top[rows:] or [{}]
-        if not below or not _names_first_columns(row_names, above, below[0]):
+        row_names, *below = top[rows:]
+        if not _names_first_columns(row_names, above, below[0]):
             continue
         last = max(row_names)
         others = [_columns_after(row, last) for row in above]
         names = others[0] if rows == 1 else _divide(_without_repeats(others[0]), others[1])
         if not names or not _are_names({**row_names, **names}):
             continue
-        has_parts = any(max(row) <= last for row in below)
+        has_parts = min(map(max, below)) <= last
         if not has_parts:
             names = {**row_names, **names}
         return Header(names, rows=rows + 1)
@@ -237,14 +239,15 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
 
     In two rows, there may be names of the columns' groups, such as `Year` beside `2022`, above its last name.
     """
-    if not row or not _are_names(row):
+    if not _are_names(row):
         return False
     last = max(row)
     is_whole = len(row) == last - min(below) + 1
     goes_on_below = max(below) > last
-    have_names_of_groups = len(above) > 1 and all(min(names) == last for names in above)
-    is_below_gap = all(min(names) > last for names in above)
-    return is_whole and goes_on_below and (is_below_gap or have_names_of_groups)
+    first_columns = set(map(min, above))
+    is_below_gap = min(first_columns) > last
+    are_groups_named = len(above) > 1 and first_columns == {last}
+    return is_whole and goes_on_below and (is_below_gap or are_groups_named)
 
 
 def _columns_after(row: Row, column: int) -> Row:

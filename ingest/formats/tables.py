@@ -91,7 +91,7 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
             last_title = row
             continue
         top = [row, *islice(rows, MAX_ROWS - 1)]
-        if last_title and is_group_above(last_title, top):
+        if is_group_above(last_title, top):
             top.insert(0, last_title)
         else:
             yield from last_title.values()

@@ -183,6 +183,26 @@ def test_a_sentence_that_was_not_shown_is_not_quoted(make_index, name):
     assert ADDRESS not in repr(state["citations"])
 
 
+@pytest.mark.parametrize("name", ["shell", "keyword_search"])
+def test_a_long_sentence_is_quoted_as_far_as_it_was_shown(make_index, name):
+    """The tools show a part of such a sentence, around what was looked for; others beside it are shown whole."""
+    before = ", ".join(f"the mast of boat {number} and the sail of boat {number}" for number in range(15))
+    after = ", ".join(f"the rope of ship {number} and the oar of ship {number}" for number in range(15))
+    long = f"The yard book lists {before}, then a silver anchor that Ada Alder forged in the winter of 1751, {after}."
+    index = make_index([{"id": "book", "text": f"Ada Alder forged in winter. {long} {ADDRESS} is its keeper."}])
+    looks = {
+        "shell": {"command": "rg 'forged in winter'; rg -o '.{50}forged in the.{25}'"},
+        "keyword_search": {"keywords": ["forged in the winter"]},
+    }
+    model = ScriptedModel(call(name, **looks[name]), AIMessage("She forged a silver anchor in 1751 [book:0]."))
+    middleware = [ARAGMiddleware(index, tools=[name, "chunk_read"]), personal("redact")]
+    state = create_agent(model, middleware=middleware).invoke(asked("What?"))
+    [quote] = quotes(state)
+    assert "a silver anchor that Ada Alder forged in the winter of 1751" in quote
+    assert quote.startswith("…")
+    assert quote.endswith("…")
+
+
 def test_some_cells_of_a_row_are_quoted_as_they_were_shown(make_index):
     index = make_index(
         {"crew.csv": f"Name,Mail,Since\nOdvar Felisk,{ADDRESS},1751\nAda Alder,ada@felisk.example,1760\n"}

@@ -62,9 +62,9 @@ class RunRecord(TypedDict):
     read: list[str]
     """Chunks of the index that it was shown in full in this conversation."""
     given: list[str]
-    """Ids of the calls whose results a model was sent as the tools gave them."""
+    """Ids of the calls whose results a model was sent as the tools gave them, in this conversation."""
     rewritten: dict[str, str]
-    """By the ids of other calls, what a model was sent as their results in this conversation."""
+    """By the ids of other calls, what a model was sent as their results."""
 
 
 class ARAGState(AgentState[Any], total=False):

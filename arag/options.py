@@ -12,6 +12,7 @@ import typer
 from arag.errors import InputError
 from arag.models.names import MODEL_VARIABLE
 from arag.terminal import err
+from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
@@ -108,10 +109,34 @@ def open_scoped(
         if conditions is not None or documents:
             scoped = index.limited_to(Scope(where=conditions, documents=documents or None))
         if next(scoped.documents(), None) is None:
-            err.print("The index is empty." if scoped is index else "No document of the index is in the scope.")
+            err.print_line("The index is empty." if scoped is index else _explain_empty(index, conditions))
             yield scoped
         else:
             yield scoped.within(within)
+
+
+def _explain_empty(index: Index, conditions: dict[str, Any] | None) -> str:
+    """Say that no document is in the scope, and which fields of its conditions no document has."""
+    known: set[str] = set()
+    for document in index.documents():
+        known.update(document.metadata)
+    unknown = [name for name in _list_fields(conditions) if name not in known]
+    if not unknown:
+        return "No document of the index is in the scope."
+    return f"No document of the index is in the scope: none has the field {', '.join(map(visible_line, unknown))}."
+
+
+def _list_fields(conditions: Any) -> Iterator[str]:
+    """Yield the fields that conditions name, in all their parts."""
+    if isinstance(conditions, list):
+        for each in conditions:
+            yield from _list_fields(each)
+    elif isinstance(conditions, dict):
+        for name, value in conditions.items():
+            if name.startswith("$"):
+                yield from _list_fields(value)
+            else:
+                yield name
 
 
 def _read_conditions(text: str) -> dict[str, Any]:

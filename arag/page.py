@@ -20,6 +20,7 @@ from markupsafe import Markup
 from arag.errors import InputError
 from arag.graph.citations import is_web_address
 from arag.graph.records import tool_record, total_retrieval
+from arag.graph.review import find_call
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies.reading import ASKED_AGAIN
@@ -276,8 +277,9 @@ def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
     name = call["name"] or "unknown"
     if result is None:
         result = ToolMessage("The call has no result.", tool_call_id="", name=name, status="error")
-    record = tool_record(result, 0, call["args"])
-    return {**record, "tool": name, "text": result.text}
+    record = tool_record(result, 0, call)
+    arguments = find_call(result, call)["args"]  # also those that are not JSON
+    return {**record, "tool": record["tool"] or name, "arguments": arguments, "text": result.text}
 
 
 # --- the answer ---
@@ -296,12 +298,13 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     While the Markdown is rendered, each citation is a mark with the number of its source.
     """
     answer = re.sub(f"[{_MARK_START}{_MARK_END}]", "\ufffd", answer)
-    spans: list[tuple[Mapping[str, int], int]] = []
+    marks: dict[tuple[int, int], str] = {}  # by their places; an id of two indexes has two
     for number, source in enumerate(sources, 1):
-        spans += [(span, number) for span in source.get("spans", ())]
-    spans.sort(key=lambda entry: entry[0]["start"], reverse=True)  # from the end: earlier places stay valid
-    for span, number in spans:
-        answer = answer[: span["start"]] + _mark_citation(number) + answer[span["end"] :]
+        for span in source.get("spans", ()):
+            place = span["start"], span["end"]
+            marks[place] = f"{marks.get(place, '')} {_mark_citation(number)}".strip()
+    for start, end in sorted(marks, reverse=True):  # from the end: earlier places stay valid
+        answer = answer[:start] + marks[start, end] + answer[end:]
     html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
 
     links: dict[str, str] = {}

@@ -57,11 +57,11 @@ def as_written(message: AnyMessage) -> AnyMessage:
     metadata = message.response_metadata
     if not isinstance(message, AIMessage) or "seconds" not in metadata:  # of another agent
         return message
-    changes: dict[str, Any] = {"name": None}
+    changes: dict[str, Any] = {"name": None} if message.name else {}
     if metadata.get("output_version") == _STANDARD["output_version"] and "model_provider" not in metadata:
         changes["content"] = str(message.text)
         changes["response_metadata"] = {name: value for name, value in metadata.items() if name != "output_version"}
-    return message.model_copy(update=changes)
+    return message.model_copy(update=changes) if changes else message
 
 
 def _make_annotations(citation: Citation, margin: int) -> list[blocks.Citation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +14,7 @@ from langchain_core.tools import BaseTool
 
 from arag.errors import ModelError
 from arag.models.chat import load_model
+from arag.models.chosen import ChosenModel, as_chosen
 
 Model: TypeAlias = str | BaseChatModel | Runnable[Any, AIMessage]
 
@@ -22,8 +24,9 @@ def as_model(model: Model | Sequence[Model]) -> Runnable[Any, AIMessage]:
 
     Args:
         model: A name for `load_model`; a chat model, also with fallbacks (`with_fallbacks`), bound options (`bind`,
-            `with_config`) or fields that a run's config sets (`init_chat_model(configurable_fields=...)`); or a list
-            of these, of which each takes over if the one before it fails.
+            `with_config`) or fields that a run's config sets (`init_chat_model(configurable_fields=...)`, or its own
+            `configurable_fields` and `configurable_alternatives`); or a list of these, of which each takes over if the
+            one before it fails.
 
     Raises:
         ModelError: It is something else, or a model cannot be created.
@@ -34,16 +37,14 @@ def as_model(model: Model | Sequence[Model]) -> Runnable[Any, AIMessage]:
         first, *others = [as_model(each) for each in model]
         return first.with_fallbacks(others) if others else first
     if isinstance(model, RunnableWithFallbacks):
-        for each in model.runnables:
-            as_model(each)
-        return model
+        fallbacks = [as_model(each) for each in model.fallbacks]
+        return model.model_copy(update={"runnable": as_model(model.runnable), "fallbacks": fallbacks})
     if isinstance(model, RunnableBinding):
-        as_model(model.bound)
         if "tools" in model.kwargs:
             raise ModelError("the model has tools bound already: give it without them, and the tools as `tools`")
-        return model
+        return model.model_copy(update={"bound": as_model(model.bound)})
     if isinstance(model, Runnable) and hasattr(model, "bind_tools"):
-        return model
+        return model if isinstance(model, BaseChatModel) else as_chosen(model) or model
     return load_model(cast("str", model))  # or it raises the error
 
 
@@ -77,6 +78,8 @@ def bind_tools(
             "fallbacks": [bind_tools(fallback, tools, **options) for fallback in model.fallbacks],
         }
         return model.model_copy(update=changes)
+    if isinstance(model, ChosenModel):
+        return model.then(partial(bind_tools, tools=tools, **options))
     if isinstance(model, RunnableBinding):
         return bind_tools(model.bound, tools, **options).bind(**model.kwargs).with_config(model.config)
     chat_model: Any = model

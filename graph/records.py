@@ -8,6 +8,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from arag.graph.cited import Citation, is_citation, merge_citations
+from arag.graph.review import find_call
 from arag.graph.state import ToolRecord, list_calls, union
 from arag.models.replies.reading import list_repairs
 from arag.models.usage import model_call, total
@@ -31,27 +33,63 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
     """Return the ids of the shown chunks that the index has with the text that was shown.
 
     Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
+    Those of other agents' citations do not: another agent was shown the chunks.
     """
-    results = [message for message in messages if isinstance(message, ToolMessage)]
+    shown: list[_Shown] = []
     digested: set[str] = set()
-    for result in results:
-        digested |= _read_digests(result).keys()
+    for message in messages:
+        if isinstance(message, ToolMessage) and not read_citations(message):
+            artifact = next(find_artifacts([message]), {})
+            shown.append(_Shown(find_shown_chunks([message]), artifact.get("digests", {})))
+            digested |= shown[-1].digests.keys()
     known = find_digests(index, digested)
     seen: list[str] = []
-    for result in results:
-        digests = _read_digests(result)
-        for chunk_id in find_shown_chunks([result]):
-            is_changed = chunk_id in digests and digests[chunk_id] != known[chunk_id]
+    for result in shown:
+        for chunk_id in result.chunk_ids:
+            is_changed = chunk_id in result.digests and result.digests[chunk_id] != known[chunk_id]
             if not is_changed:
                 seen.append(chunk_id)
     return union(None, seen)
 
 
-def _read_digests(result: ToolMessage) -> dict[str, str]:
-    """Return the digests of the texts that a result shows, by chunk id."""
-    artifact = next(find_artifacts([result]), {})
-    digests: dict[str, str] = artifact.get("digests", {})
-    return digests
+def collect_citations(messages: Iterable[AnyMessage]) -> list[Citation]:
+    """Return the citations in the results of `make_agent_tool`."""
+    citations: list[Citation] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            citations = merge_citations(citations, read_citations(message))
+    return citations
+
+
+def read_citations(result: ToolMessage) -> list[Citation]:
+    """Return the citations of a result of another agent. Artifacts of other tools may have such a key, too.
+
+    If other middleware has changed the answer, they have no quotes: what it took out may be in them.
+    """
+    artifact = result.artifact
+    found = artifact.get("citations") if isinstance(artifact, dict) else None
+    if not isinstance(found, list) or not all(map(is_citation, found)):
+        return []
+    if not has_other_answer(result):
+        return found
+    citations: list[Citation] = [citation.copy() for citation in found]
+    for citation in citations:
+        citation["quotes"] = []
+    return citations
+
+
+def has_other_answer(result: ToolMessage) -> bool:
+    """Return whether the text of another agent's result is not the answer in its artifact."""
+    is_changed: bool = result.artifact.get("answer", result.text) != result.text
+    return is_changed
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a result shows: chunks, and the digests of their texts if the tool gives them."""
+
+    chunk_ids: list[str]
+    digests: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -59,7 +97,7 @@ class _Call:
     """A tool call, as the model asked for it."""
 
     step: int = 0
-    arguments: dict[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=lambda: {"args": {}})
     repaired: list[str] = field(default_factory=list)
 
 
@@ -85,23 +123,23 @@ def record_results(run: Sequence[AnyMessage], *, first_step: int = 1) -> list[To
         if isinstance(message, AIMessage):
             step += 1
             for asked in list_calls(message):
-                arguments = asked["args"]
-                if not isinstance(arguments, dict):  # they are not JSON
-                    arguments = {}
-                calls[asked["id"]] = _Call(step, arguments, list_repairs(message))
+                calls[asked["id"]] = _Call(step, asked, list_repairs(message))
         elif isinstance(message, ToolMessage):
             call = calls.get(message.tool_call_id, _Call())
-            trace.append(tool_record(message, call.step, call.arguments, call.repaired))
+            trace.append(tool_record(message, call.step, call.asked, call.repaired))
     return trace
 
 
 def tool_record(
     result: ToolMessage,
     step: int,
-    arguments: dict[str, Any],
+    asked: Mapping[str, Any],
     repaired: Sequence[str] = (),
 ) -> ToolRecord:
-    """Return the record of a call, from its result."""
+    """Return the record of a call, from its result and what the model asked for."""
+    arguments = find_call(result, asked)["args"]
+    if not isinstance(arguments, dict):  # they are not JSON
+        arguments = {}
     shown = find_shown_chunks([result])
     artifact = next(find_artifacts([result]), {})
     tokens = 0

@@ -129,6 +129,8 @@ class State(OutputState, total=False):
 
     remaining_steps: RemainingSteps
     """Steps left under the current recursion limit, whoever set it."""
+    run_scope: dict[str, Any] | None
+    """The scope with which the run began."""
 
 
 # --- the conversation ---
@@ -238,7 +240,10 @@ def as_sent(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
             sent += ask_again(message, doubt)
         elif isinstance(message, AIMessage) and list_calls(message):
             calls = with_valid_arguments(message)
-            sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
+            if message.invalid_tool_calls:
+                sent.append(message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []}))
+            else:
+                sent.append(message)
             unanswered = [call for call in calls if call["id"] not in answered]
             sent += map(_make_missing_result, unanswered)
         else:

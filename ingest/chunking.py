@@ -73,7 +73,12 @@ def _split_chunk(text: str, count: CountBatch) -> list[Sentence]:
 
 def _cut_text(document: Document, chunk_tokens: int, count: CountBatch) -> list[_Part]:
     text = document.text
-    sentences = split_sentences(text, title=document.title, guess_headings=not document.marks_headings)
+    sentences = split_sentences(
+        text,
+        title=document.title,
+        guess_headings=not document.marks_headings,
+        headings_apart=document.headings_apart,
+    )
     sentences = _cut_long(text, sentences, chunk_tokens, count)
     boundaries = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
     sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)

@@ -29,6 +29,7 @@ class Document:
         left_out: Parts that a person sees in the file and the text lacks: `2 charts`.
         ocr_pages: The numbers of the pages whose text was read by OCR.
         marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
+        headings_apart: Whether a plain line can be a heading only if it stands by itself, and not in a paragraph.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Document:
     left_out: tuple[str, ...] = ()
     ocr_pages: tuple[int, ...] = ()
     marks_headings: bool = False
+    headings_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class IngestSummary:
         read_as: Files that were read as something else than their names say, by their content.
         problems: Everything that was left out, and why. After 100 problems of one file, the next one counts the rest.
         seconds: The time that it took.
+        removed_ids: The ids of the documents that were pruned.
     """
 
     read: int
@@ -117,3 +120,4 @@ class IngestSummary:
     problems: tuple[Problem, ...]
     seconds: float
     read_as: tuple[Problem, ...] = ()
+    removed_ids: tuple[str, ...] = ()

@@ -18,7 +18,9 @@ from functools import cached_property
 from arag.ingest.documents import Document, Problem
 from arag.ingest.reading import SourceReader, title_of_file
 from arag.ingest.records import EXTENSIONS_OF_MANY
-from arag.ingest.writer import IndexWriter, content_of
+from arag.ingest.writer import content_of, fingerprint_of
+from arag.retrieval.storage.records import Settings
+from arag.retrieval.storage.sql import TableReader
 
 _RECORD_NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
 _COPY_NUMBER = re.compile(r"~\d+$")  # of a file whose path below its folder is another file's id
@@ -36,13 +38,19 @@ class _ContentKey:
 class IdAssigner:
     """Gives the documents of one ingestion their ids.
 
+    Args:
+        known: The index.
+        settings: The settings that the documents are cut with.
+        reader: What reads them.
+
     Attributes:
         used: The sources of the documents so far, by id.
     """
 
-    def __init__(self, writer: IndexWriter, reader: SourceReader) -> None:
+    def __init__(self, known: TableReader, settings: Settings, reader: SourceReader) -> None:
         self.used: dict[str, str] = {}
-        self._writer = writer
+        self._known = known
+        self._settings = settings
         self._reader = reader
 
     def assign(self, document: Document) -> Document | Problem:
@@ -71,7 +79,7 @@ class IdAssigner:
         """Return the id of a file that is gone and had this content."""
         if not self._gone_ids:
             return None
-        key = _content_key(self._writer.fingerprint(document), document.id, document.file)
+        key = _content_key(fingerprint_of(document, self._settings), document.id, document.file)
         ids = self._gone_ids.get(key, [])
         while ids:
             file_id = ids.pop(0)
@@ -96,7 +104,7 @@ class IdAssigner:
     def _ids_by_path(self) -> dict[str, str]:
         """The ids of the index's files."""
         ids: dict[str, str] = {}
-        for record in self._writer.draft.documents():
+        for record in self._known.documents():
             if not record.source:
                 continue
             file_id = record.id.removesuffix(_record_number(record.id))
@@ -114,7 +122,7 @@ class IdAssigner:
     def _gone_ids(self) -> dict[_ContentKey, list[str]]:
         """The ids of files that are gone from the folders, by the content of each document in them."""
         ids: dict[_ContentKey, list[str]] = {}
-        for record in self._writer.draft.documents():
+        for record in self._known.documents():
             if record.source in self._ids_by_path and self._reader.is_gone(record.source):
                 key = _content_key(record.fingerprint, record.id, record.source)
                 ids.setdefault(key, []).append(self._ids_by_path[record.source])

@@ -16,11 +16,11 @@ MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
-_JOKE = re.compile(r"[:;]-?[)(DP]$")
+_JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\b(?:I|you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should|must|may"
-    r"|\w+n['’]t)\b"
+    r"|\w+n['’]t)\b|^(?:He|She|It|They|We|You)\b"
 )
 _LONGEST_SHORT_WORD = 3  # characters: of, the, and
 _MAX_WORDS = 6  # of a title that is not in capitals
@@ -140,9 +140,9 @@ def has_marked_headings(text: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is a short sentence and no title: it jokes, has a verb, or has many words in lower case."""
+    """Return whether a line is not a title: it jokes, has an address or a verb, or has many words in lower case."""
     has_open_bracket = name.count("(") != name.count(")")
-    if has_open_bracket or _JOKE.search(name):
+    if has_open_bracket or _JOKE_OR_ADDRESS.search(name):
         return True
     words = name.split()
     lower = 0

@@ -15,6 +15,7 @@ from arag.ingest.documents import Document, IngestSummary, Note, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
 from arag.ingest.progress import Meter, ShowProgress
+from arag.ingest.pruning import drop_unfinished, find_gone
 from arag.ingest.reading import MAX_PROBLEMS, SourceReader
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.writer import IndexWriter, open_writer
@@ -157,7 +158,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         if embedder is None:
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
-            ids = IdAssigner(writer, reader)
+            ids = IdAssigner(writer.draft, writer.settings, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
             languages = _LanguageCheck(writer.settings.embedder)
             notes: list[Note] = []
@@ -166,9 +167,9 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
                 notes += _notes_on(batch)
                 writer.put(batch)
             writer.flush()
-            removed = _prune(writer, ids, reader) if options.get("prune") else 0
+            removed = _prune(writer, ids, reader) if options.get("prune") else []
             problems = _say_what_is_kept(problems, writer, ids, reader)
-            _warn_of_unpublished(writer.draft.unpublished() - ids.used.keys())
+            _warn_of_unpublished(drop_unfinished(writer.draft, store, ids.used, reader))
             meter.report("publishing", reader.bytes)
             settings = writer.draft.publish(writer.settings)
             meter.end()
@@ -176,7 +177,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             return IngestSummary(
                 read=read,
                 written=writer.written,
-                removed=removed,
+                removed=len(removed),
+                removed_ids=tuple(removed),
                 other_languages=languages.others,
                 absent=settings.documents - read,
                 skipped=reader.list_skipped(),
@@ -289,22 +291,13 @@ def _batches(documents: Iterator[Document], characters: int) -> Iterator[list[Do
         yield batch
 
 
-def _prune(writer: IndexWriter, ids: IdAssigner, reader: SourceReader) -> int:
-    """Remove documents that are gone: from a file that was read without problems, or below a folder with their file.
-
-    The documents of a file that is there but was not read are kept: it may be hidden, or have no reader this time.
-    """
+def _prune(writer: IndexWriter, ids: IdAssigner, reader: SourceReader) -> list[str]:
+    """Remove the documents that are gone, and return their ids."""
     if not (reader.files or reader.folders):
         warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
-    read = reader.files - reader.failures
-    gone: list[str] = []
-    for document in writer.draft.documents():
-        if not document.source or document.id in ids.used:
-            continue
-        if document.source in read or reader.is_gone(document.source):
-            gone.append(document.id)
+    gone = find_gone(writer.draft, ids.used, reader)
     writer.draft.remove(gone)
-    return len(gone)
+    return gone
 
 
 def _say_what_is_kept(

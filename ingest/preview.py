@@ -1,18 +1,28 @@
-"""What an ingestion would read, without an index and an embedder."""
+"""What an ingestion would write, without an embedder."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Unpack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, Unpack
 
+from arag.errors import IndexNotFoundError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Problem
+from arag.ingest.ids import IdAssigner
 from arag.ingest.pipeline import IngestOptions, check_options, make_source_reader, open_readers
-from arag.ingest.writer import DEFAULT_CHUNK_TOKENS
+from arag.ingest.progress import Meter
+from arag.ingest.pruning import find_gone
+from arag.ingest.reading import SourceReader
+from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
-from arag.retrieval.storage.locations import parse_location
+from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.locations import parse_location, using_store
 from arag.retrieval.types import Chunk
-from arag.text.tokens import count_batch
+from arag.text.tokens import count_batch, name_tokenizer
+
+Change: TypeAlias = Literal["new", "changed", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +39,13 @@ class DocumentPreview:
 
     Attributes:
         source: The file, as the user names it, with the place of a record.
-        id: Its id in a new index.
+        id: Its id in the index.
         title: Its title.
         chunks: How many chunks it would have.
         headings: The paths of headings above its sentences, in order.
         tables: Its tables.
         left_out: Parts of the file that the text lacks.
+        change: What it is to the index: `new`, `changed` or `unchanged`.
     """
 
     source: str
@@ -44,16 +55,18 @@ class DocumentPreview:
     headings: tuple[str, ...]
     tables: tuple[TablePreview, ...]
     left_out: tuple[str, ...]
+    change: Change = "new"
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an ingestion would read, skip and leave out; see `IngestSummary`."""
+    """What an ingestion would read, skip, leave out and remove; see `IngestSummary`."""
 
     documents: tuple[DocumentPreview, ...]
     read_as: tuple[Problem, ...]
     skipped: tuple[Problem, ...]
     problems: tuple[Problem, ...]
+    removed_ids: tuple[str, ...]
 
 
 def preview(sources: list[str], location: str = "", **options: Unpack[IngestOptions]) -> Preview:
@@ -61,43 +74,93 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
 
     Args:
         sources: Files and folders.
-        location: The index, which is passed over below a folder; it may be missing.
+        location: The index, with which the documents are compared; it may be missing.
         **options: Those of `run_ingest`; the embedder is not used.
 
     Raises:
         InputError: A path or an option is not valid.
+        IndexFormatError, StorageError: The index cannot be read.
     """
     check_options(options)
-    chunk_tokens = options.get("chunk_tokens") or DEFAULT_CHUNK_TOKENS
     documents: list[DocumentPreview] = []
     problems: list[Problem] = []
-    with open_readers(options) as readers:
+    with open_readers(options) as readers, _open_known(location) as view:
         reader = make_source_reader(sources, readers, parse_location(location), options)
+        meter = Meter(options.get("progress", False), reader.total)
+        known = _Known(view, options.get("chunk_tokens"), reader)
         for item in reader.read():
-            if isinstance(item, Problem):
-                problems.append(item)
+            assigned = item if isinstance(item, Problem) else known.assign(item)
+            if isinstance(assigned, Problem):
+                problems.append(assigned)
             else:
-                documents.append(_describe(item, chunk_tokens))
+                documents.append(known.describe(assigned))
+            meter.report(done=reader.bytes, documents=1)
+        meter.end()
         return Preview(
             documents=tuple(documents),
             read_as=reader.list_read_as(),
             skipped=reader.list_skipped(),
             problems=tuple(problems),
+            removed_ids=tuple(known.find_gone()) if options.get("prune") else (),
         )
 
 
-def _describe(document: Document, chunk_tokens: int) -> DocumentPreview:
-    chunks = chunk_document(document, chunk_tokens=chunk_tokens, count=count_batch)
-    tables = [_describe_table(table) for table in find_tables(chunks)]
-    return DocumentPreview(
-        source=document.source,
-        id=document.id,
-        title=document.title,
-        chunks=len(chunks),
-        headings=_list_headings(chunks),
-        tables=tuple(tables),
-        left_out=document.left_out,
-    )
+@contextmanager
+def _open_known(location: str) -> Iterator[View | None]:
+    """Yield the index as it is, or None if there is none."""
+    if not location:
+        yield None
+        return
+    with using_store(location) as store, ExitStack() as opened:
+        view: View | None = None
+        with suppress(IndexNotFoundError):
+            view = opened.enter_context(closing(store.open()))
+        yield view
+
+
+class _Known:
+    """The index that documents are compared with; None for a new one."""
+
+    def __init__(self, view: View | None, chunk_tokens: int | None, reader: SourceReader) -> None:
+        self._view = view
+        self._reader = reader
+        self._chunk_tokens = chunk_tokens or DEFAULT_CHUNK_TOKENS
+        if view is not None:
+            self._chunk_tokens = chunk_tokens or view.settings.chunk_tokens
+            self._settings = replace(view.settings, tokenizer=name_tokenizer(), chunk_tokens=self._chunk_tokens)
+            self._ids = IdAssigner(view, self._settings, reader)
+
+    def assign(self, document: Document) -> Document | Problem:
+        """Return a document with its id in the index."""
+        return document if self._view is None else self._ids.assign(document)
+
+    def describe(self, document: Document) -> DocumentPreview:
+        """Describe a document, and what it is to the index."""
+        chunks = chunk_document(document, chunk_tokens=self._chunk_tokens, count=count_batch)
+        tables = [_describe_table(table) for table in find_tables(chunks)]
+        return DocumentPreview(
+            source=document.source,
+            id=document.id,
+            title=document.title,
+            chunks=len(chunks),
+            headings=_list_headings(chunks),
+            tables=tuple(tables),
+            left_out=document.left_out,
+            change=self._compare(document),
+        )
+
+    def find_gone(self) -> list[str]:
+        """Return the ids of the documents that --prune would remove."""
+        return [] if self._view is None else find_gone(self._view, self._ids.used, self._reader)
+
+    def _compare(self, document: Document) -> Change:
+        if self._view is None:
+            return "new"
+        record = self._view.document(document.id)
+        if record is None:
+            return "new"
+        is_same = record.fingerprint == fingerprint_of(document, self._settings)
+        return "unchanged" if is_same else "changed"
 
 
 def _describe_table(table: SourceTable) -> TablePreview:

@@ -235,6 +235,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         left_out=content.left_out,
         ocr_pages=content.ocr_pages,
         marks_headings=content.marks_headings,
+        headings_apart=content.headings_apart,
     )
 
 

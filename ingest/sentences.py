@@ -21,13 +21,14 @@ from arag.ingest.outline import (
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 
-RULES_VERSION = 11  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 12  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_HEADING_WORDS = 12  # a line with more words is text
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
+_UNFINISHED = re.compile(r"[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
@@ -56,7 +57,13 @@ class _Line(NamedTuple):
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
-def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) -> list[Sentence]:
+def split_sentences(
+    text: str,
+    *,
+    title: str = "",
+    guess_headings: bool = True,
+    headings_apart: bool = False,
+) -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
@@ -66,6 +73,7 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
         text: The text.
         title: The document's title. It is a heading if the text begins with it.
         guess_headings: Whether a plain line may be a heading, too.
+        headings_apart: Whether it must then stand by itself, after a finished sentence, and not in a paragraph.
 
     Returns:
         The sentences, in order.
@@ -80,8 +88,9 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
         may_be_heading = guess_headings and not _is_of_comment(text, block, following)
         is_numbered = _is_numbered_title(text, before, block, following)
         is_above = _is_above_paragraph(text, block, following)
+        is_in_sentence = headings_apart and _is_unfinished(text, before)
         before = block
-        may_be_title = may_be_heading and (is_numbered or is_above)
+        may_be_title = may_be_heading and (is_numbered or is_above) and not is_in_sentence
         if may_be_title and outline.is_plain_heading(line):
             level = BARE
         elif may_be_title and is_above:
@@ -110,7 +119,8 @@ def split_sentences(text: str, *, title: str = "", guess_headings: bool = True) 
         else:
             if len(line) > MAX_HEADING:
                 outline.leave_table()
-            sentences += _split_block(text, block, outline, guess_headings=may_be_heading)
+            may_have_headings = may_be_heading and not headings_apart
+            sentences += _split_block(text, block, outline, guess_headings=may_have_headings)
     return sentences
 
 
@@ -244,7 +254,8 @@ def _is_above_paragraph(text: str, block: _Block, following: _Block) -> bool:
     """Return whether a block is a short line with a paragraph after it, which may be a heading."""
     if block.is_row or not (block.embedded and following.embedded):
         return False
-    return _is_short(text, block) and not _is_short(text, following)
+    is_paragraph = not _is_short(text, following) or _is_unfinished(text, following)
+    return is_paragraph and _is_short(text, block)
 
 
 def _is_numbered_title(text: str, before: _Block, block: _Block, following: _Block) -> bool:
@@ -262,6 +273,11 @@ def _is_numbered_title(text: str, before: _Block, block: _Block, following: _Blo
     if not LIST_ITEM.match(text, before.start, before.end):
         return True
     return _indentation(text, before) > _indentation(text, block)  # an item of a list in the section before
+
+
+def _is_unfinished(text: str, block: _Block) -> bool:
+    """Return whether the last sentence of a block, which is not its first one, goes on after it."""
+    return _UNFINISHED.search(text, block.start, block.end) is not None
 
 
 def _indentation(text: str, block: _Block) -> int:

@@ -98,6 +98,25 @@ def content_of(fingerprint: str) -> str:
     return fingerprint[:_HASH_LENGTH]
 
 
+def fingerprint_of(document: Document, settings: Settings) -> str:
+    """Return a hash that changes with a document and with the settings that its chunks depend on."""
+    content: tuple[object, ...] = (
+        document.text,
+        dict(document.metadata),
+        document.page_starts,
+        document.ready_chunks,
+        (settings.chunk_tokens, settings.tokenizer, RULES_VERSION),
+    )
+    reading = (document.left_out, document.ocr_pages)
+    if any(reading):  # others have the fingerprints of indexes from before
+        content = (*content, reading)
+    if document.marks_headings:
+        content = (*content, "marks headings")
+    if document.headings_apart:
+        content = (*content, "headings apart")
+    return _hash(content) + _hash((document.id, document.title))
+
+
 def _hash(values: tuple[object, ...]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:_HASH_LENGTH]
 
@@ -142,25 +161,9 @@ class IndexWriter:
         """Stop; embeddings in progress are discarded."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def fingerprint(self, document: Document) -> str:
-        """Return a hash that changes with a document and with the settings that its chunks depend on."""
-        content: tuple[object, ...] = (
-            document.text,
-            dict(document.metadata),
-            document.page_starts,
-            document.ready_chunks,
-            (self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION),
-        )
-        reading = (document.left_out, document.ocr_pages)
-        if any(reading):  # others have the fingerprints of indexes from before
-            content = (*content, reading)
-        if document.marks_headings:
-            content = (*content, "marks headings")
-        return _hash(content) + _hash((document.id, document.title))
-
     def put(self, documents: Sequence[Document]) -> None:
         """Write the documents that are new or have changed. They may still be embedded when it returns."""
-        fingerprints = {document.id: self.fingerprint(document) for document in documents}
+        fingerprints = {document.id: fingerprint_of(document, self.settings) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
         # Another writer may have written some of them before they were claimed.
@@ -231,7 +234,7 @@ class IndexWriter:
             return False
         if isinstance(self._location, Path):
             return True
-        return content_of(known.fingerprint) == content_of(self.fingerprint(document))
+        return content_of(known.fingerprint) == content_of(fingerprint_of(document, self.settings))
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)

@@ -28,10 +28,11 @@ class Failure:
 
 @dataclass
 class Cut:
-    """The first events of a response's stream; then nothing more comes until the server stops."""
+    """The first events of a response's stream; then nothing more comes until the server stops, or it drops."""
 
     response: dict[str, Any]
     events: int
+    drops: bool = False  # close the connection
 
 
 @dataclass
@@ -129,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"8\r\n: ping\n\n\r\n")
         elif isinstance(response, Cut):
             self._stream(islice(server.events(response.response, request), response.events))
-            server.stopping.wait(30)
+            if not response.drops:
+                server.stopping.wait(30)
             self.close_connection = True
         elif request.get("stream"):
             self._stream(server.events(response, request))

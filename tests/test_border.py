@@ -8,18 +8,21 @@ import ipaddress
 import json
 import ssl
 
+import openai
 import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.runnables import ConfigurableField
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 import anthropic_server
 import openai_server
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
-from http_server import Failure
+from http_server import Cut, Failure
 from openai_server import chat, function_call, response, serve
 from scripted import ANSWER as GOOD
 from scripted import Request, ScriptedModel, asked
@@ -176,8 +179,6 @@ def test_options_that_are_bound_to_a_model_are_sent_and_those_of_a_call_replace_
 
 @both_ways
 def test_a_model_that_the_caller_made_passes_the_border_and_keeps_its_errors(small_index, streaming):
-    import openai
-
     def respond(number, request):
         if "parallel_tool_calls" in request:
             return Failure(400, message="Unknown parameter: 'parallel_tool_calls'.")
@@ -193,21 +194,118 @@ def test_a_model_that_the_caller_made_passes_the_border_and_keeps_its_errors(sma
     assert type(model) is ChatOpenAI  # it is not changed
 
 
+def openai_model(server, **options):
+    return ChatOpenAI(model="m", base_url=server.url, api_key="none", max_retries=0, **options)
+
+
+def fails_with(failure):
+    """Respond with a search, then with a failure."""
+
+    def respond(_, request):
+        return failure if request["messages"][-1]["role"] == "tool" else CALL
+
+    return respond
+
+
+REASONS = {
+    "a broken stream": (
+        Cut(chat(ANSWER), 5, drops=True),
+        openai.APIConnectionError,
+        "/v1 closed the connection without a complete reply",
+    ),
+    "a busy server": (Failure(429, message="Slow down"), openai.RateLimitError, "ask again later"),
+    "another model": (Failure(404, message="no such model"), openai.NotFoundError, "it has qwen3"),
+    "silence": (Failure(hang=True), openai.APITimeoutError, "allow more with its option timeout"),
+}
+
+
 @both_ways
-def test_a_model_whose_fields_a_run_sets_has_regular_replies(small_index, streaming):
+@pytest.mark.parametrize("kind", REASONS)
+def test_an_error_of_a_model_that_the_caller_made_says_what_helps(small_index, kind, streaming):
+    failure, error_class, reason = REASONS[kind]
+    with serve(fails_with(failure)) as server:
+        server.pages["/v1/models"] = {"data": [{"id": "qwen3"}]}
+        with pytest.raises(error_class, match=reason) as raised:
+            run(openai_model(server, timeout=1.0), small_index, streaming=streaming)
+    assert isinstance(raised.value, openai.APIError)
+
+
+def test_an_error_of_a_callers_own_class_stays_as_it_is(small_index):
+    class Broken(ScriptedModel):
+        def _generate(self, *_, **__):
+            raise AttributeError("'Broken' object has no attribute 'choices'")
+
+    with pytest.raises(AttributeError) as raised:
+        run(Broken(), small_index)
+    assert str(raised.value) == "'Broken' object has no attribute 'choices'"
+
+
+def choose_fields(url):
     from langchain.chat_models import init_chat_model
 
-    written = f'<tool_call>{{"name": "keyword_search", "arguments": {ARGUMENTS}}}</tool_call>'
-    with serve([chat(written), chat(f"<think>Judith?</think>{ANSWER}")]) as server:
-        model = init_chat_model(
-            "m",
-            model_provider="openai",
-            configurable_fields=("temperature",),
-            base_url=server.url,
-            api_key="none",
-        )
-        state = run(model, small_index, streaming=streaming)
-    assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
+    return init_chat_model(
+        "m", model_provider="openai", configurable_fields=("temperature",), base_url=url, api_key="none"
+    )
+
+
+def choose_own_fields(url):
+    model = ChatOpenAI(model="m", base_url=url, api_key="none")
+    return model.configurable_fields(temperature=ConfigurableField(id="temperature"))
+
+
+def choose_alternatives(url):
+    model = ChatOpenAI(model="m", base_url="http://127.0.0.1:1", api_key="none")
+    other = ChatOpenAI(model="m", base_url=url, api_key="none", temperature=0.5)
+    return model.configurable_alternatives(ConfigurableField(id="llm"), other=other)
+
+
+CHOSEN = {"configurable": {"temperature": 0.5, "llm": "other"}}
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("choose", [choose_fields, choose_own_fields, choose_alternatives])
+def test_a_model_that_a_run_chooses_is_repaired_the_same_way_streamed_and_whole(small_index, choose, bound):
+    def respond(number, request):
+        if "parallel_tool_calls" in request:
+            return Failure(400, message="Unknown parameter: 'parallel_tool_calls'.")
+        if request["messages"][-1]["role"] == "tool":
+            return chat(f"<think>Judith?</think>{ANSWER}")
+        return chat(f'<tool_call>{{"name": "keyword_search", "arguments": {ARGUMENTS}}}</tool_call>')
+
+    with serve(respond) as server:
+        model = choose(server.url)
+        if bound:
+            model = model.bind(seed=7).with_fallbacks([model])
+        agent = create_arag_agent(model, small_index, tools="paper")
+        whole = agent.invoke(asked(), CHOSEN)
+        asked_before = len(server.requests)
+        shown = ""
+        for mode, part in agent.stream(asked(), CHOSEN, stream_mode=["messages", "values"]):
+            if mode == "values":
+                streamed = part
+            elif part[0].type in {"AIMessageChunk", "ai"}:  # LangChain streams not all of them
+                shown += part[0].text
+    assert shown == ANSWER
+    for state in (whole, streamed):
+        assert (state["answer"], len(state["trace"])) == (ANSWER, 1)
+    assert {request["temperature"] for request in server.requests} == {0.5}
+    assert ["parallel_tool_calls" in request for request in server.requests].count(True) == 1  # it is remembered
+    assert len(server.requests) == asked_before + 2
+    if bound:
+        assert {request["seed"] for request in server.requests} == {7}
+
+
+def test_models_that_runs_choose_are_kept_apart_by_their_keys(small_index):
+    from langchain.chat_models import init_chat_model
+
+    with serve(lambda *_: chat(ANSWER)) as server:
+        model = init_chat_model("openai:m", configurable_fields=["api_key"], base_url=server.url)
+        agent = create_arag_agent(model, small_index, tools="paper", max_steps=1)
+        for key in ("one", "two", SecretStr("three"), SecretStr("four"), "one"):
+            agent.invoke(asked(), {"configurable": {"api_key": key}})
+        keys = [headers["authorization"].split()[1] for headers in server.headers]
+    assert list(dict.fromkeys(keys)) == ["one", "two", "three", "four"]
+    assert keys[-1] == "one"
 
 
 # --- classes of other providers ---
@@ -311,3 +409,20 @@ def test_a_certificate_that_is_not_trusted_and_a_wrong_scheme_are_named(
         for address, said in ((secure, "name its CA's file in SSL_CERT_FILE"), (server.url, "speaks TLS: write https")):
             with pytest.raises(ModelError, match=said):
                 run(load_model(f"{api}:m@{address}", max_retries=0), small_index, streaming=streaming)
+
+
+# --- keys ---
+
+
+@pytest.mark.parametrize("key", ["sk\x00abc", "sk-a\nbc", "sk-\x1b[31m", "sk abc"])
+def test_a_key_with_characters_that_no_key_has_is_refused_before_a_request_and_not_shown(key):
+    with serve([]) as server, pytest.raises(ModelError, match="the option api_key holds no key") as raised:
+        load_model(f"openai:m@{server.url}", api_key=key)
+    assert key not in str(raised.value)
+
+
+def test_a_key_of_a_callers_model_that_cannot_be_sent_is_named_as_the_cause(small_index):
+    with serve([]) as server:
+        model = ChatOpenAI(model="m", base_url=server.url, api_key="sk\x00abc", max_retries=0)
+        with pytest.raises(openai.APIConnectionError, match="a character that cannot be sent: correct OPENAI_API_KEY"):
+            run(model, small_index)

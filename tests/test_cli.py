@@ -13,6 +13,7 @@ import pytest
 
 from arag import make_tools, open_index
 from arag.cli.ingest import LEFT_OUT
+from arag.ingest import progress
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import hash_vector, write_corpus
 from forked import ARAG
@@ -62,7 +63,10 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)
-    assert re.search(r"documents +25\b", arag("info", "--index", index)[1])
+    info = arag("info", "--index", index)[1]
+    assert re.search(r"documents +25\b", info)
+    assert "incomplete" not in info
+    assert "other languages" not in info
     listed = arag("list", "--index", index, "--documents", "places/sk*")[1]
     assert re.fullmatch(r"places/skellavy.md\tSkellavy\t1\t.*places/skellavy.md\n", listed)
 
@@ -277,6 +281,76 @@ def test_a_question_without_a_model_is_introduced(arag, index):
     assert err.startswith("No language model is named, so fixed rules search and quote. To name one: --model ")
     assert "No language model is named" not in out
     assert "No language model" not in "".join(arag("ask", QUESTION, "--index", index, "--json")[1:])
+
+
+def test_a_search_without_its_kind_says_what_to_write(arag, index):
+    for place in ([], ["--index", index]):
+        code, out, err = arag("search", "Grey Petrel", *place)
+        assert (code, out) == (2, "")
+        said = " ".join(err.replace("│", " ").split())
+        assert "write arag search keyword 'Grey Petrel', or arag search semantic 'Grey Petrel'" in said
+
+
+def test_a_missing_question_is_a_wrong_command_line(arag, index):
+    code, out, err = arag("ask", "--index", index)
+    assert (code, out) == (2, "")
+    assert "the question is missing" in err
+
+
+def test_a_condition_on_a_field_that_no_document_has_names_it(arag, index):
+    where = json.dumps({"$and": [{"date": {"$gte": "2020-01-01"}}, {"author": "Osric"}]})
+    code, _, err = arag("search", "keyword", "ship", "--index", index, "--where", where)
+    assert (code, err) == (0, "No document of the index is in the scope: none has the field date, author.\n")
+
+
+def test_an_error_of_several_lines_is_one(arag, tmp_path):
+    code, _, err = arag(
+        "ingest", write_corpus(tmp_path / "docs", {"a.md": "A."}), "-i", tmp_path / "i", "--embedder", "x:y"
+    )
+    assert (code, err.count("\n"), "\\n" in err) == (1, 1, False)
+
+
+def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, tmp_path, quick_embedder):
+    docs = write_corpus(tmp_path / "docs", {"same.md": "Same.", "changed.md": "Old.", "gone.md": "Gone."})
+    index = tmp_path / "index"
+    arag("ingest", docs, "--index", index)
+    (docs / "changed.md").write_text("New.")
+    (docs / "new.md").write_text("New, too.")
+    (docs / "gone.md").unlink()
+    code, out, _ = arag("ingest", docs, "--index", index, "--dry-run", "--prune")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "changed.md  changed (1 chunk, changed)",
+            "new.md  new (1 chunk)",
+            "Would be written: 2 documents, 2 chunks.",
+            "In the index already: 1 document.",
+            "Would be removed: gone.md",
+        ],
+    )
+    assert "Would be removed" not in arag("ingest", docs, "--index", index, "--dry-run")[1]
+    shown = json.loads(arag("ingest", docs, "--index", index, "--dry-run", "--json")[1])
+    assert {document["id"]: document["change"] for document in shown["documents"]} == {
+        "same.md": "unchanged",
+        "changed.md": "changed",
+        "new.md": "new",
+    }
+    assert "Removed: gone.md\n" in arag("ingest", docs, "--index", index, "--prune")[1]
+    assert "Would be written: 0 documents" in arag("ingest", docs, "--index", index, "--dry-run")[1]
+
+
+def test_skipped_files_are_counted_by_reason_and_a_few_are_named(arag, tmp_path):
+    docs = write_corpus(tmp_path / "docs", {"a.md": "A."} | {f"s{n}.css": "a { }" for n in range(8)})
+    _, _, err = arag("ingest", docs, "--dry-run")
+    (line,) = err.splitlines()
+    assert line.startswith("Skipped: a part of web pages or of a build; --ignore '!NAME' reads them (8): ")
+    assert line.endswith("s4.css and 3 more; --json names all")
+
+
+def test_a_dry_run_shows_its_progress_where_no_terminal_is(arag, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    docs = write_corpus(tmp_path / "docs", {"a.md": "A.", "b.md": "B."})
+    assert "Done: 100%, 2 documents\n" in arag("ingest", docs, "--dry-run")[2]
 
 
 def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):

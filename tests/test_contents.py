@@ -18,6 +18,15 @@ SPACED = "\n".join(f"{number}.1 {name} {'. ' * 12}{7 * number}" for number, name
 NUMBERED = "\n".join(f"{number // 3 + 1}.{number} {name} {5 * number}" for number, name in enumerate(CHAPTERS, 1))
 NAMES = "Anchor, 3, 17\nBarrel, 12\nCapstan, 4-6, 31\nLantern oil, 12, 45-47\nRopewalk, 9\nTide, 2, 5, 8\nWreck, 60"
 LINKS = "\n".join(f"- [{name}](#{name.lower().replace(' ', '-')})" for name in CHAPTERS)
+APPENDICES = "\n\n".join(
+    f"{letter}.{n}. {name}" for letter, n, name in zip("AAABBCC", "1231212", CHAPTERS, strict=True)
+)
+FIRST_SECTIONS = "\n\n".join(f"{n}. {name}: {n}.1. Where is it from?" for n, name in enumerate(CHAPTERS, 1))
+LONG_QUESTIONS = "\n\n".join(
+    f"{n}.1. The {name.lower()} of this harbour is said to be the best of the whole coast, and it is old. Why is it so?"
+    for n, name in enumerate(CHAPTERS, 1)
+)
+YEARS = "\n\n".join(f"4.{n}. {1800 + n}: {name}" for n, name in enumerate(CHAPTERS, 1))
 CHINESE = "目录\n\n引言……3\n绳索……9\n灯油……14\n冬季仓库……20\n潮汐……27\n引航员……31"
 
 CONTENTS = {
@@ -33,6 +42,11 @@ CONTENTS = {
     "Chinese": CHINESE,
     "sections of a web page": "\n".join(f"- {n // 3 + 1}.{n % 3 + 1}. {name}" for n, name in enumerate(CHAPTERS)),
     "questions of a web page": "\n".join(f"{n // 3 + 1}.{n % 3 + 1}. {name}?" for n, name in enumerate(CHAPTERS)),
+    "chapters with their first sections": FIRST_SECTIONS,
+    "long questions": LONG_QUESTIONS,
+    "appendices": APPENDICES,
+    "years": YEARS,
+    "questions below a heading": "# Contents\n\n" + "\n\n".join(f"What is {name}?" for name in CHAPTERS),
     "an index of small words": "# Index\n\nA | L | T\n\nanchor | anchoring\n\nbarrel | barrels of oil\n\n"
     "capstan\n\nlantern oil | of whales\n\nropewalk | rope",
 }
@@ -50,6 +64,13 @@ CONTENT = {
     "measures": "1.5 litres of lantern oil\n0.5 litres of tar\n2.5 kilos of hemp\n1.1 litres of ale\n3.2 kilos of oats",
     "rules": "\n".join(f"{n}.1 The keepers burn lantern oil at hour {n}." for n in range(1, 8)),
     "a chronicle": "1. Osric 1811\n2. Bettany 1823\n3. Lantern oil 1840\n4. Orlath 1851\n5. Tamsin 1862\n6. Karel 1877",
+    "clauses": "\n\n".join(
+        f"{n}.1. The tenant shall keep the lantern oil of cellar {n} dry, and shall pay for what is lost of it, unless "
+        "a flood of the river took it away, in which case nobody"
+        for n in range(1, 8)
+    ),
+    "a text with few questions": "The keepers sold what they had. " * 9
+    + "\n\n4.1. Who sells lantern oil?\n\n4.2. Who buys it?",
     "a box": "# Contents\n\n- 3 barrels of lantern oil\n- 2 ropes\n- 12 nails\n- 4 hooks\n- 1 lamp\n- 5 wicks",
     "a text": f"# Contents\n\n{DOTTED}\n\n" + "The keepers poured lantern oil from barrels each night. " * 20,
 }
@@ -81,6 +102,30 @@ def test_lists_that_say_something_are_no_contents(make_index, text):
     by_score = [hit.chunk_id for hit in index.semantic_search("lantern oil").hits]
     assert [hit.chunk_id for hit in index.semantic_search("lantern oil", titles_first=True).hits] == by_score
     assert index.keyword_search(["lantern oil", "Lantern"], ranking="bm25").hits
+
+
+TITLE_PAGE = "# A manual\n\nEverybody may copy this manual, and may pass on its copies. " + "It has no warranty. " * 20
+
+
+@pytest.mark.parametrize("contents", [f"Table of Contents\n\n{FIRST_SECTIONS}", FIRST_SECTIONS])
+def test_contents_below_a_title_page_come_behind_what_they_name(make_index, contents):
+    index = make_index({"a.md": f"{TITLE_PAGE}\n\n{contents}", "b.md": TEXT})
+    hits = index.keyword_search(["lantern oil"], ranking="bm25").hits
+    assert [hit.chunk_id for hit in hits] == ["b.md:0", "a.md:0"]
+    assert index.semantic_search("Lantern oil", titles_first=True).hits[0].chunk_id == "b.md:0"
+    assert index.semantic_search("May everybody copy it?", titles_first=True).hits[0].chunk_id == "a.md:0"
+
+
+def test_a_document_whose_title_is_in_the_query_does_not_begin_with_its_contents(make_index):
+    contents = f"The Harbour Manual 3\n\n{FIRST_SECTIONS}"
+    index = make_index(
+        [
+            {"id": "a", "title": "Harbour Manual 3", "text": contents},
+            {"id": "b", "title": "Prices", "text": TEXT},
+        ]
+    )
+    hits = index.semantic_search("Lantern oil in the Harbour Manual 3", titles_first=True).hits
+    assert [hit.document_id for hit in hits] == ["b", "a"]
 
 
 def test_the_papers_ranking_stays_as_it_is(make_index):

@@ -155,6 +155,34 @@ def test_a_sentence_has_what_makes_it_understandable(find, document, keyword, te
     assert find(document, keyword) == text
 
 
+RELEASES = (
+    f"{FILLER}\n\nOrlath 2.1 (March 1999): Named for a dog. Two more ports were added. The key novelty was the dromond."
+    f"\n\n{FILLER}\n\n- Mole: a port. It is old.\n- Basin: a quay. It has a ketch there.\n\n{FILLER}"
+)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "label"),
+    [("dromond", "Orlath 2.1 (March 1999): Named for a dog. … The key"), ("ketch", "Basin: a quay.\nIt has")],
+)
+def test_the_label_of_a_paragraph_is_shown(make_index, keyword, label):
+    tools = make_tools(make_index({"releases.md": RELEASES}), names="paper")
+    for tool, arguments in ((tools[0], {"keywords": [keyword]}), (tools[1], {"queries": [f"The {keyword} there"]})):
+        text = tool.invoke(arguments)
+        assert label in text
+        assert "Mole: a port" not in text
+
+
+def test_an_entry_of_a_chapters_contents_leads_to_its_section(make_index):
+    contents = "# 14. Selling\n\nTable of Contents\n\n14.1. May I sell a dromond?\n\n14.2. May I sell a ketch?"
+    sections = (
+        f"## 14.1. May I sell a dromond?\n\nGo ahead. Nobody minds. {FILLER}\n\n## 14.2. May I sell a ketch?\n\nNo."
+    )
+    semantic_search = make_tools(make_index({"selling.md": f"{contents}\n\n{sections}"}), names="paper")[1]
+    text = semantic_search.invoke({"queries": ["May I sell a dromond?"]})
+    assert "14.1. May I sell a dromond?: Go ahead. Nobody minds." in text
+
+
 def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
     text = find("rows", "total assets")
     assert "… In millions | 2022 | 2021\n… Total assets | $228,275 | $232,999 …" in text

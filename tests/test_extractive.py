@@ -174,6 +174,24 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
     assert passages == [f"Log: {text} [log:0]"]
 
 
+SECTIONS = "# 3. The mill\n\nTable of Contents\n\n3.1. {0}\n\n3.2. {1}\n\n## 3.1. {0}\n\n{2}\n\n## 3.2. {1}\n\n{2}"
+
+
+@pytest.mark.parametrize(
+    ("question", "other", "answer"),
+    [
+        ("May I grind rye in the mill?", "Who built the mill?", "Go ahead."),
+        ("Darf ich Roggen in der Mühle mahlen?", "Wer baute die Mühle?", "Ja, das dürfen Sie."),
+        ("製粉所でライ麦を挽いてもいいですか?", "誰が製粉所を建てましたか?", "はい、どうぞ。"),
+    ],
+)
+def test_a_question_of_the_contents_is_no_answer_but_its_section_is(make_index, question, other, answer):
+    index = make_index({"mill.md": SECTIONS.format(question, other, answer)})
+    state = create_arag_agent("extractive", index).invoke(asked(question))
+    assert state["answer"].startswith(f"3. The mill: {answer} [mill.md:0]\n")
+    assert question not in state["answer"]
+
+
 @pytest.mark.parametrize(
     ("question", "text"),
     [

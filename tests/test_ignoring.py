@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arag import open_index, run_ingest
-from arag.errors import InputError
+from arag.errors import InputError, ModelError
+from arag.models.embedders import Embedder
 from fakes import HashEmbeddings, write_corpus
 
 PAGE = "<html><body><h1>Mills</h1><p>The mill stands at the river.</p></body></html>"
@@ -33,6 +34,38 @@ def ingested(tmp_path):
         return ids, {skipped.source.removeprefix(f"{docs}/"): skipped.reason for skipped in summary.skipped}
 
     return run
+
+
+def fail_in_the_middle(docs, index, **files):
+    """Ingest files until the embedder fails; those before it are stored, and not published."""
+    write_corpus(docs, files)
+    embedder = Embedder("HashEmbeddings:hash-64", lambda: HashEmbeddings(fail_after=30), batch=5)
+    with pytest.raises(ModelError, match="went away"):
+        run_ingest(docs, index, embedder=embedder)
+
+
+def test_what_an_interrupted_run_has_stored_is_dropped_if_it_is_ignored_now(tmp_path):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    texts = {
+        f"{folder}/d{n:02}.md": f"The mill of {folder} {n} stands." for folder in ("drafts", "kept") for n in range(20)
+    }
+    fail_in_the_middle(docs, index, **texts)
+    (docs / ".aragignore").write_text("drafts/\n")
+    run_ingest(docs, index, embedder=HashEmbeddings())
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        assert [document.id for document in opened.documents()] == [f"kept/d{n:02}.md" for n in range(20)]
+        assert opened.keyword_search(["drafts"]).total == 0
+
+
+def test_what_was_published_is_kept_until_it_is_pruned_also_after_an_interrupted_run(tmp_path):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    run_ingest(write_corpus(docs, {"drafts/d00.md": "The mill stands."}), index, embedder=HashEmbeddings())
+    fail_in_the_middle(docs, index, **{f"drafts/d{n:02}.md": f"The new mill {n} stands." for n in range(40)})
+    (docs / ".aragignore").write_text("drafts/\n")
+    (docs / "kept.md").write_text("The quay.")
+    summary = run_ingest(docs, index, embedder=HashEmbeddings())
+    assert (summary.documents, summary.removed_ids) == (2, ())
+    assert run_ingest(docs, index, embedder=HashEmbeddings(), prune=True).removed_ids == ("drafts/d00.md",)
 
 
 def test_parts_of_web_pages_are_no_documents(ingested):

@@ -95,12 +95,17 @@ def test_a_program_or_a_text_about_another_kind_stays_what_it_is(read):
         (gzip.compress(b"The lamp is lit.", mtime=0), "a gzip archive: unpack it"),
         (archive(a="The lamp is lit."), "a zip archive: unpack it"),
         (bytes(range(256)) * 20, "a binary file: it has no text"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1", "a binary file: it has no text"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1", "a picture: rename it to .png, and use --ocr"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a picture: rename it to .jpg, and use --ocr"),
     ],
 )
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "A", "a.html", "a.csv"])
 def test_what_has_no_text_is_named(reason, name, data, expected):
     assert reason(name, data) == expected
+
+
+def test_a_picture_that_is_named_like_a_document(reason):
+    assert reason("a.pdf", b"\xff\xd8\xff\xe0\0\x10JFIF\0") == "a picture: rename it to .jpg, and use --ocr"
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.json", "a.jsonl", "a.ipynb", "a.xls", "a.eml"])

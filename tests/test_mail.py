@@ -276,6 +276,27 @@ def test_headers_in_all_encodings(tmp_path, raw):
     assert read(tmp_path, b"From: a@b.example\nSubject: " + raw + b"\n\nText.").title == "Grüße"
 
 
+def picture_mail(header):
+    picture = f'Content-Type: image/jpeg; name="hull.jpg"\n{header}\nContent-Transfer-Encoding: base64\n\n/9j/4AA=\n'
+    text = "Content-Type: text/plain\n\n{}\n"
+    parts = [text.format("The hull before:"), picture, text.format("It is tight again.")]
+    body = "--b\n" + "--b\n".join(parts) + "--b--\n"
+    return f"From: a@b.example\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{body}"
+
+
+@pytest.mark.parametrize(
+    "header", ["Content-Disposition: inline; filename=hull.jpg", "Content-Disposition: attachment"]
+)
+def test_a_picture_between_two_texts_is_named(read, header):
+    content = read("a.eml", picture_mail(header))
+    assert content.left_out == ("1 attachment (hull.jpg)",)
+    assert content.text.index("The hull before") < content.text.index("hull.jpg") < content.text.index("tight again")
+
+
+def test_a_picture_of_the_page_is_not_named(read):
+    assert read("a.eml", picture_mail("Content-ID: <logo>")).left_out == ()
+
+
 class TestMailboxes:
     LINE = "From tolk@x.org Mon Oct  3 09:15:00 2022\n"
 
@@ -297,6 +318,16 @@ class TestMailboxes:
         assert [document.title for document in documents] == ["Mail 0", "Mail 1", "Mail 2"]
         assert documents[1].text.endswith("From now on it rains at 10:30.")
         assert documents[1].source == f"{path}, email 2"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"),
+        [(">From here on.", "From here on."), (">>From Ann:", ">From Ann:"), ("> From Ann:", "> From Ann:")],
+    )
+    def test_lines_like_those_of_the_mailbox_are_shown_without_its_mark(self, tmp_path, written, seen):
+        path = tmp_path / "all.mbox"
+        path.write_text(self.box(f"The lamp is lit.\n\n{written}"))
+        (document,) = self.items(path)
+        assert document.text.endswith(f"\n\n{seen}")
 
     def test_ids_without_a_message_id_are_numbers(self, tmp_path):
         path = tmp_path / "all.mbox"

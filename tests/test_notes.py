@@ -162,7 +162,9 @@ def test_the_command_line_names_them_and_exits_with_0(docs, tmp_path, arag, quic
         "source": str(docs / "quay.eml"),
         "left_out": ["2 attachments (plan.dwg, photo.raw)"],
     }
-    assert re.search(r"incomplete +26", arag("info", "--index", index)[1])
+    assert re.search(
+        r"incomplete +26 \(documents whose text lacks parts of their file", arag("info", "--index", index)[1]
+    )
     info = json.loads(arag("info", "--index", index, "--json")[1])
     assert info["left_out"]["quay.eml"] == ["2 attachments (plan.dwg, photo.raw)"]
     lines = arag("list", "--index", index)[1].splitlines()

@@ -124,6 +124,35 @@ class TestTexts:
         text = read_open(tmp_path, body).text
         assert {sentence.heading for sentence in split_sentences(text)[1:]} == {"Sluice"}
 
+    @pytest.mark.parametrize(
+        ("styles", "last"),
+        [
+            (("Head", "Body"), "Lamp: Outer | Keeper: Ada"),
+            (("Span", "Body"), "Lamp: Outer | Keeper: Ada"),
+            (("Head", "Head"), "Outer | Ada"),
+            (("Body", "Body"), "Outer | Ada"),
+        ],
+    )
+    def test_a_first_row_in_bold_gives_the_names_of_two_columns(self, tmp_path, styles, last):
+        bold = '<style:text-properties fo:font-weight="bold"/>'
+        light = '<style:text-properties fo:font-weight="normal"/>'
+        definitions = (
+            f'<style:style style:name="Strong" style:family="paragraph">{bold}</style:style>'
+            '<style:style style:name="Head" style:family="paragraph" style:parent-style-name="Strong"/>'
+            f'<style:style style:name="Body" style:family="paragraph">{light}</style:style>'
+            f'<style:style style:name="Span" style:family="text">{bold}</style:style>'
+        )
+        rows = ""
+        for style, texts in zip(styles, [("Lamp", "Keeper"), ("Outer", "Ada")], strict=True):
+            cells: list[str] = []
+            for text in texts:
+                is_span = style == "Span"
+                shown = f'<text:span text:style-name="Span">{text}</text:span>' if is_span else text
+                cells.append(cell(shown).replace("<text:p>", f'<text:p text:style-name="{style}">'))
+            rows += row(*cells)
+        text = read_open(tmp_path, f"<table:table>{rows}</table:table>", styles=definitions).text
+        assert text.split("\n")[-1] == last
+
     def test_a_chart(self, tmp_path):
         rows = row(cell("Isle"), cell("1880"), cell("1881")) + row(cell("Orra"), cell("75"), cell("80"))
         table = f"<table:table><table:table-header-rows>{rows[: rows.index('</table:table-row>') + 18]}"

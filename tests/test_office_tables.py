@@ -84,6 +84,51 @@ class TestNames:
         rows = "Region|1881|1881|1882|1882\n|Oats|Rye|Oats|Rye\nNorth|7|8|9|10"
         assert lines(rows, sheet=True)[-1] == "Region: North | 1881 Oats: 7 | 1881 Rye: 8 | 1882 Oats: 9 | 1882 Rye: 10"
 
+    @pytest.mark.parametrize(
+        ("rows", "last"),
+        [
+            (
+                "||2022||2023|\n||born|sold|born|sold\nFarm|Flock||||\nMarsh|ewes|3|4|5|\nHill|rams|6||8|9",
+                "Farm: Hill | Flock: rams | 2022 born: 6 | 2023 born: 8 | 2023 sold: 9",
+            ),
+            ("||1880|1881\nIsle|Crop\nOrra|oats|7|8\nHolm|rye|5|6", "Isle: Holm | Crop: rye | 1880: 5 | 1881: 6"),
+            ("|Catch|\n|May|June\nBoat\nGull|11|\nPetrel||15", "Boat: Petrel | Catch June: 15"),
+            (
+                "Year|1880||1881|\nCrop|oats|rye|oats|rye\nIsle\nOrra|7|8|9|4\nHolm|1||3",
+                "Isle: Holm | 1880 oats: 1 | 1881 oats",
+            ),
+            ("|1880|1881\nIncome\nDues|7|8\nCosts\nOil|5|6", "Oil | 1880: 5 | 1881: 6"),  # titles of parts
+        ],
+    )
+    def test_names_of_the_first_columns_below_those_of_the_others(self, rows, last):
+        assert lines(rows, sheet=True)[-1].startswith(last)
+        assert lines(rows) == lines(rows, sheet=True)
+
+    def test_a_title_above_the_middle_of_a_table_is_no_name(self):
+        rows = "|Keepers\nName|Town|Year\nAda|Orra|1880\nBob|Holm|1881"
+        assert lines(rows, sheet=True)[::4] == ["Keepers", "Name: Bob | Town: Holm | Year: 1881"]
+
+    @pytest.mark.parametrize(
+        ("bold", "last"),
+        [
+            ((1, 1, 0, 0), "Lamp: Outer | Keeper: Ada"),
+            ((1, 0, 1, 0), "Outer | Ada"),
+            ((1, 1, 1, 1), "Outer | Ada"),
+            ((0, 0, 0, 0), "Outer | Ada"),
+        ],
+    )
+    def test_a_first_row_in_bold_gives_the_names_of_two_columns(self, tmp_path, read, bold, last):
+        word = WordDocument()
+        table = word.add_table(2, 2)
+        cells: list[str] = []
+        for cell, text, is_bold in zip(table._cells, ["Lamp", "Keeper", "Outer", "Ada"], bold, strict=True):
+            cell.paragraphs[0].add_run(text).bold = bool(is_bold)
+            cells.append(f"<td><p><b>{text}</b>&nbsp;</p></td>" if is_bold else f"<td>{text}</td>")
+        word.save(tmp_path / "a.docx")
+        assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
+        html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
+        assert read("a.html", html).text.split("\n")[-1] == last
+
     def test_a_table_of_word_without_a_header(self, tmp_path):
         rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]
         word = WordDocument()

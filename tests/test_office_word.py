@@ -241,6 +241,21 @@ class TestInline:
         sign = '<w:r><w:tab/><w:sym w:font="Symbol" w:char="F0B3"/><w:t>3</w:t></w:r>'
         assert read_word(tmp_path, f"<w:p>{field}{control}{sign} {fraction}</w:p>").text == "2.1 Orrin ≥3(a+b)/2"
 
+    @pytest.mark.parametrize(
+        ("formula", "text"),
+        [
+            ("<m:m><m:mPr/><m:mr>{a}{b}</m:mr><m:mr>{c}{d}</m:mr></m:m>", "a, b; c, d"),
+            ("<m:d><m:dPr><m:begChr m:val='{{'/><m:endChr m:val=''/></m:dPr>{a}</m:d>", "{a"),
+            ("<m:eqArr>{a}{b}</m:eqArr>", "a; b"),
+            ("<m:d><m:dPr/>{a}{b}</m:d>", "(a|b)"),
+            ("<m:d><m:dPr><m:sepChr m:val=','/></m:dPr>{a}{b}</m:d>", "(a,b)"),
+        ],
+    )
+    def test_parts_of_formulas_stand_apart(self, tmp_path, formula, text):
+        parts = {name: f"<m:e><m:r><m:t>{name}</m:t></m:r></m:e>" for name in "abcd"}
+        body = f"<w:p><m:oMath>{formula.format(**parts)}</m:oMath></w:p>"
+        assert read_word(tmp_path, body).text == text
+
     def test_notes_and_comments_follow_their_paragraph(self, tmp_path):
         refers = (
             '<w:p><w:r><w:t>Lit in 1801.</w:t><w:footnoteReference w:id="2"/><w:commentReference w:id="0"/></w:r></w:p>'

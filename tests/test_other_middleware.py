@@ -26,7 +26,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from arag import ARAGMiddleware
+from arag import ARAGMiddleware, Context, Scope
 from scripted import ANSWER, NOTICE, EndlessModel, ScriptedModel, asked, call, calls, in_thread, results
 
 MARRIED = "He married Teutberga"
@@ -132,9 +132,41 @@ def test_people_approve_edit_and_reject_calls(small_index, ours_first):
         state = agent.invoke(Command(resume={"decisions": [decision]}), in_thread())
     assert state["answer"] == ANSWER.text
     assert [record["chunk_ids"] for record in state["trace"]] == [["lothair:0"], ["teutberga:0"], []]
+    asked_for = [record["arguments"]["chunk_ids"] for record in state["trace"]]
+    assert asked_for == [["lothair:0"], ["teutberga:0"], ["lothair:0"]]
     assert [record["error"] is None for record in state["trace"]] == [True, True, False]
     assert "Enough." in state["trace"][-1]["error"]
     assert cited(state) == [("teutberga:0", True, True)]
+
+
+@both_orders
+def test_a_call_of_another_tool_that_a_person_writes_stays_in_the_scope(small_index, ours_first):
+    @tool
+    def calendar(year: int) -> str:
+        """Say what happened in a year."""
+        return f"In {year} nothing happened."
+
+    asked_for = [call("keyword_search", keywords=["Boso"]), call("calendar", year=855)]
+    people = HumanInTheLoopMiddleware(interrupt_on={"keyword_search": True, "calendar": True})
+    agent = make_agent(
+        ScriptedModel(*asked_for, ANSWER),
+        small_index,
+        people,
+        ours_first=ours_first,
+        tools=[calendar],
+        checkpointer=InMemorySaver(),
+    )
+    context = Context(scope=Scope(documents=["boso"]))
+    agent.invoke(asked(), in_thread(), context=context)
+    read = {"name": "chunk_read", "args": {"chunk_ids": ["boso:0", "lothair:0"]}}
+    for _ in asked_for:
+        decision = {"type": "edit", "edited_action": read}
+        state = agent.invoke(Command(resume={"decisions": [decision]}), in_thread(), context=context)
+    assert [(record["tool"], record["arguments"]) for record in state["trace"]] == [("chunk_read", read["args"])] * 2
+    assert [("count of Arles" in result.text, MARRIED in result.text) for result in results(state)] == [
+        (True, False),
+        (True, False),
+    ]
 
 
 @both_orders

@@ -84,6 +84,22 @@ def test_words_of_other_scripts_stay_whole(read, html, text):
         ("<math><mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>", "E=mc^2"),
         ("<math alttext='{\\displaystyle E=mc^{2}}'><mi>E</mi></math>", "E=mc^{2}"),
         ("<math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac></math>", "(a+b)/2"),
+        ("<math><mi>cov</mi><mfenced><mi>x</mi><mi>y</mi></mfenced></math>", "cov(x,y)"),
+        ("<math><mfenced open='[' close=')' separators=''><mn>0</mn><mo>;</mo><mn>1</mn></mfenced></math>", "[0;1)"),
+        ("<math><mfenced separators=';,'><mi>x</mi><mi>y</mi><mi>z</mi><mi>u</mi></mfenced></math>", "(x;y,z,u)"),
+        (
+            "<math><mstack><mn>424</mn><msrow><mo>+</mo><mn>33</mn></msrow><msline></msline><mn>457</mn></mstack>",
+            "424 +33 457",
+        ),
+        (
+            "<math><mlongdiv><mn>3</mn><mn>435</mn><mn>1306</mn><msgroup><mn>12</mn><mn>10</mn></msgroup></mlongdiv>",
+            "3 435 1306 12 10",
+        ),
+        (
+            "<math><mmultiscripts><mi>U</mi><mn>1</mn><none/><mprescripts/><mn>92</mn><mn>238</mn>",
+            "_92^238U_1",
+        ),
+        ("<math><mn>7</mn><mphantom><mn>0</mn></mphantom></math>", "7"),
         (KATEX, "x_i"),
         (
             "<span style='display:none'><math alttext='a+b'><mi>a</mi></math></span><img alt='a+b' aria-hidden=true>",

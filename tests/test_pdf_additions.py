@@ -89,6 +89,21 @@ def test_values_under_the_names_of_their_columns(read):
     text = read("a.pdf", pages.finish()).text
     assert "Gull" in text
     assert text.index("Gull") < text.index("40") < text.index("1880") < text.index("Petrel") < text.index("1881")
+    assert "Ship: Petrel" in text
+    assert text.endswith("Year: 1881")
+
+
+def test_values_under_their_labels(read):
+    pages, fields = form()
+    for x, label, value in ((72, "Name of the ship", "Gull"), (300, "Tons:", "40")):
+        pages.text(x, 700, label)
+        fields.textfield(name=f"f{x}", x=x, y=672, width=90, height=20, value=value)
+    pages.text(72, 640, "What the ship has in her hold, as far as the master knows it:")
+    fields.textfield(name="cargo", x=72, y=610, width=200, height=20, value="Rye")
+    text = read("a.pdf", pages.finish()).text
+    assert "Name of the ship: Gull" in text
+    assert "Tons: 40" in text
+    assert text.endswith("cargo: Rye")  # a sentence is no label
 
 
 # --- comments ---

@@ -174,3 +174,27 @@ def test_letters_that_are_printed_twice_to_make_them_bold(read, shift):
     pages.text(72 + shift, 680, "A shadow of the whole")
     pages.text(72, 660, "Bookkeeping committee 1,000,000")
     assert read("a.pdf", pages.finish()).text == "Millers\nA shadow of the whole\nBookkeeping committee 1,000,000"
+
+
+@pytest.mark.parametrize(
+    ("spaced", "seen"),
+    [
+        ("A N N U A L  R E P O R T", "ANNUAL REPORT"),
+        ("T H E  M I L L E R ' S  B O O K  1 8 8 1", "THE MILLER'S BOOK 1881"),
+        ("I n h a l t", "Inhalt"),
+        ("A B C D E F", "A B C D E F"),
+        ("J. R. A B", "J. R. A B"),
+        ("A  N  O", "A N O"),
+    ],
+)
+def test_letters_that_spaces_set_apart_are_words(read, spaced, seen):
+    pages = Pages()
+    pages.text(72, 700, spaced, 18)
+    pages.text(72, 670, "The miller ground rye.")
+    assert read("a.pdf", pages.finish()).text.removeprefix("# ") == f"{seen}\nThe miller ground rye."
+
+
+def test_columns_of_single_letters_stay_apart(read):
+    pages = Pages()
+    pages.rows(700, range(72, 422, 50), ["MTWTFSS", "xoxoxox"])
+    assert "M T W T F S S" in read("a.pdf", pages.finish()).text

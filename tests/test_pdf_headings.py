@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from arag.ingest.sentences import split_sentences
 from pdf_pages import Pages
 
 TEXT = [
@@ -217,3 +218,20 @@ def test_a_title_that_the_outline_lacks_is_in_the_type_of_its_headings(read):
         pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
         pages.show()
     assert headings(read, pages) == [f"# Ships {number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    "listing", [["# rm -r /srv/old", "mill --all"], ["```", "mill --all", "```"], ["Oats", "===="]]
+)
+@pytest.mark.parametrize("font", ["Helvetica", "Courier-Bold"])
+def test_signs_of_markdown_are_text(read, listing, font):
+    pages = Pages()
+    pages.text(72, 760, "Care of the mill", 16, "Helvetica-Bold")
+    pages.lines(72, 730, TEXT)
+    pages.lines(72, 680, listing, 9, font)
+    pages.lines(72, 620, ["Then the gate is shut."])
+    content = read("a.pdf", pages.finish())
+    found = {content.text[s.start : s.end]: s.heading for s in split_sentences(content.text)}
+    last = next(sentence for sentence in found if "the gate is shut" in sentence)
+    assert found[last] == "Care of the mill"
+    assert listing[0].strip("`") in content.text

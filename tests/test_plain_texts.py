@@ -9,9 +9,10 @@ import pytest
 from arag.ingest.sentences import split_sentences
 
 
-def headings(text, title=""):
+def headings(text, title="", **options):
     """Return the path of headings above each sentence, by the sentence."""
-    return {text[s.start : s.end]: s.heading for s in split_sentences(text, title=title) if s.embedded}
+    sentences = split_sentences(text, title=title, **options)
+    return {text[s.start : s.end]: s.heading for s in sentences if s.embedded}
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
@@ -57,6 +58,45 @@ def test_a_line_that_is_no_heading_in_a_plain_text(read, line):
         "a.txt", f"Lamps of the coast\n\nFirst text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
     ).text
     assert headings(text)["Then the keeper waits for a whole hour."] in {"", "Lamps of the coast"}
+
+
+LICENCE = """Terms of the Mill
+
+The miller grinds for all.
+
+EXCEPT WHEN OTHERWISE STATED IN WRITING
+THE IMPLIED WARRANTIES OF MERCHANTABILITY
+ARE NONE.
+
+He grinds no oats.
+"""
+
+
+@pytest.mark.parametrize("name", ["a.txt", "LICENCE", "a.md", "a.py"])
+def test_lines_of_a_paragraph_are_no_headings(read, name):
+    content = read(name, LICENCE)
+    assert content.headings_apart
+    found = headings(content.text, headings_apart=True)
+    assert found["He grinds no oats."] in {"", "Terms of the Mill"}
+
+
+def test_lines_of_a_mail_are_no_headings(read):
+    text = "The oats are here.\n\nKind regards\nAnn Lee\nOrra Mill Board\n\nPS: The rye is late.\n"
+    content = read("a.eml", f"From: a@b.example\nSubject: Oats\n\n{text}")
+    assert content.headings_apart
+    assert headings(content.text, headings_apart=True)["PS: The rye is late."] == "Oats"
+
+
+@pytest.mark.parametrize("line", ["NOBODY", "The Third Man", "He laughed until the mugs rang"])
+def test_a_line_apart_in_the_middle_of_a_sentence_is_no_heading(read, line):
+    last = "saw him again until all the hay of the whole long and wet month of May was in."
+    text = f"The Miller's Debt\n\nIt was Ada who saw him first. Then\n\n{line}\n\n{last}"
+    assert headings(read("a.txt", text).text, headings_apart=True)[last] == "The Miller's Debt"
+
+
+def test_the_index_has_no_such_headings(make_index):
+    (chunk,) = make_index({"terms.txt": LICENCE}).mget(["terms.txt:0"])
+    assert {sentence.heading for sentence in chunk.sentences} <= {"", "Terms of the Mill"}
 
 
 def test_numbered_headings_of_a_plain_text():

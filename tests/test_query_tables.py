@@ -814,13 +814,30 @@ def test_no_cell_writes_a_mark(make_index):
     assert shown.artifact["chunk_ids"] == ["evil.csv:0"]
 
 
-def test_many_tables_are_listed_in_brief(make_index):
+def test_many_tables_are_listed_in_brief(make_index, arag):
     index = make_index({f"t{n:03}.csv": f"Key {n},Value {n}\na,1\nb,2\n" for n in range(300)})
     shown = show_tables(index.query_tables())
+    assert "documents with `within`" in shown.text
+    assert "documents with `--within`" in arag("sql", "--index", index.path)[1]
     assert count_tokens(shown.text) < 1_400
     assert "and " in shown.text.splitlines()[-1]
     assert "SELECT * FROM tables" in shown.text
     assert index.query_tables("SELECT count(*) FROM tables").rows == ((300,),)
+
+
+@pytest.mark.parametrize(
+    ("titles", "name"),
+    [(("Tolls of tar", "Tolls of hemp"), "tolls_of"), (("Tar", "Hemp"), "quay_toll"), (("The mole", ""), "basics")],
+)
+def test_a_table_is_not_named_by_the_language_of_its_files(make_index, titles, name):
+    texts = {}
+    for title, file in zip(titles, ("basics", "tools"), strict=True):
+        if title:
+            texts[f"en/{file}.en.md"] = (
+                f"# {title}\n\n| Quay | Toll | Year |\n| --- | --- | --- |\n| Mole | 3 | 1811 |\n"
+            )
+    (table,) = make_index(texts).query_tables().tables
+    assert table.name.removesuffix("_the_mole") == name
 
 
 def test_rows_of_totals_are_pointed_out(make_index):

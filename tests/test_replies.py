@@ -56,6 +56,11 @@ CALLS = {
     "a sign": f"@keyword_search({ARGUMENTS})",
     "JavaScript": 'tools.keyword_search({keywords: ["Lothair II"]})',
     "with a thought": f'{{"thought": "I look.", "tool_name": "keyword_search", "tool_args": {ARGUMENTS}}}',
+    "function gemma": "<start_function_call>call:keyword_search{keywords:[<escape>Lothair II<escape>]}"
+    "<end_function_call>",
+    "newer gemma": '<|tool_call>call:keyword_search{keywords:[<|"|>Lothair II<|"|>]}<tool_call|>',
+    "gorilla": '<<function>>keyword_search(keywords=["Lothair II"])',
+    "mistral with an id": f"[TOOL_CALLS]keyword_search[CALL_ID]a1b2c3d4e[ARGS]{ARGUMENTS}</s>",
     "python's quotes": "{'name': 'keyword_search', 'arguments': {'keywords': ['Lothair II']}}",
 }
 
@@ -116,13 +121,17 @@ def run(api, index, replies, way, **settings):
 @each_way
 @pytest.mark.parametrize("form", CALLS)
 def test_a_call_written_as_text_is_carried_out(small_index, form, way):
-    state, _, shown = run("chat", small_index, [CALLS[form], ANSWER], way)
+    written = CALLS[form]
+    reply = chat(written) | {"deltas": [{"content": character} for character in written]}
+    state, _, shown = run("chat", small_index, [reply, ANSWER], way)
     assert (state["answer"], state["stop_reason"], state["steps"]) == (ANSWER, "answered", 2)
     [record] = state["trace"]
     assert (record["tool"], record["arguments"]) == ("keyword_search", {"keywords": ["Lothair II"]})
     assert "call as text" in record["repaired"]
     assert "keyword_search" not in shown
-    assert "Lothair II" not in shown.replace(ANSWER, "")
+    beside = shown.replace(ANSWER, "")
+    assert "Lothair II" not in beside
+    assert "<" not in beside
 
 
 @each_protocol
@@ -148,6 +157,20 @@ def test_several_calls_in_one_text_are_all_made(small_index):
     second = '<tool_call>{"name": "chunk_read", "arguments": {"chunk_ids": ["boso:0"]}}</tool_call>'
     state, _, _ = run("chat", small_index, [f"{HERMES}\n{second}", ANSWER], "whole")
     assert [record["tool"] for record in state["trace"]] == ["keyword_search", "chunk_read"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<start_function_call>call:semantic_search{query:<escape>%s<escape>}<end_function_call>",
+        'semantic_search({query: "%s"})',
+        "{'name': 'semantic_search', 'arguments': {'query': '%s'}}",
+    ],
+)
+def test_strings_that_look_like_keys_and_constants_stay_as_they_are(small_index, written):
+    query = "is it true, x: who? {y: null}"
+    state, _, _ = run("chat", small_index, [written % query, ANSWER], "streamed")
+    assert state["trace"][0]["arguments"] == {"query": query}
 
 
 TALK = [

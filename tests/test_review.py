@@ -8,6 +8,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from arag import trace_page
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from scripted import ANSWER, ScriptedModel, asked, assert_paired, calls, in_thread, results
@@ -35,8 +36,8 @@ def decide(agent, *decisions, is_async=False):
     return agent.invoke(command, in_thread())
 
 
-def edited(**args):
-    return {"type": "edit", "edited_action": {"name": "chunk_read", "args": args}}
+def edited(name="chunk_read", /, **args):
+    return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -66,7 +67,40 @@ def test_a_person_may_change_the_call_and_the_model_is_told(small_index):
     assert read.artifact["chunk_ids"] == ["annals:0"]
     assert "annals:0" in state["read_chunks"]
     assert "storm number" in read.text
+    assert [record["arguments"] for record in state["trace"]] == [{"keywords": ["Boso"]}, {"chunk_ids": ["annals:0"]}]
     assert_paired(model.calls[1].messages)
+
+
+def test_the_call_that_a_person_writes_is_the_one_that_is_made_also_where_the_models_own_was_made_before(small_index):
+    model_asks = [calls(("keyword_search", {"keywords": ["Boso"]}), ids=name) for name in "abc"]
+    agent, _ = make(small_index, *model_asks, ANSWER, interrupt_on={"keyword_search": True})
+    agent.invoke(asked(), in_thread())
+    decide(agent, {"type": "approve"})
+    decide(agent, edited("keyword_search", keywords=["Teutberga"]))
+    state = decide(agent, edited("chunk_read", chunk_ids=["annals:0"]))
+    made = [(record["tool"], *record["arguments"].values()) for record in state["trace"]]
+    assert made == [
+        ("keyword_search", ["Boso"]),
+        ("keyword_search", ["Teutberga"]),
+        ("chunk_read", ["annals:0"]),
+    ]
+    assert ["made before" in result.text for result in results(state)] == [False] * 3
+
+
+def test_a_call_is_made_before_if_a_person_wrote_it(small_index):
+    first, again = (calls(("keyword_search", {"keywords": [name]})) for name in ("Boso", "Lothair II"))
+    agent, _ = make(small_index, first, again, ANSWER, interrupt_on={"keyword_search": True})
+    agent.invoke(asked(), in_thread())
+    decide(agent, edited("keyword_search", keywords=["Lothair II"]))
+    state = decide(agent, {"type": "approve"})
+    assert ["made before" in result.text for result in results(state)] == [False, True]
+
+
+def test_the_page_of_a_run_shows_the_call_that_a_person_wrote(small_index):
+    agent, _ = make(small_index, TWO, ANSWER)
+    agent.invoke(asked(), in_thread())
+    page = trace_page(decide(agent, edited(chunk_ids=["annals:0"])))
+    assert page.count("lothair:0") < page.count("annals:0")
 
 
 @pytest.mark.parametrize(

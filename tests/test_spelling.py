@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 
 from arag.retrieval.search.suggestions import telling_words
+from arag.retrieval.tools.sets import make_tools
 from arag.text.normalise import words
 
 
@@ -58,6 +59,18 @@ def test_similar_words_or_parts_of_a_keyword_are_offered(make_index, texts, keyw
     (report,) = make_index(texts | others).keyword_search([keyword]).keywords
     assert (report.chunks, [(t.text, t.chunks) for t in report.closest]) == (0, terms)
     assert not any(term.respelled for term in report.closest)
+
+
+def test_a_frequent_word_is_offered_before_a_rare_typo_of_it(make_index):
+    index = make_index({f"d{n}": "Run apt-get once." for n in range(25)} | {"typo": "Run apt-gett once."})
+    (report,) = index.keyword_search(["apt-getz"]).keywords
+    assert [(term.text, term.chunks) for term in report.closest[:2]] == [("apt-get", 26), ("apt-gett", 1)]
+
+
+@pytest.mark.parametrize(("keyword", "shown"), [("dpkgg", "dpkg (25 chunks)"), ("dpkgg runs", "dpkg runs (25 chunks)")])
+def test_a_common_word_is_named_if_the_keyword_is_a_typo_of_it(make_index, keyword, shown):
+    keyword_search = make_tools(make_index({f"d{n}": "The dpkg runs once." for n in range(25)}), names="paper")[0]
+    assert keyword_search.invoke({"keywords": [keyword]}).startswith(f"{keyword}: none (closest: {shown}).")
 
 
 @pytest.mark.parametrize("keyword", ["南京", "'", "\ud800", "x" * 10_000])

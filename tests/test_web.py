@@ -6,12 +6,14 @@ import io
 import re
 import socket
 import sys
+import threading
 from contextlib import contextmanager
 from urllib.parse import quote
 
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from bs4 import BeautifulSoup
 from PIL import Image
 from starlette.testclient import TestClient
@@ -19,6 +21,10 @@ from starlette.testclient import TestClient
 from arag import open_index, serve_web
 from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
+from arag.system.worker_pool import WorkerPool
+from arag.system.worker_process import WorkerProcess
+from arag.web import originals
+from arag.web.originals import start_drawing
 from arag.web.site import Site
 from fakes import HashEmbeddings, write_index
 from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
@@ -83,6 +89,17 @@ def ask(client, question):
 
 
 # --- what it shows ---
+
+
+def test_documents_with_the_same_title_are_told_apart_by_their_ids(tmp_path):
+    location = write_index(tmp_path, {"en/a.md": "# Manual\n\nOne.", "en/b.md": "# Manual\n\nTwo."})
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        shown = [cell.get_text(" ") for cell in search(client).select("th[scope=row]")]
+        undated = search(client, after="2020-01-01")
+    assert shown == ["Manual en/a.md", "Manual en/b.md"]
+    assert texts(undated.select(".warn")) == ["No document has a date."]
 
 
 def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(client):
@@ -317,9 +334,27 @@ def test_a_missing_extra_and_a_taken_port_are_named(folder, monkeypatch):
         socket.create_server(("127.0.0.1", 0)) as taken,
     ):
         port = taken.getsockname()[1]
-        settings = {"model": "extractive", "options": {}, "port": port, "reports": None}
         with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1, port {port}: Address already in use"):
-            serve_web(index, **settings)
+            serve_web(index, port=port)
         monkeypatch.setitem(sys.modules, "uvicorn", None)
         with pytest.raises(InputError, match=re.escape("pip install 'langgraph-arag[web]'")):
-            serve_web(index, **settings)
+            serve_web(index, port=port)
+
+
+def test_the_process_that_draws_pages_starts_with_the_server(folder, monkeypatch):
+    begun = threading.Event()
+
+    def start():
+        start_drawing()
+        begun.set()
+
+    monkeypatch.setattr(originals, "start_drawing", start)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: begun.wait(60))
+    monkeypatch.setattr(
+        originals, "_POOL", WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, idle=2)
+    )
+    with open_index(folder / "index", embedder=HashEmbeddings()) as index:
+        serve_web(index)
+    assert begun.is_set()
+    monkeypatch.setattr(WorkerProcess, "_launch", None)  # no other process is started
+    assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], (1, 1)).startswith(b"\x89PNG")

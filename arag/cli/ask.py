@@ -129,7 +129,7 @@ def _read_conversation(question: str | None, index: str, *, resume: bool) -> lis
             raise InputError("--resume goes on with the last question: give no other one")
         return unfinished.load(index)
     if question is None:
-        raise InputError('the question is missing: arag ask "Who ...?", or --resume to go on with the last one')
+        raise typer.BadParameter('the question is missing: arag ask "Who ...?", or --resume to go on with the last one')
     if not question.strip():
         raise InputError("the question is blank")
     return [HumanMessage(replace_surrogates(question))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,8 +26,13 @@ from arag.text.visible import visible_line
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
 
-_Kind: TypeAlias = Literal["keyword", "semantic"]
+_KINDS = ("keyword", "semantic")  # of searches
 _NO_LIMIT = 1 << 40  # of lines or documents that are printed
+# Counts of an index that mean something only if they are not 0.
+_EXPLAINED = {
+    "other_languages": "documents that are not in English, the embedder's only language",
+    "incomplete": "documents whose text lacks parts of their file, such as pictures: `arag list` names these",
+}
 
 # --- writing ---
 
@@ -55,7 +60,10 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids, or patterns such as handbook/*.")],
     index: IndexOption,
 ) -> None:
-    """Remove documents from an index."""
+    """Remove documents from an index. Those whose files are still there come back when these are ingested again.
+
+    To keep files out, name them in a folder's .aragignore, or ingest with --ignore.
+    """
     from arag.ingest.maintenance import remove as remove_documents
 
     out.print(f"Documents removed: {remove_documents(ids, index):,}.")
@@ -109,9 +117,12 @@ def info(
     if not values["weights"]:
         del values["weights"]
     for name, value in values.items():
+        if name in _EXPLAINED and not value:
+            continue
         label = name.replace("_", " ")
         shown = f"{value:,}" if isinstance(value, int) else value
-        out.print_line(f"{label:<16}{shown}")
+        note = f" ({_EXPLAINED[name]})" if name in _EXPLAINED else ""
+        out.print_line(f"{label:<16}{shown}{note}")
 
 
 def list_documents(
@@ -190,8 +201,19 @@ def grep(
         raise typer.Exit(FAILED)
 
 
+def _check_kind(kind: str) -> str:
+    if kind in _KINDS:
+        return kind
+    raise typer.BadParameter(
+        f"{kind!r} is not a kind of search: write arag search keyword {kind!r}, or arag search semantic {kind!r}"
+    )
+
+
 def search(
-    kind: Annotated[_Kind, typer.Argument(help="How to search.")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="keyword|semantic", callback=_check_kind, help="How to search: by words or meaning."),
+    ],
     text: Annotated[
         list[str],
         typer.Argument(
@@ -225,13 +247,13 @@ def search(
         out.print(shown)
 
 
-def _search(index: Index, kind: _Kind, texts: list[str], top_k: int) -> Any:
+def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:
     if kind == "keyword":
         return index.keyword_search(texts, top_k)
     return index.semantic_search(" ".join(texts), top_k)
 
 
-def _show_as_paper(kind: _Kind, results: Any) -> str:
+def _show_as_paper(kind: str, results: Any) -> str:
     """Return the list of chunks by the paper's scores."""
     from arag.retrieval.presentation.render import render_keywords, render_semantic
     from arag.retrieval.presentation.selection import show_keyword_hits, show_semantic_hits
@@ -241,7 +263,7 @@ def _show_as_paper(kind: _Kind, results: Any) -> str:
     return render_semantic(show_semantic_hits(results))
 
 
-def _show_as_agent(index: Index, kind: _Kind, texts: list[str], top_k: int) -> str:
+def _show_as_agent(index: Index, kind: str, texts: list[str], top_k: int) -> str:
     """Return the text that a search of an agent gives."""
     from arag.retrieval.presentation.retrieve import search_keywords, search_meaning
     from arag.retrieval.presentation.selection import SeenChunks
@@ -261,7 +283,7 @@ def sql(
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Query the tables of all documents with SQL; without a statement, list the tables."""
+    """Query the tables of all documents with a SELECT statement of SQL. Without one, list the tables."""
     from arag.retrieval.corpus.show_tables import show_tables
 
     with open_scoped(index, where, documents) as opened:
@@ -269,7 +291,7 @@ def sql(
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(show_tables(results).text)
+        out.print(show_tables(results, within="--within").text)
 
 
 def read(

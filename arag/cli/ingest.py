@@ -85,7 +85,10 @@ def ingest(
     id_field: _IdFieldOption = "",
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Write nothing: show titles, headings, tables and what would be left out."),
+        typer.Option(
+            "--dry-run",
+            help="Write nothing: show what is new or changed, its headings and tables, and what would be left out.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,12 +106,12 @@ def ingest(
         "text_field": text_field,
         "title_field": title_field,
         "id_field": id_field,
+        "prune": prune,
     }
     if dry_run:
         has_problems = _preview(paths, index, options, as_json)
     elif index:
         options["embedder"] = embedder
-        options["prune"] = prune
         has_problems = _write(paths, index, options, as_json)
     else:
         raise typer.BadParameter("an index is needed, as --index my-index or $ARAG_INDEX, except for --dry-run")
@@ -120,7 +123,9 @@ def _preview(paths: list[str], index: str, options: IngestOptions, as_json: bool
     """Show what would be written; return whether something would be left out."""
     from arag.ingest.preview import preview
 
-    shown = preview(paths, index, **options)
+    with showing_progress(as_json) as show:
+        options["progress"] = show
+        shown = preview(paths, index, **options)
     if as_json:
         print_json(asdict(shown))
     else:

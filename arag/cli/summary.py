@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary, Problem
     from arag.ingest.preview import Preview
 
-_MAX_NAMES = 500  # characters of the names of files that were skipped for a reason
+_MAX_FILES = 5  # that are named for each reason why files were skipped
+_MAX_NAMES = 500  # characters of the names of files or columns
 _MAX_HEADINGS = 20  # of a document, in a preview
+_MAX_REMOVED = 20  # documents that are named
 _MAX_NOTES = 20  # files of which parts were not read
 
 
@@ -28,6 +30,7 @@ def show_summary(summary: IngestSummary, location: str) -> None:
     chunks = count(summary.chunks, "chunk")
     sentences = count(summary.sentences, "sentence")
     out.print_line((location, "bold"), f" holds {documents}, {chunks}, {sentences}.")
+    _show_removed("Removed:", summary.removed_ids)
     if summary.absent:
         absent = count(summary.absent, "document")
         out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone or ignored.")
@@ -39,8 +42,12 @@ def show_summary(summary: IngestSummary, location: str) -> None:
 
 def show_preview(preview: Preview) -> None:
     """Print the documents that would be written, with their headings and tables, and what would be left out."""
-    for document in preview.documents:
-        out.print_line((document.id, "bold"), f"  {document.title} ({count(document.chunks, 'chunk')})")
+    written = [document for document in preview.documents if document.change != "unchanged"]
+    for document in written:
+        note = count(document.chunks, "chunk")
+        if document.change == "changed":
+            note += ", changed"
+        out.print_line((document.id, "bold"), f"  {document.title} ({note})")
         for heading in document.headings[:_MAX_HEADINGS]:
             out.print_line(f"    {heading}")
         others = len(document.headings) - _MAX_HEADINGS
@@ -51,13 +58,25 @@ def show_preview(preview: Preview) -> None:
             out.print_line(f"    table of {count(table.rows, 'row')}: {columns}")
         for part in document.left_out:
             out.print_line("    ", ("not read:", "yellow"), f" {part}")
-    documents = count(len(preview.documents), "document")
-    chunks = count(sum(document.chunks for document in preview.documents), "chunk")
+    documents = count(len(written), "document")
+    chunks = count(sum(document.chunks for document in written), "chunk")
     out.print(f"Would be written: {documents}, {chunks}.")
+    unchanged = len(preview.documents) - len(written)
+    if unchanged:
+        out.print(f"In the index already: {count(unchanged, 'document')}.")
+    _show_removed("Would be removed:", preview.removed_ids)
     _show_files("Read as", preview.read_as)
     _show_files("Skipped", preview.skipped)
     for problem in preview.problems:
         err.print_line(("Left out:", "yellow"), f" {problem}")
+
+
+def _show_removed(label: str, document_ids: Sequence[str]) -> None:
+    for document_id in document_ids[:_MAX_REMOVED]:
+        out.print_line((label, "yellow"), f" {document_id}")
+    more = len(document_ids) - _MAX_REMOVED
+    if more > 0:
+        out.print_line((label, "yellow"), f" {count(more, 'more document')}; --json names all")
 
 
 def _show_files(label: str, files: Sequence[Problem]) -> None:
@@ -66,7 +85,9 @@ def _show_files(label: str, files: Sequence[Problem]) -> None:
     for file in files:
         names_by_reason.setdefault(file.reason, []).append(file.source)
     for reason, names in names_by_reason.items():
-        shown = shorten(", ".join(names), _MAX_NAMES)
+        shown = shorten(", ".join(names[:_MAX_FILES]), _MAX_NAMES)
+        if len(names) > _MAX_FILES:
+            shown += f" and {len(names) - _MAX_FILES:,} more; --json names all"
         err.print_line((f"{label}:", "yellow"), f" {reason} ({len(names):,}): {shown}")
 
 

@@ -18,6 +18,8 @@ _MIN_COVERED = 0.5  # of the words of a short question, if other sentences have 
 _MOSTLY_COVERED = 0.75  # of its words, if no sentence has the others
 _MIN_WORDS = 2  # of a short question, unless it has only one
 _MAX_DEFINED = 2  # content words of a question for what something is
+_ASKS = re.compile(r"(?:[?？][\"'”’」』)\]*_]*|^(?:[A-Z\d]{1,3}\.)+\d*\.?)$")
+_COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
 _STATEMENT = re.compile(r"[.!;:。！][\"'”’)\]*_]*$|…$| \| |: ")
 
 _NUMBER = re.compile(
@@ -52,7 +54,7 @@ _ASKS_WHAT_IS = re.compile(r"^what(?:'s| is| are) ", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that may answer a question, and the title of its document."""
+    """A sentence that may answer a question, and the title of its document, with the headings above it."""
 
     title: str
     text: str
@@ -61,6 +63,11 @@ class Candidate:
     def words(self) -> set[str]:
         """The content words of both."""
         return content_words(f"{self.title} {self.text}")
+
+
+def only_asks(text: str) -> bool:
+    """Return whether a sentence is a question, as headings and lists of contents have them, or only their number."""
+    return _ASKS.search(text) is not None
 
 
 def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], found: set[str]) -> list[int]:
@@ -84,9 +91,19 @@ def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], fo
     return covering or _find_linked(question, quotes, positions)
 
 
+def describe_count(result: str, pattern: str) -> str:
+    """Return what a `grep` counted as a sentence, such as `3 lines in 2 documents match "lock".`; empty if nothing."""
+    counted = _COUNT.match(result)
+    if counted is None:
+        return ""
+    names = [re.sub(r"\\(\W)", r"\1", name) for name in pattern.split("|")]
+    quoted = " or ".join(f'"{name}"' for name in names)
+    return f"{counted[0]} {quoted}."
+
+
 def _says_more(text: str, words: set[str]) -> bool:
     """Return whether a sentence is a statement, and more than the question's words."""
-    if text.endswith("?") or not _STATEMENT.search(text):
+    if only_asks(text) or not _STATEMENT.search(text):
         return False
     return not content_words(text) <= words
 

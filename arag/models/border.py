@@ -2,161 +2,32 @@
 
 Parameters that its server refuses are left out, and the model remembers them. What LangChain would not read in a reply
 is kept. For models that `load_model` made, a call also has one time limit, what passes by itself is tried again, and
-any other failure is a ModelError that says why, and what helps. The caller's own models keep their clients' ways.
+any other failure is a ModelError that says why, and what helps. The caller's own models keep their clients' limits,
+retries and errors; the text of an error gets a reason, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from pydantic import PrivateAttr, ValidationError
+from pydantic import PrivateAttr
 
-from arag.errors import ModelError
-from arag.models.failures import describe_failure, is_overflow
-from arag.models.pauses import find_pause
-from arag.models.raw_replies import REASONING, CallPieces, set_aside_calls, write_arguments
-from arag.models.refusals import SEND_REASONING, Change, find_change, regular_request
+from arag.models.attempts import CUT_OFF, Attempts, Terms
+from arag.models.raw_replies import REASONING, set_aside_calls, write_arguments
+from arag.models.refusals import SEND_REASONING, regular_request
 from arag.models.servers import Server
-from arag.models.time_limit import TimeLimitError, astream_within, await_within, run_within, stream_within
-from arag.text.tokens import count_tokens
+from arag.models.time_limit import astream_within, await_within, run_within, stream_within
 
-_MAX_PAUSE_SECONDS = 60.0  # a server that asks for a longer one fails
-_SMALL_PROMPT = 3000  # tokens that fit into the context of every model that can search
-_TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}  # of clients, by their names
-_CUT_OFF = {"done_reason": "error"}  # metadata of a reply whose end was not reported
+_ADDRESSES = ("openai_api_base", "anthropic_api_url", "base_url")  # fields of LangChain's classes
 _CLIENTS = ("root_client", "root_async_client", "_client", "_async_client")  # of OpenAI's and Anthropic's models
-
-
-class ContextError(ModelError, ContextOverflowError):
-    """The prompt is longer than the model's context."""
-
-
-@dataclass
-class Terms:
-    """How a model is called."""
-
-    server: Server | None = None
-    """None for a model that the caller made."""
-    seconds: float | None = None
-    """The time limit of a call."""
-    retries: int = 0
-    changes: dict[str, Change] = field(default_factory=dict)
-    """What the server has refused so far."""
-    request: dict[str, Any] = field(default_factory=dict)
-    """The last request, before its changes."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Options of the last call that its class adds to the request by itself."""
-    context_length: int | None = None
-    """Tokens of the model's context, once they are known."""
-    is_context_asked: bool = False
-    refused_tokens: int | None = None
-    """Tokens of the shortest prompt that was too long for the server."""
-
-    @property
-    def tells_end(self) -> bool:
-        """Whether LangChain's class reports the end of each reply that was not cut off."""
-        return self.server is not None and self.server.provider == "ollama"
-
-
-class _Attempts:
-    """The attempts of one call."""
-
-    def __init__(self, terms: Terms, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
-        self._terms = terms
-        self._messages = messages
-        self._options = options
-        self._tries = 0
-        self._changes = dict(terms.changes)
-        self.pieces = CallPieces()
-        self.is_stream = False
-        self.has_end = False
-        self.has_begun = False  # then a stream is shown already, and cannot be tried again
-
-    def take(self, chunk: ChatGenerationChunk) -> ChatGenerationChunk:
-        """Return a chunk of the reply's stream, with its pieces of calls numbered."""
-        self.is_stream = True
-        message = cast("AIMessageChunk", chunk.message)
-        if message.content or message.tool_call_chunks:
-            self.has_begun = True
-        if chunk.generation_info or message.response_metadata:
-            self.has_end = True
-        return self.pieces.number(chunk)
-
-    def finish(self) -> Iterator[ChatGenerationChunk]:
-        """Yield what is added to the end of a stream."""
-        last = self.pieces.finish()
-        if last is not None:
-            yield last
-        if self.is_stream and not self.has_end and self._terms.tells_end:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=dict(_CUT_OFF)))
-
-    def is_no_stream(self, error: Exception) -> bool:
-        """Return whether a client could not read a stream: some servers send `null` in it."""
-        if self.has_begun or not isinstance(error, AttributeError | TypeError):
-            return False
-        self.is_stream = False
-        return True
-
-    def after(self, error: Exception) -> float:
-        """Return the seconds before the next attempt.
-
-        Raises:
-            ModelError: There is none.
-        """
-        terms = self._terms
-        is_unread = isinstance(error, ValidationError) and error.title == AIMessage.__name__
-        if is_unread or isinstance(error, ModelError):  # a reply that LangChain cannot read is no failure
-            raise error
-        if terms.server is not None and _is_timeout(error):
-            error = _as_time_limit(error, terms)
-        if not self.has_begun:
-            pause = self._find_pause(error)
-            if pause is not None:
-                return pause
-        is_too_long = is_overflow(error)
-        if is_too_long:
-            terms.refused_tokens = _count_prompt(self._messages, self._options)
-        if terms.server is None:
-            raise error
-        kind = ContextError if is_too_long else ModelError
-        raise kind(describe_failure(error, terms.server)) from error
-
-    def _find_pause(self, error: Exception) -> float | None:
-        terms = self._terms
-        change = find_change(error, terms.request, self._changes)
-        if change is not None:
-            terms.changes[change.name] = change
-            self._changes = dict(terms.changes)
-            return 0.0
-        if self._tries >= terms.retries or isinstance(error, TimeLimitError) or is_overflow(error):
-            return None
-        pause = find_pause(error, self._tries)
-        if pause is None or pause > _MAX_PAUSE_SECONDS:
-            return None
-        self._tries += 1
-        return pause
-
-
-def _is_timeout(error: Exception) -> bool:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return not names.isdisjoint(_TIMEOUTS)
-
-
-def _as_time_limit(error: Exception, terms: Terms) -> TimeLimitError:
-    limit = TimeLimitError(terms.seconds)
-    limit.__cause__ = error
-    return limit
 
 
 class Border(BaseChatModel):
@@ -172,8 +43,8 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate: Callable[..., ChatResult] = super()._generate  # type: ignore[safe-super]
-        attempts = _Attempts(self._terms, messages, options)
-        self._check_length(messages, options)
+        attempts = Attempts(self._terms, messages, options)
+        attempts.check_length()
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
@@ -190,8 +61,8 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> ChatResult:
         generate = super()._agenerate
-        attempts = _Attempts(self._terms, messages, options)
-        await asyncio.to_thread(self._check_length, messages, options)
+        attempts = Attempts(self._terms, messages, options)
+        await asyncio.to_thread(attempts.check_length)
         while True:
             call = partial(generate, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
@@ -208,8 +79,8 @@ class Border(BaseChatModel):
         **options: Any,
     ) -> Iterator[ChatGenerationChunk]:
         stream = super()._stream
-        attempts = _Attempts(self._terms, messages, options)
-        self._check_length(messages, options)
+        attempts = Attempts(self._terms, messages, options)
+        attempts.check_length()
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
@@ -238,8 +109,8 @@ class Border(BaseChatModel):
             async for chunk in stream(messages, stop=stop, run_manager=run_manager, **options):
                 yield chunk
             return
-        attempts = _Attempts(self._terms, messages, options)
-        await asyncio.to_thread(self._check_length, messages, options)
+        attempts = Attempts(self._terms, messages, options)
+        await asyncio.to_thread(attempts.check_length)
         while True:
             call = partial(stream, messages, stop=stop, run_manager=run_manager, **self._change_options(options))
             try:
@@ -255,24 +126,6 @@ class Border(BaseChatModel):
             yield last
         if not attempts.is_stream:
             yield _as_chunk(await self._agenerate(messages, stop, **_whole(options)))
-
-    def _check_length(self, messages: list[BaseMessage], options: Mapping[str, Any]) -> None:
-        """Refuse a prompt that is known to be too long: servers may cut it in silence, or would refuse it, too."""
-        terms = self._terms
-        is_local = terms.server is not None and terms.server.is_local
-        if not is_local and terms.refused_tokens is None:
-            return
-        tokens = _count_prompt(messages, options)
-        if terms.refused_tokens is not None and tokens >= terms.refused_tokens:
-            raise ContextError(f"the prompt has {tokens:,} tokens; {terms.refused_tokens:,} were too many before")
-        if terms.server is None or tokens <= _SMALL_PROMPT or not is_local:
-            return
-        if terms.context_length is None and not terms.is_context_asked:
-            terms.is_context_asked = True
-            terms.context_length = terms.server.find_context_length()
-        if terms.context_length is not None and tokens > terms.context_length:
-            room = f"{terms.context_length:,}"
-            raise ContextError(f"the prompt has {tokens:,} tokens, and the context of {terms.server.model} only {room}")
 
     def _change_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Change a call's options, if its class adds them to the request by itself."""
@@ -336,15 +189,8 @@ def _check(result: ChatResult, terms: Terms) -> ChatResult:
         raise ValueError("the reply has no 'choices'")
     for generation in result.generations:
         if terms.tells_end and not generation.generation_info:
-            generation.message.response_metadata |= _CUT_OFF
+            generation.message.response_metadata |= CUT_OFF
     return result
-
-
-def _count_prompt(messages: list[BaseMessage], options: Mapping[str, Any]) -> int:
-    tokens = count_tokens(json.dumps(options.get("tools", []), default=str))
-    for message in messages:
-        tokens += count_tokens(message.text)
-    return tokens
 
 
 def _whole(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,8 +227,19 @@ def behind_border(model: BaseChatModel) -> BaseChatModel:
     if isinstance(model, Border) or not _can_have_border(model):
         return model
     copied = model.model_copy()
-    _put_behind(copied, Terms())
+    _put_behind(copied, Terms(_find_server(model), is_own=True))
     return copied
+
+
+def _find_server(model: BaseChatModel) -> Server:
+    """Return the server of a model that the caller made, as far as its class says."""
+    known = model._get_ls_params()  # noqa: SLF001
+    address = next((getattr(model, name) for name in _ADDRESSES if getattr(model, name, None)), None)
+    return Server(
+        provider=known.get("ls_provider", ""),
+        model=known.get("ls_model_name", model.get_name()),
+        base_url=address if isinstance(address, str) else None,
+    )
 
 
 def _can_have_border(model: BaseChatModel) -> bool:

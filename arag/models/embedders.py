@@ -20,6 +20,7 @@ from arag.models.names import (
     parse_embedder,
 )
 from arag.models.onnx_models import ONNX_MODELS, choose_weights
+from arag.text.normalise import collapse_whitespace
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -219,4 +220,4 @@ def load_embeddings(name: ModelName, weights: str) -> EmbeddingModel:
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except (ImportError, TypeError, ValueError) as error:
-        raise ModelError(f"the embedder {name} cannot be created: {error}") from error
+        raise ModelError(f"the embedder {name} cannot be created: {collapse_whitespace(str(error))}") from error

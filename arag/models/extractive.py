@@ -23,7 +23,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import Candidate, find_answers
+from arag.models.answering import Candidate, describe_count, find_answers, only_asks
 from arag.models.names import EXTRACTIVE
 from arag.text.languages import COMMON_WORDS, is_english
 from arag.text.marks import mark, read_results, without_marks
@@ -45,7 +45,6 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
-_COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
@@ -107,10 +106,11 @@ class _Sentence:
     title: str
     text: str
     similarity: float = 0.0  # to a query, if it was found by its meaning
+    headings: str = ""
 
     @cached_property
     def words(self) -> set[str]:
-        return content_words(f"{self.title} {self.text}")
+        return content_words(f"{self.title} {self.headings} {self.text}")
 
     def new_names(self, question: str) -> list[str]:
         """Return the names in it, and its title, that a question does not have."""
@@ -135,14 +135,14 @@ class _Notes:
     has_counted: bool = False  # whether `grep` was called, perhaps in vain
     count: str = ""  # of the lines that a `grep` found, as a sentence
 
-    def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
+    def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0, headings: str = "") -> None:
         text = without_marks(" ".join(text.split()))
         title = without_marks(title)
         if not text or text.startswith("#") or text == title:
             return
         known = self.sentences.get((chunk_id, text))
         if known is None or known.similarity < similarity:
-            self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity)
+            self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity, headings)
 
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts in the form that the tools write."""
@@ -162,7 +162,8 @@ class _Notes:
             similarity = max(0.0, hit["score"]) if is_semantic else 0.0
             for sentence in hit["sentences"]:
                 if not sentence.get("cut"):
-                    self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity)
+                    headings = " ".join(sentence.get("under", ()))
+                    self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity, headings)
 
     def add_call(self, arguments: dict[str, Any]) -> None:
         """Remember what a call looked for."""
@@ -197,18 +198,8 @@ def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
             notes.add_call(arguments)
             if message.name == "grep":
                 notes.has_counted = True
-                notes.count = _describe_count(message.text, str(arguments.get("pattern", "")))
+                notes.count = describe_count(message.text, str(arguments.get("pattern", "")))
     return notes
-
-
-def _describe_count(result: str, pattern: str) -> str:
-    """Return what a `grep` counted as a sentence, such as `3 lines in 2 documents match "lock".`; empty if nothing."""
-    counted = _COUNT.match(result)
-    if counted is None:
-        return ""
-    names = [re.sub(r"\\(\W)", r"\1", name) for name in pattern.split("|")]
-    quoted = " or ".join(f'"{name}"' for name in names)
-    return f"{counted[0]} {quoted}."
 
 
 def _find_last_question(messages: Sequence[BaseMessage]) -> int:
@@ -334,7 +325,10 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
             words += _LINK_BONUS
         return words * (1 + sentence.similarity)
 
-    pool = list(notes.sentences.values())
+    sentences = list(notes.sentences.values())
+    pool = [sentence for sentence in sentences if not only_asks(sentence.text)]
+    if not any(map(gain, pool)):
+        pool = sentences
     while pool and len(quotes) < _MAX_QUOTES:
         best = max(pool, key=gain)
         if gain(best) <= 0:
@@ -368,14 +362,14 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
 
 
 def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sentence]:
-    """Return the quotes that may answer the question; all of them where the rules do not know its language."""
+    """Return the quotes that may answer the question; all statements where the rules do not know its language."""
     if not is_english(notes.question):
-        return quotes
+        return [quote for quote in quotes if not only_asks(quote.text)]
     words = content_words(" ".join(_list_asked(notes.question)))
     found: set[str] = set()
     for sentence in notes.sentences.values():
         found |= sentence.words
-    candidates = [Candidate(quote.title, quote.text) for quote in quotes]
+    candidates = [Candidate(f"{quote.title} {quote.headings}", quote.text) for quote in quotes]
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from langchain_core.exceptions import ContextOverflowError
 
 from arag.models.names import key_variable
-from arag.models.pauses import asked_pause, find_statuses, list_causes
+from arag.models.pauses import asked_pause, find_statuses, is_connection_error, is_timeout, list_causes
 from arag.models.servers import Server
 from arag.models.time_limit import TimeLimitError
 from arag.text.normalise import count, shorten
@@ -94,6 +94,10 @@ _CAUSES = (
         r"(?=.*(no|network is) (route|unreachable))",
         "{address} cannot be reached: check the network and the address",
     ),
+    _Cause(
+        r"Illegal header value|'ascii' codec can't encode",
+        "the key or a header has a character that cannot be sent: correct {variable}",
+    ),
     _Cause(r"quota|credit balance|billing", "no credit is left there: {said}"),
     _Cause(r"", "the key is refused: check {variable} ({said})", _on(401)),
     _Cause(r"", "the server denies access: check {variable} and what it may use ({said})", _on(403)),
@@ -128,24 +132,41 @@ def is_overflow(error: BaseException) -> bool:
 
 def describe_failure(error: BaseException, server: Server) -> str:
     """Return why a call failed and what helps, in one sentence."""
-    links = list(list_causes(error))
-    failure = _Failure(
-        server=server,
-        links=links,
-        text=" ".join(_full_text(link) for link in links),
-        statuses={status for link in links for status in find_statuses(link)},
-        said=_find_words(links),
-    )
-    for describe in _DESCRIBERS:
-        sentence = describe(failure)
-        if sentence is not None:
-            return sentence
+    failure = _Failure.read(error, server)
+    reason = _find_reason(failure)
+    if reason is not None:
+        return reason
     if not failure.statuses:
         return failure.said
     status = min(failure.statuses)
     if status <= 0:  # Ollama's client has -1 for an error in a stream
         return f"the server said: {failure.said}"
     return f"the server replied with status {status}: {failure.said}"
+
+
+def add_reason(error: Exception, server: Server) -> None:
+    """Add to the text of a client's error why the call failed and what helps, if that is known.
+
+    Its class and its fields stay. Errors that a server or the network has no part in stay as they are.
+    """
+    failure = _Failure.read(error, server)
+    is_of_network = bool(failure.statuses) or any(is_connection_error(link) for link in failure.links)
+    reason = _find_reason(failure) if is_of_network else None
+    if reason is None:
+        return
+    said = str(error)
+    if error.args and said == str(error.args[0]):
+        error.args = (f"{said.rstrip('.')}: {reason}", *error.args[1:])
+    else:  # it writes its text itself
+        error.add_note(reason)
+
+
+def _find_reason(failure: _Failure) -> str | None:
+    for describe in _DESCRIBERS:
+        sentence = describe(failure)
+        if sentence is not None:
+            return sentence
+    return None
 
 
 @dataclass(frozen=True)
@@ -158,6 +179,17 @@ class _Failure:
     statuses: set[int]
     said: str
     """The server's own words, on one line."""
+
+    @classmethod
+    def read(cls, error: BaseException, server: Server) -> _Failure:
+        links = list(list_causes(error))
+        return cls(
+            server=server,
+            links=links,
+            text=" ".join(_full_text(link) for link in links),
+            statuses={status for link in links for status in find_statuses(link)},
+            said=_find_words(links),
+        )
 
     @property
     def address(self) -> str:
@@ -180,6 +212,8 @@ def _describe_time(failure: _Failure) -> str | None:
         if isinstance(link, TimeLimitError):
             longer = max(60, 2 * int(link.seconds or 0))
             return f"there was {link}: allow more with the option timeout, such as --model-option timeout={longer}"
+        if is_timeout(link):
+            return "there was no complete reply within the client's own limit: allow more with its option timeout"
     return None
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import SecretStr
+
 from arag.errors import InputError, ModelError
 
 MODEL_VARIABLE = "ARAG_MODEL"
@@ -149,17 +151,27 @@ def read_key(name: ModelName) -> str | None:
     if not given:
         return None
     key = given.strip(_AROUND_KEYS).removeprefix("Bearer ").strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelError(f"{name.key_variable} holds no key: keys have letters, digits and signs without blanks")
+    _check_key(key, name.key_variable)
     return key
+
+
+def _check_key(key: str, place: str) -> None:
+    """Refuse a key that cannot be sent: clients say so late, unclearly, or with the key."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelError(f"{place} holds no key: keys have letters, digits and signs without blanks")
 
 
 def connection_options(name: ModelName, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a provider's LangChain class, with those that connect it to the server of a name.
 
     Raises:
-        ModelError: The provider needs a key, and neither the options nor the environment have one.
+        ModelError: The provider needs a key, and neither the options nor the environment have one, or one has a
+            character that no key has.
     """
+    for option, value in options.items():
+        given = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if "api_key" in option and isinstance(given, str):
+            _check_key(given, f"the option {option}")
     server: dict[str, Any] = {}
     if name.base_url:
         server["base_url"] = name.base_url

@@ -11,6 +11,7 @@ _FIRST_PAUSE_SECONDS = 1.0  # doubles with each try
 _BUSY = {429, 503, 529}  # 529 is Anthropic's
 _BROKEN = {408, 409, 500, 502, 504}
 _CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError"}  # of any client
+_TIMEOUTS = {"APITimeoutError", "TimeoutException", "Timeout"}
 # Refusals that another sample of the model may avoid, and refusals that no pause mends.
 _BAD_SAMPLES = ("tool_use_failed", "failed_generation", "error parsing tool call", "validation error for ChatResponse")
 _HOPELESS = (
@@ -22,6 +23,7 @@ _HOPELESS = (
     "RECORD_LAYER_FAILURE",
     "Name or service not known",
     "nodename nor servname",
+    "Illegal header value",
 )
 
 
@@ -53,7 +55,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _is_broken(error: BaseException) -> bool:
-    if not _BROKEN.isdisjoint(find_statuses(error)) or _is_connection_error(error):
+    if not _BROKEN.isdisjoint(find_statuses(error)) or is_connection_error(error):
         return True
     text = str(error)
     return any(phrase in text for phrase in _BAD_SAMPLES)
@@ -108,6 +110,16 @@ def find_statuses(error: BaseException) -> Iterator[int]:
             yield code
 
 
-def _is_connection_error(error: BaseException) -> bool:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return not names.isdisjoint(_CONNECTION_ERRORS)
+def is_connection_error(error: BaseException) -> bool:
+    """Return whether a client could not reach a server, or lost the connection to it."""
+    return _is_of_kind(error, _CONNECTION_ERRORS)
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Return whether a client waited longer than its own limit."""
+    return _is_of_kind(error, _TIMEOUTS)
+
+
+def _is_of_kind(error: BaseException, names: set[str]) -> bool:
+    own = {kind.__name__ for kind in type(error).__mro__}
+    return not own.isdisjoint(names)

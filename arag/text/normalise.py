@@ -58,6 +58,8 @@ def lower(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return a text without diacritics, width and case."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.lower())
     return "".join(c for c in decomposed if c in _VOICED_SOUND_MARKS or not unicodedata.combining(c))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from arag.errors import InputError
@@ -29,6 +30,12 @@ def find_original(index: Index, document_id: str) -> Path | None:
     if is_from_record or holds_others or path.is_symlink() or not path.is_file():
         return None
     return path
+
+
+def start_drawing() -> None:
+    """Start the process that draws pages, so that the first picture does not wait for it."""
+    with suppress(WorkerError), _POOL.worker() as worker:
+        worker.call("get_ready", seconds=_SECONDS)
 
 
 def draw_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> bytes:

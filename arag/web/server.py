@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
+from arag.models.names import EXTRACTIVE
 from arag.retrieval.index import Index
 from arag.terminal import out
 
@@ -18,12 +21,19 @@ _HOST = "127.0.0.1"
 _SHUTDOWN_SECONDS = 2  # for open requests after Ctrl-C
 
 
-def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, reports: Path | None) -> None:
+def serve_web(
+    index: Index,
+    *,
+    model: str = EXTRACTIVE,
+    options: Mapping[str, Any] | None = None,
+    port: int = 0,
+    reports: Path | None = None,
+) -> None:
     """Serve pages to search, read and ask, to this machine only, until Ctrl-C. The address is printed on stdout.
 
     Args:
         index: The index, limited to what may be seen.
-        model: The model that answers questions.
+        model: The model that answers questions; by default the built-in one.
         options: Options of the model's class.
         port: The port; 0 for any that is free.
         reports: A folder with pages of runs and reports, which are listed.
@@ -35,7 +45,7 @@ def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, r
 
     Example:
         >>> busy = socket.create_server(("127.0.0.1", 0))
-        >>> serve_web(index, model="extractive", options={}, port=busy.getsockname()[1], reports=None)
+        >>> serve_web(index, port=busy.getsockname()[1])
         Traceback (most recent call last):
             ...
         arag.errors.InputError: cannot listen at 127.0.0.1, port ...
@@ -44,12 +54,13 @@ def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, r
         import PIL  # noqa: F401 - the pictures of pages need it
         import uvicorn
 
+        from arag.web.originals import start_drawing
         from arag.web.site import Site
     except ModuleNotFoundError as error:
         needed = "pip install 'langgraph-arag[web]'"
         raise InputError(f"the pages need the package {error.name}: {needed}") from error
     index.embedder.load()
-    agent = create_arag_agent(load_model(model, **options), index)
+    agent = create_arag_agent(load_model(model, **(options or {})), index)
     try:
         listener = socket.create_server((_HOST, port))
     except OSError as error:
@@ -57,6 +68,8 @@ def serve_web(index: Index, *, model: str, options: dict[str, Any], port: int, r
     actual_port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     app = Site(index, agent, model, reports).make_app(token, actual_port)
+    if any(document.source.lower().endswith(".pdf") for document in index.documents()):
+        threading.Thread(target=start_drawing, daemon=True).start()
     out.print_line(f"Open http://{_HOST}:{actual_port}/?token={token}")
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS, ws="none")
     server = uvicorn.Server(config)

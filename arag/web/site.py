@@ -90,6 +90,7 @@ class Site:
             hits=hits,
             missing=missing,
             total=len(chosen),
+            has_dates=any(document.date for document in documents),
             listed=listed,
         )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from arag.ingest.outline import escape_marks, escape_structure, escape_underlines
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import UNSPACED
 
@@ -156,7 +157,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         characters_by_font[line.font] += characters
     if not characters_by_size:
         for page in pages:
-            yield "\n".join(line.text for line in page)
+            yield escape_structure("\n".join(line.text for line in page))
         return
     body_size = _most_common(characters_by_size)
     larger = _LARGER * body_size
@@ -303,11 +304,11 @@ def _mark_page(
         last_titles[level] = title
         is_heading = level > 0 and not is_in_list
         if is_repeated or not is_heading:
-            lines.append(block.text)
+            lines.append(escape_marks(block.text))
             continue
         marks = "#" * nesting.enter(block, level)
         lines.append(f"{marks} {title}")
-    return "\n".join(lines)
+    return escape_underlines("\n".join(lines))
 
 
 def _is_title(text: str) -> bool:

@@ -13,18 +13,20 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.html_hidden import find_hidden
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
-    formula_text,
     option_text,
     picture_text,
     raise_text,
     take_ruby,
 )
 from arag.ingest.formats.lines import LINE_END, show_line_ends
+from arag.ingest.formats.mathml import formula_text
+from arag.ingest.formats.navigation import find_bars
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten
@@ -32,11 +34,6 @@ from arag.text.normalise import collapse_whitespace, count, shorten
 _HIDDEN = frozenset(
     "script style noscript template datalist noembed noframes title rp audio video canvas".split(),
 )
-_HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
-_MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
-_PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
-_PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
-_HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
 _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
@@ -131,12 +128,13 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     for mark in _ALL_MARKS:
         html = html.replace(mark, " ")
     page = _parse(html)
-    hidden = _find_hidden(page)
+    hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
+    bars = find_bars(page) if mark_frame else ()
     frame = find_frame(page) if mark_frame else ()
     quotes = find_quotes(page) if is_mail else ()
     empty = find_empty_frame(page) if mark_frame else ()  # in a book, an aside may be a note
-    text = _page_text(page, {*hidden, *page.iter("nav"), *empty}, frame, quotes)
+    text = _page_text(page, {*hidden, *page.iter("nav"), *bars, *empty}, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden
@@ -148,36 +146,6 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
         marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
     )
-
-
-def _find_hidden(page: etree._Element) -> set[etree._Element]:
-    """Return the elements that a browser does not show. Formulas are kept: pages show pictures of hidden ones."""
-    hidden: set[etree._Element] = set()
-    for element in _MAY_BE_HIDDEN(page):
-        is_page = element.tag in {"html", "body"}
-        if is_page or not _is_hidden(element):
-            continue
-        if element.find(".//math") is None:
-            hidden.add(element)
-    hidden.update(filter(_is_permalink, _PERMALINKS(page)))
-    return hidden
-
-
-def _is_permalink(link: etree._Element) -> bool:
-    """Return whether a link in a heading or a caption is a mark that leads to it."""
-    mark = "".join(link.itertext()).strip()
-    if mark not in _PERMALINK_MARKS:
-        return False
-    return any(parent.tag in _HAS_PERMALINK for parent in link.iterancestors()) or "headerlink" in link.get("class", "")
-
-
-def _is_hidden(element: etree._Element) -> bool:
-    is_read_out = element.get("aria-hidden") != "true"
-    if not is_read_out and element.tag != "figcaption":  # a caption may repeat what is read out for the picture
-        return True
-    if element.get("hidden", "until-found") != "until-found":
-        return True
-    return _HIDDEN_BY_STYLE.search(element.get("style", "")) is not None
 
 
 def _count_recordings(page: etree._Element, hidden: set[etree._Element]) -> tuple[str, ...]:

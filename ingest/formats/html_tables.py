@@ -9,6 +9,11 @@ from lxml import etree
 from arag.ingest.formats.tables import table_lines
 
 CELLS = ("td", "th")
+# The text is white space where a program fills an empty cell.
+_TEXTS_NOT_BOLD = etree.XPath(
+    "descendant::text()[normalize-space(translate(., '\u00a0', ' '))]"
+    "[not(ancestor::b or ancestor::strong or ancestor::*[contains(@style, 'bold')])]"
+)
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
@@ -108,11 +113,21 @@ def _fill_row(texts: Mapping[int, str]) -> list[str]:
 
 
 def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
-    """Return whether the first row of several cells has no others than header cells."""
-    for row in rows:
-        if len(row) > 1:
-            return all(cell.tag == "th" for cell in row)
-    return False
+    """Return whether the first row of several cells has no others than header cells, or is bold above one that is not.
+
+    The row of a sum may be bold, too.
+    """
+    with_cells = [row for row in rows if len(row) > 1]
+    if not with_cells:
+        return False
+    first = with_cells[0]
+    is_marked = all(cell.tag == "th" for cell in first)
+    return is_marked or (_is_bold(first) and not any(map(_is_bold, with_cells[1:2])))
+
+
+def _is_bold(row: Sequence[etree._Element]) -> bool:
+    """Return whether a row has no text that is not bold."""
+    return not any(map(_TEXTS_NOT_BOLD, row))
 
 
 def _span(cell: etree._Element, name: str) -> int:

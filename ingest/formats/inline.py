@@ -1,4 +1,4 @@
-"""What stands in a line of a web page beside plain text: raised numbers, formulas, ruby, pictures, fields of forms."""
+"""What stands in a line of a web page beside plain text: raised numbers, ruby, pictures, fields of forms."""
 
 from __future__ import annotations
 
@@ -30,20 +30,6 @@ _ISOTOPE = re.compile(r"[A-Z][a-z]?(?![a-z])")
 _JAPANESE_OR_CHINESE = re.compile("[\u3041-\u30ff]")  # a reading in kana or bopomofo
 _READINGS = ("rt", "rtc")
 _BRACKET_OF_READING = "rp"
-
-_DISPLAY_STYLE = re.compile(r"^\{?\\(?:display|text)style\s*(.*?)\}?$", re.DOTALL)
-_SOURCES_OF_FORMULAS = ("annotation", "annotation-xml")
-# Formulas in one line: how the parts of an element are shown, by its tag. Parts with an upper-case name get brackets if
-# they are more than a name or a number.
-_FORMS = {
-    "msup": "{first}^{SECOND}",
-    "mover": "{first}^{SECOND}",
-    "msub": "{first}_{SECOND}",
-    "munder": "{first}_{SECOND}",
-    "mfrac": "{FIRST}/{SECOND}",
-    "mroot": "{FIRST}^(1/{second})",
-}
-_FORMS_OF_THREE = dict.fromkeys(("msubsup", "munderover"), "{first}_{SECOND}^{THIRD}")
 
 # Instead of a picture: the word for one, or the name of its file.
 _SAYS_NOTHING = re.compile(
@@ -158,61 +144,6 @@ def _split_ruby(element: etree._Element, texts: dict[etree._Element, str]) -> _R
             ruby.base.append(text)
         ruby.base.append((child.tail or "").strip())
     return ruby
-
-
-def formula_text(math: etree._Element) -> str:
-    """Return a formula as its author wrote it for readers without pictures, else in one line: `E=mc^2`."""
-    source = math.get("alttext") or math.findtext(".//annotation") or ""
-    plain = collapse_whitespace(source)
-    if not plain:
-        return _in_one_line(math)
-    style = _DISPLAY_STYLE.match(plain)
-    if style:
-        return style[1].strip()
-    return plain
-
-
-def _in_one_line(element: etree._Element) -> str:
-    parts: list[str] = []
-    for child in element:
-        if child.tag not in _SOURCES_OF_FORMULAS:
-            parts.append(_in_one_line(child))
-    line = _join_formula(element, parts)
-    if element.tag == "mtext":
-        return f" {line} "
-    return line
-
-
-def _join_formula(element: etree._Element, parts: list[str]) -> str:
-    forms_by_parts = {2: _FORMS, 3: _FORMS_OF_THREE}
-    forms = forms_by_parts.get(len(parts), {})
-    form = forms.get(element.tag)
-    if form:
-        return _fill_form(form, parts)
-    match element.tag:
-        case "msqrt":
-            return f"√({''.join(parts)})"
-        case "mtable":
-            return "[" + "; ".join(parts) + "]"
-        case "mtr":
-            return ", ".join(parts)
-        case _:
-            return collapse_whitespace(element.text or "") + "".join(parts)
-
-
-def _fill_form(form: str, parts: list[str]) -> str:
-    names: dict[str, str] = {}
-    places = ("first", "second", "third")
-    for name, part in zip(places, parts, strict=False):
-        names[name] = part
-        names[name.upper()] = _in_brackets(part)
-    return form.format_map(names)
-
-
-def _in_brackets(text: str) -> str:
-    if len(text) == 1 or text.isalnum():
-        return text
-    return f"({text})"
 
 
 def picture_text(picture: etree._Element) -> str:

@@ -81,6 +81,8 @@ _NO_DOCUMENTS = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it",
     b"Rar!\x1a\x07": "a rar archive: unpack it",
     b"\x28\xb5\x2f\xfd": "a zstd archive: unpack it",
+    b"\xff\xd8\xff": "a picture: rename it to .jpg, and use --ocr",
+    b"\x89PNG": "a picture: rename it to .png, and use --ocr",
     b"SQLite format 3\0": "an SQLite database: export its tables as csv",
 }
 

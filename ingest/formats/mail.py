@@ -54,6 +54,7 @@ _DECODERS: dict[str, Callable[[bytes], bytes]] = {
     "quoted-printable": decodestring,
 }
 _ATTACHMENT = "Attachment: "
+_ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)  # a mailbox has it where a line begins like its own ones
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -74,7 +75,7 @@ def read_mail_at(path: Path, start: str, end: str) -> Content:
     with path.open("rb") as file:
         file.seek(int(start))
         data = file.read(int(end) - int(start))
-    return _content(_parse(data))
+    return _content(_parse(_ESCAPED_FROM.sub(b"", data)))
 
 
 def _content(mail: Message) -> Content:
@@ -85,6 +86,7 @@ def _content(mail: Message) -> Content:
         text=text,
         metadata=_metadata(mail),
         left_out=name_parts("attachment", not_read),
+        headings_apart=True,
     )
 
 
@@ -246,9 +248,10 @@ def _rank_version(version: Message) -> int:
 
 
 def _is_picture_in_text(part: Message) -> bool:
-    """Return whether a part is a picture that belongs to the text, such as a logo below the signature."""
+    """Return whether a part is a picture in the page of a mail, which names its id, such as a logo."""
     is_attached = part.get_content_disposition() == "attachment"
-    return part.get_content_type().startswith("image/") and not is_attached
+    is_picture = part.get_content_type().startswith("image/")
+    return is_picture and "Content-ID" in part and not is_attached
 
 
 def _file_name(part: Message) -> str:

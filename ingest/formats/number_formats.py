@@ -12,7 +12,7 @@ from arag.ingest.formats.number_codes import COMMA, PERCENT, SLASH, Part, Sectio
 _MAX_DECIMALS = 30
 _CONTEXT = Context(prec=100)  # digits: enough for the longest number
 _LONGEST = 10**40  # larger numbers are shown in the scientific way
-_MAX_DENOMINATOR = 99
+_MAX_DENOMINATOR_DIGITS = 3
 _NEGATIVE_AMOUNT = re.compile(r"^([^\d\s(]+) ?\(([\d.,]+)\)$")  # the brackets are then around all of it
 _NOT_TIME = re.compile(r'"[^"]*"?|\\.|_.|\*.|\[[^\]hms]*\]|general|[eE][+-]|AM/PM', re.IGNORECASE)
 _TIME = re.compile(r"[ymdhs]", re.IGNORECASE)
@@ -42,7 +42,7 @@ def show_number(value: float, code: str) -> str:
     if section.exponent or abs(number) >= _LONGEST:
         return _scientific(number, section)
     if is_fraction:
-        return _fraction(number)
+        return _fraction(number, section)
     return _in_digits(number, section)
 
 
@@ -98,9 +98,12 @@ def _scientific(value: float, section: Section) -> str:
     return f"{mantissa}E{sign}{digits}"
 
 
-def _fraction(value: float) -> str:
-    """Return a number with a fraction, such as 2 1/2."""
-    nearest = Fraction(abs(value)).limit_denominator(_MAX_DENOMINATOR)
+def _fraction(value: float, section: Section) -> str:
+    """Return a number with a fraction, such as 2 1/2; its denominator has as many digits as the code has places."""
+    below = section.parts[section.parts.index(SLASH) + 1 :]
+    digits = len(_places(below)) or _MAX_DENOMINATOR_DIGITS
+    largest = 10 ** min(digits, _MAX_DENOMINATOR_DIGITS) - 1
+    nearest = Fraction(abs(value)).limit_denominator(largest)
     whole, part = divmod(nearest, 1)
     sign = "-" if value < 0 else ""
     if not part:
@@ -113,7 +116,8 @@ def _fraction(value: float) -> str:
 def _in_digits(value: float, section: Section) -> str:
     before, after = section.split_at_point()
     first, last = _ends_of_digits(before)
-    thousands = before[last:].count(COMMA)
+    _, last_decimal = _ends_of_digits(after)
+    thousands = before[last:].count(COMMA) + after[last_decimal:].count(COMMA)
     percents = section.parts.count(PERCENT)
     plain = plain_number(value)
     scaled = Decimal(plain) * 100**percents / 1000**thousands

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY
 
 _SAME_ROW = 0.5  # of the lower line's height that two lines share if they are beside each other
@@ -70,7 +71,7 @@ def arrange(boxes: Iterable[Box]) -> str:
     blocks: list[str] = []
     for band in _find_bands(rows, gap):
         blocks += _write_band(band)
-    return "\n\n".join(blocks)
+    return escape_structure("\n\n".join(blocks))
 
 
 def _find_rows(boxes: Iterable[Box]) -> list[list[Box]]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from lxml import etree
 
 from arag.ingest.formats.odf_lines import SHAPES, read_line
-from arag.ingest.formats.odf_rows import plain_value, read_rows
+from arag.ingest.formats.odf_rows import has_header, plain_value, read_rows
 from arag.ingest.formats.odf_styles import ListNumbers, Styles
 from arag.ingest.formats.package import Package, attribute, local_name, to_int
 from arag.ingest.formats.tables import table_lines
@@ -193,8 +193,7 @@ class BlockReader:
     def table_text(self, table: etree._Element) -> str:
         """Return the rows of a table, each with the names of its columns."""
         rows = list(self.rows_of(table))
-        is_marked = table.find("{*}table-header-rows") is not None
-        return "\n".join(table_lines(rows, header=is_marked))
+        return "\n".join(table_lines(rows, header=has_header(table, self.document.styles)))
 
     def rows_of(self, table: etree._Element) -> Iterator[list[str]]:
         """Yield the texts of the cells of each row."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from lxml import etree
 
+from arag.ingest.formats.odf_styles import Styles
 from arag.ingest.formats.package import attribute, to_int
 
 CellText: TypeAlias = "Callable[[etree._Element], str]"  # noqa: SLF001 - lxml names the type so
@@ -77,6 +79,29 @@ def _fill_from_above(cells: list[str], from_above: dict[int, str]) -> None:
         missing = column + 1 - len(cells)
         cells += [""] * missing
         cells[column] = cells[column] or text
+
+
+def has_header(table: etree._Element, styles: Styles) -> bool:
+    """Return whether a table's first row is marked as the header, or is bold above one that is not."""
+    if table.find("{*}table-header-rows") is not None:
+        return True
+    rows = list(islice(table.iter("{*}table-row"), 2))
+    are_bold = [_is_bold(row, styles) for row in rows]
+    return are_bold == [True, False]
+
+
+def _is_bold(row: etree._Element, styles: Styles) -> bool:
+    """Return whether a row has no text that is not bold."""
+    for paragraph in row.iter("{*}p"):
+        if styles.is_bold("paragraph", attribute(paragraph, "style-name")):
+            continue
+        parts = [paragraph.text]
+        for part in paragraph:
+            is_bold = styles.is_bold("text", attribute(part, "style-name"))
+            parts += [part.tail] if is_bold else [*part.itertext(), part.tail]
+        if "".join(filter(None, parts)).strip():
+            return False
+    return True
 
 
 def plain_value(cell: etree._Element, kind: str) -> str:

@@ -14,6 +14,7 @@ from arag.ingest.formats.word_numbers import BULLET, show_in_form
 _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _BASELINES = {"super": 1, "sub": -1}
 _PERCENT = re.compile(r"(-?\d+)%?")
+_LIGHT = frozenset({"normal", "100", "200", "300", "400", "500"})  # weights of a font that is not bold
 _TITLE = "Title"  # the name of a style, in all languages
 _MAX_PARENTS = 10  # of a style: it may be among its own parents
 
@@ -115,6 +116,15 @@ class Styles:
             if percent is not None:
                 return int(percent[1])
         return 0
+
+    def is_bold(self, family: str, name: str) -> bool:
+        """Return whether text of a style is bold."""
+        for style in self._with_parents(family, name):
+            properties = style.find("{*}text-properties")
+            weight = "" if properties is None else attribute(properties, "font-weight")
+            if weight:
+                return weight not in _LIGHT
+        return False
 
     def is_hidden(self, family: str, name: str) -> bool:
         """Return whether a style hides a part, such as a sheet or a text."""

@@ -54,7 +54,7 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
+_MARK = re.compile(r"^\[\^\d+\]: (?:\d+ )?|\[(?:\^|cmt:)\d+\]")  # before a note, and where a note or a comment belongs
 # xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
 _SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
 _SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}

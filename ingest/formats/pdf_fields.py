@@ -44,6 +44,9 @@ _TAG = re.compile(r"<[^>]*>")
 _CODE_UNIT = 2  # bytes, of UTF-16
 _BOXES = {"[x]", "[ ]"}
 _MAX_LABEL = 4  # words: more are a sentence in which a value stands
+_MAX_WORDS_ABOVE = 8  # of a label above a field
+_MAX_LABEL_GAP = 1.5  # times the height of its type, from a label to the field below it
+_MAX_INDENT = 6.0  # points between the left edges of the two
 _MIN_COMMON_HEIGHT = 0.4  # of a field and the line beside it
 
 
@@ -186,7 +189,8 @@ def _read_choices(form: Any, annotation: raw.FPDF_ANNOTATION) -> list[str]:
 def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[list[Word]]:
     """Return the lines of a page with the values of its form.
 
-    A value comes into the line that it is beside. One without such a line has its field's name before it.
+    A value comes into the line that it is beside. Values without such a line have lines of their own, each after the
+    text above it, or else after its field's name.
 
     Args:
         lines: The words of each line.
@@ -195,11 +199,16 @@ def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[
     completed = [list(line) for line in lines]
     for field in sorted(fields, key=lambda field: (-field.top, field.left)):
         line = _line_beside(completed, field)
+        if line is not None and not all(word.is_field for word in line):
+            beside = line[0]
+            _insert(line, [Word(field.value, field.left, field.right, beside.bottom, beside.top)])
+            continue
+        place = _place_below(completed, field)
+        words = _labelled(field, _label_above(completed[:place], field))
         if line is None:
-            place = _place_below(completed, field)
-            completed.insert(place, _own_line(field))
+            completed.insert(place, words)
         else:
-            _insert(line, field)
+            _insert(line, words)
     for line in completed:
         _end_labels(line)
     return completed
@@ -223,13 +232,47 @@ def _end_labels(line: list[Word]) -> None:
             line[number - 1] = last._replace(text=f"{last.text}:")
 
 
-def _own_line(field: Field) -> list[Word]:
-    """Return the name and the value of a field as a line."""
+def _labelled(field: Field, label: str) -> list[Word]:
+    """Return the value of a field after its label, or else its name, if it has one."""
     value = Word(field.value, field.left, field.right, field.bottom, field.top)
-    if not field.name:
+    label = label or field.name
+    if not label:
         return [value]
-    name = value._replace(text=f"{field.name}:")
+    name = value._replace(text=f"{label.removesuffix(':')}:")
     return [name, value]
+
+
+def _label_above(lines: Sequence[Sequence[Word]], field: Field) -> str:
+    """Return the text that begins right above a field, or above the values over it, such as the name of a column.
+
+    Args:
+        lines: The lines above the field.
+        field: A field without a text beside it.
+    """
+    top = field.top
+    for line in reversed(lines):
+        words = [word for word in line if field.left - _MAX_INDENT <= word.left < field.right]
+        if not words:
+            continue
+        first = words[0]
+        is_far = first.bottom - top > _MAX_LABEL_GAP * first.height
+        if is_far or first.left > field.left + _MAX_INDENT:
+            return ""
+        if not first.is_field:
+            return _label_from(line[line.index(first) :])
+        top = first.top
+    return ""
+
+
+def _label_from(words: Sequence[Word]) -> str:
+    """Return the words up to a wide gap; an empty string if they are a sentence."""
+    label = list(words[:1])
+    for word in words[1:]:
+        if word.left - label[-1].right > word.height:
+            break
+        label.append(word)
+    is_sentence = len(label) > _MAX_WORDS_ABOVE
+    return "" if is_sentence else " ".join(word.text for word in label)
 
 
 def _line_beside(lines: Sequence[list[Word]], field: Field) -> list[Word] | None:
@@ -253,12 +296,10 @@ def _place_below(lines: Sequence[list[Word]], field: Field) -> int:
     return len(lines)
 
 
-def _insert(line: list[Word], field: Field) -> None:
-    """Put the value of a field into the line that it is beside."""
-    beside = line[0]
-    word = Word(field.value, field.left, field.right, beside.bottom, beside.top)
+def _insert(line: list[Word], words: Sequence[Word]) -> None:
+    """Put words beside each other into a line, at their place."""
     for place, other in enumerate(line):
-        if other.left > field.left:
-            line.insert(place, word)
+        if other.left > words[0].left:
+            line[place:place] = words
             return
-    line.append(word)
+    line += words

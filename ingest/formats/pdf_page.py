@@ -17,6 +17,7 @@ from arag.ingest.formats.pdf_cells import TableRow
 from arag.ingest.formats.pdf_columns import separate_columns
 from arag.ingest.formats.pdf_fields import Field, insert_fields
 from arag.ingest.formats.pdf_rows import Piece, find_rows
+from arag.ingest.formats.pdf_spaced import join_spaced_letters
 from arag.ingest.formats.pdf_tables import find_tables
 from arag.ingest.formats.pdf_words import Word, read_lines
 from arag.text.normalise import CELL_BOUNDARY
@@ -45,7 +46,8 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
         page: The page.
         fields: The values of its form.
     """
-    lines = insert_fields(read_lines(page), fields)
+    words = map(join_spaced_letters, read_lines(page))
+    lines = insert_fields(list(words), fields)
     rows = find_rows(separate_columns(lines))
     return [_make_line(page.raw, line) for line in _lines(find_tables(rows))]
 

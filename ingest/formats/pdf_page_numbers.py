@@ -21,6 +21,7 @@ _AT_END = (
     re.compile(rf"(.*\S)\s*{_MARK}\s*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
 )
 _AT_START = re.compile(rf"({_NAMES})?\.?\s*(\d{{1,5}}){_TOTAL}(\s*{_MARK}\s*|\s+)(\S.*)", re.IGNORECASE)
+_AFTER_WORDS = re.compile(r"(\S+ .*\S) +(\d{1,5})")
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 
 
@@ -57,6 +58,18 @@ def find_page_numbers(text: str) -> list[PageNumber]:
         is_certain = bool(word or between.strip())
         numbers.append(PageNumber(int(digits), after, is_certain))
     return numbers
+
+
+def find_number_after_words(text: str) -> list[PageNumber]:
+    """Return the number after two words or more that no mark sets apart, as feet of journals have it.
+
+    One word may be the name of what has the number, such as a figure.
+    """
+    match = _AFTER_WORDS.fullmatch(text)
+    if match is None:
+        return []
+    before, digits = match.groups()
+    return [PageNumber(int(digits), before, is_certain=False)]
 
 
 def _roman_value(numeral: str) -> int:

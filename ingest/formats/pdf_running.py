@@ -4,72 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TypeAlias
 
 from arag.ingest.formats.headings import Line
-from arag.ingest.formats.pdf_page_numbers import PageNumber, find_page_numbers
-from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.ingest.formats.pdf_edges import MAX_PITCH, MIN_PAGES, Beside, Edge, find_edges, min_feet
+from arag.ingest.formats.pdf_guides import comparable, find_guides
+from arag.text.normalise import CELL_BOUNDARY
 
-_TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
-_BOTTOM = (-1, -2)
 _INNER_RANKS = {1, -2}
-_MIN_PAGES = 3
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
 _LARGER = 1.15
-_MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line to its next one
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
 _MIN_RUN = 2  # pages of a chapter, on average
 
 _SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
-_OTHER = re.compile(r"[\W_]+")
 _NAME_ENDS = (":", "：")
-
-_Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
-
-
-@dataclass
-class _Edge:
-    """A line at the top or the bottom of a page.
-
-    Attributes:
-        page: The page, from 0.
-        position: Of the line among the page's.
-        rank: Its number from the top, or from the bottom as for Python's lists.
-        text: Its text without the page's number.
-        numbers: What may be the page's number in it.
-        has_number: Whether it has the page's number.
-    """
-
-    page: int
-    position: int
-    rank: int
-    line: Line
-    text: str
-    numbers: list[PageNumber]
-    has_number: bool = False
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is the page's number and nothing else."""
-        return self.has_number and not self.text
-
-    @property
-    def is_top(self) -> bool:
-        """Whether it is at the top of the page."""
-        return self.rank >= 0
-
-    @property
-    def outward(self) -> _Beside:
-        """The line between it and the edge of the page."""
-        return self.beside(-1 if self.is_top else 1)
-
-    def beside(self, lines: int) -> _Beside:
-        """Return the line that is so many lines below it, or above it if the number is negative."""
-        return (self.page, self.is_top, self.rank + lines)
 
 
 def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str] = ()) -> list[list[Line]]:
@@ -77,28 +28,31 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
 
     A line is a head or a foot if it is at the same place of most pages, or of most pages on the left or on the right,
     and no page has another text there. One that changes with the chapter must be a heading of the document, too, or
-    have the page's number beside it. Headings with their text below them and rows of tables are none.
+    have the page's number beside it. Headings with their text below them and rows of tables are none. Guide words are
+    left out, too: see `find_guides`.
 
     Args:
         pages: The lines of each page.
         titles: The entries of the document's outline.
     """
-    edges: list[_Edge] = []
-    for number, page in enumerate(pages):
-        edges += _edges(page, number)
-    _read_numbers(edges)
+    edges = find_edges(pages)
     headings = _headings(pages, titles)
-    found: list[_Edge] = []
-    for group in _group_by_place(edges):
+    found: list[Edge] = []
+    groups = _group_by_place(edges)
+    for group in groups:
         found += _find_running(group, len(pages), headings)
     left_out = _choose(found, pages)
+    running = {edge.beside(0) for edge in found}
+    for edge in find_guides(groups, pages, headings):
+        if edge.beside(0) not in running:
+            left_out[edge.page].add(edge.position)
     kept: list[list[Line]] = []
     for number, page in enumerate(pages):
         kept.append(_without(page, left_out[number]))
     return kept
 
 
-def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
+def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
     """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines."""
     running = {edge.beside(0): edge for edge in found}
     left_out: dict[int, set[int]] = defaultdict(set)
@@ -120,7 +74,7 @@ def _choose(found: list[_Edge], pages: Sequence[Sequence[Line]]) -> dict[int, se
     return left_out
 
 
-def _is_next_to(edge: _Edge, outer: _Edge | None) -> bool:
+def _is_next_to(edge: Edge, outer: Edge | None) -> bool:
     """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
     if outer is None:
         return False
@@ -128,7 +82,7 @@ def _is_next_to(edge: _Edge, outer: _Edge | None) -> bool:
         return True
     distance = abs(edge.line.bottom - outer.line.bottom)
     height = outer.line.top - outer.line.bottom
-    return distance < _MAX_PITCH * height
+    return distance < MAX_PITCH * height
 
 
 def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:
@@ -139,87 +93,12 @@ def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:
     return kept
 
 
-def _edges(page: Sequence[Line], number: int) -> list[_Edge]:
-    """Return a page's highest and lowest lines, and its first and last ones."""
-    positions = [position for position, line in enumerate(page) if line.text]
-    by_height = sorted(positions, key=lambda position: -page[position].bottom)
-    edges: dict[tuple[bool, int], _Edge] = {}
-    # A mark of a printer may be lower than the foot, which then is the last line of the text.
-    for order in (by_height, positions):
-        at_top = zip(_TOP, order, strict=False)
-        at_bottom = zip(_BOTTOM, reversed(order), strict=False)
-        for rank, position in (*at_top, *at_bottom):
-            line = page[position]
-            text = collapse_whitespace(line.text)
-            edge = _Edge(
-                page=number,
-                position=position,
-                rank=rank,
-                line=line,
-                text=text,
-                numbers=find_page_numbers(text),
-            )
-            edges.setdefault((edge.is_top, position), edge)
-    return list(edges.values())
-
-
-# --- page numbers ---
-
-
-def _read_numbers(edges: Sequence[_Edge]) -> None:
-    """Take the page's number out of the text of lines that have one.
-
-    The number of a page is as far from its place in the file as those of other pages.
-    """
-    offsets = _find_offsets(edges)
-    for edge in edges:
-        number = _number_of_page(edge, offsets)
-        if number is not None:
-            edge.text = number.text
-            edge.has_number = True
-
-
-def _number_of_page(edge: _Edge, offsets: Collection[int]) -> PageNumber | None:
-    """Return the number of a line that is the page's, if there is one."""
-    for number in edge.numbers:
-        offset = number.value - edge.page
-        if offset in offsets:
-            return number
-    return None
-
-
-def _find_offsets(edges: Iterable[_Edge]) -> set[int]:
-    """Return the differences between numbers and the places of their pages that several pages have."""
-    alone: dict[int, set[int]] = defaultdict(set)  # the pages, by the difference
-    beside: dict[int, set[int]] = defaultdict(set)
-    for edge in edges:
-        for number in edge.numbers:
-            offset = number.value - edge.page
-            if number.is_certain:
-                pages = beside if number.text else alone
-                pages[offset].add(edge.page)
-    offsets = _of_several_pages(alone)
-    if offsets or not beside:
-        return offsets
-    most_common = max(beside, key=lambda offset: len(beside[offset]))
-    return _of_several_pages({most_common: beside[most_common]})
-
-
-def _of_several_pages(pages_by_offset: Mapping[int, set[int]]) -> set[int]:
-    """Return the differences that enough pages have."""
-    offsets: set[int] = set()
-    for offset, pages in pages_by_offset.items():
-        if len(pages) >= _MIN_PAGES:
-            offsets.add(offset)
-    return offsets
-
-
 # --- places ---
 
 
-def _group_by_place(edges: Iterable[_Edge]) -> list[list[_Edge]]:
+def _group_by_place(edges: Iterable[Edge]) -> list[list[Edge]]:
     """Return together the lines of one type that are at the same height of their pages."""
-    groups: list[list[_Edge]] = []
+    groups: list[list[Edge]] = []
     in_order = sorted(
         edges,
         key=lambda edge: (edge.is_top, edge.line.size, edge.line.bottom),
@@ -232,7 +111,7 @@ def _group_by_place(edges: Iterable[_Edge]) -> list[list[_Edge]]:
     return groups
 
 
-def _is_same_place(lower: _Edge, edge: _Edge) -> bool:
+def _is_same_place(lower: Edge, edge: Edge) -> bool:
     is_same_edge = lower.is_top == edge.is_top
     is_same_size = lower.line.size == edge.line.size
     if not is_same_edge or not is_same_size:
@@ -241,10 +120,10 @@ def _is_same_place(lower: _Edge, edge: _Edge) -> bool:
     return distance <= _PLACE
 
 
-def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> list[_Edge]:
+def _find_running(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> list[Edge]:
     """Return the lines of one place that are heads or feet."""
-    numbers: list[_Edge] = []
-    others: list[_Edge] = []
+    numbers: list[Edge] = []
+    others: list[Edge] = []
     for edge in edges:
         kind = numbers if edge.is_number else others
         kind.append(edge)
@@ -252,7 +131,7 @@ def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str])
         numbers = []  # such as the number of an equation, which may be that of its page
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
         return [*numbers, *_without_variants(others)]
-    sides: tuple[list[_Edge], list[_Edge]] = ([], [])
+    sides: tuple[list[Edge], list[Edge]] = ([], [])
     for edge in others:
         sides[edge.page % 2].append(edge)
     even, odd = sides
@@ -265,11 +144,11 @@ def _find_running(edges: Sequence[_Edge], pages: int, headings: Collection[str])
 
 
 def _find_on_side(
-    edges: Sequence[_Edge],
-    opposite: Iterable[_Edge],
+    edges: Sequence[Edge],
+    opposite: Iterable[Edge],
     pages: int,
     headings: Collection[str],
-) -> list[_Edge]:
+) -> list[Edge]:
     """Return the lines of one place that are heads or feet of the pages on the left or on the right."""
     opposite_texts = {edge.text for edge in opposite}
     is_opposite_one_text = len(opposite_texts) < 2
@@ -279,11 +158,13 @@ def _find_on_side(
     return []
 
 
-def _is_one_text(edges: Sequence[_Edge], pages: int) -> bool:
+def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
     """Return whether most pages have the same text at a place, and hardly any page another one."""
     counts = _count_texts(edges)
     most = max(counts.values(), default=0)
-    if most < _MIN_PAGES:
+    has_numbers = all(edge.has_number for edge in edges)
+    min_pages = min_feet(pages) if has_numbers else MIN_PAGES
+    if most < min_pages:
         return False
     is_on_most_pages = 2 * most > pages
     variants = len(edges) - most
@@ -291,15 +172,15 @@ def _is_one_text(edges: Sequence[_Edge], pages: int) -> bool:
     return is_on_most_pages and variants <= max_variants
 
 
-def _count_texts(edges: Iterable[_Edge]) -> Counter[str]:
+def _count_texts(edges: Iterable[Edge]) -> Counter[str]:
     """Return how many lines have each text."""
     return Counter(edge.text for edge in edges)
 
 
-def _is_chapters(edges: Sequence[_Edge], pages: int, headings: Collection[str]) -> bool:
+def _is_chapters(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> bool:
     """Return whether the text at a place changes with the chapter."""
     is_on_few_pages = 2 * len(edges) < pages
-    if is_on_few_pages or len(edges) < _MIN_PAGES:
+    if is_on_few_pages or len(edges) < MIN_PAGES:
         return False
     in_order = sorted(edges, key=lambda edge: edge.page)
     runs = 1
@@ -317,11 +198,11 @@ def _is_chapters(edges: Sequence[_Edge], pages: int, headings: Collection[str]) 
         return True
     in_headings = 0
     for text in texts:
-        in_headings += _comparable(text) in headings
+        in_headings += comparable(text) in headings
     return 2 * in_headings >= len(texts)
 
 
-def _without_variants(edges: Sequence[_Edge]) -> list[_Edge]:
+def _without_variants(edges: Sequence[Edge]) -> list[Edge]:
     """Return the lines whose text is on several pages."""
     counts = _count_texts(edges)
     return [edge for edge in edges if counts[edge.text] > 1]
@@ -334,23 +215,19 @@ def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> set[str
     for line in lines:
         sizes[line.size] += len(line.text)
     body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
-    headings = set(map(_comparable, titles))
+    headings = set(map(comparable, titles))
     for line in lines:
         if line.size > _LARGER * body_size:
             without_number = _SECTION_NUMBER.sub("", line.text)
-            headings.add(_comparable(line.text))
-            headings.add(_comparable(without_number))
+            headings.add(comparable(line.text))
+            headings.add(comparable(without_number))
     return headings
-
-
-def _comparable(text: str) -> str:
-    return _OTHER.sub("", text).casefold()
 
 
 # --- lines that belong to the text ---
 
 
-def _belongs_to_text(edge: _Edge, page: Iterable[Line], running: Collection[_Beside]) -> bool:
+def _belongs_to_text(edge: Edge, page: Iterable[Line], running: Collection[Beside]) -> bool:
     """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
     line = edge.line
     if line.text.endswith(_NAME_ENDS):

@@ -47,6 +47,9 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
         is_marked: Whether the first row is marked as the header.
         is_sheet: Whether the table is a sheet: one of two columns is then a table, too, and no form.
     """
+    above_row_names = _find_above_row_names(top)
+    if above_row_names:
+        return above_row_names
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
@@ -92,7 +95,8 @@ def count_notes(top: Sequence[Row]) -> int:
     nothing: Row = {}
     for number, (row, following) in enumerate(pairwise([*top, nothing])):
         begins_like_others = first_column in row  # groups of columns leave the first one empty
-        if not begins_like_others or not _is_note(row, following, width):
+        begins_header = _find_above_row_names(top[number:]) is not None
+        if begins_header or not begins_like_others or not _is_note(row, following, width):
             return number
     return 0
 
@@ -190,6 +194,69 @@ def _are_of_another_kind(below: Sequence[Row], first: Row, second: Row) -> bool:
         return True
     gaps = second.keys() - first.keys()
     return all(map(gaps.issubset, below))
+
+
+# --- names of the first columns in a row of their own ---
+
+
+def is_group_above(row: Row, top: Sequence[Row]) -> bool:
+    """Return whether a single cell above the first rows of a table is the name of some of its columns.
+
+    They begin with its own one, and the rows below with an earlier one. The title of a table is above its first column.
+    """
+    column = min(row, default=0)
+    first_column = min(map(min, top))
+    return first_column < column == min(top[0])
+
+
+def _find_above_row_names(top: Sequence[Row]) -> Header | None:
+    """Return the header of a table that names its first columns in a row of their own, below the names of the others.
+
+    Pivot tables and pandas write it so: `Farm` alone, below the gap beside `2022` and `2023`. Where several rows have
+    cells in the first columns only, they are titles of parts of the table, and give no names.
+    """
+    for rows in (1, 2):
+        if len(top) < rows + 2:
+            return None
+        above = top[:rows]
+        row_names, *below = top[rows:]
+        if not _names_first_columns(row_names, above, below[0]):
+            continue
+        last = max(row_names)
+        others = [_columns_after(row, last) for row in above]
+        names = others[0] if rows == 1 else _divide(_without_repeats(others[0]), others[1])
+        if not names or not _are_names({**row_names, **names}):
+            continue
+        has_parts = min(map(max, below)) <= last
+        if not has_parts:
+            names = {**row_names, **names}
+        return Header(names, rows=rows + 1)
+    return None
+
+
+def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
+    """Return whether a row may name the first columns of a table, which the rows above it leave empty.
+
+    In two rows, there may be names of the columns' groups, such as `Year` beside `2022`, above its last name.
+    """
+    if not _are_names(row):
+        return False
+    last = max(row)
+    is_whole = len(row) == last - min(below) + 1
+    goes_on_below = max(below) > last
+    first_columns = set(map(min, above))
+    is_below_gap = min(first_columns) > last
+    are_groups_named = len(above) > 1 and first_columns == {last}
+    return is_whole and goes_on_below and (is_below_gap or are_groups_named)
+
+
+def _columns_after(row: Row, column: int) -> Row:
+    """Return the cells of a row after a column."""
+    after: Row = {}
+    for number, text in row.items():
+        if number > column:
+            after[number] = text
+    return after
 
 
 # --- rows that are no header ---

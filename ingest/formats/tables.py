@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
-from arag.ingest.formats.table_headers import MAX_ROWS, Header, Row, count_notes, find_header
+from arag.ingest.formats.table_headers import MAX_ROWS, Header, Row, count_notes, find_header, is_group_above
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
@@ -84,11 +84,18 @@ def cells_with_text(row: Sequence[str]) -> Row:
 
 def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str]:
     """Yield the lines of one table: titles of a single cell, then the rows from the first that has several cells."""
+    last_title: Row = {}  # it may be the name of some columns
     for row in rows:
         if len(row) == 1:
-            yield from row.values()
+            yield from last_title.values()
+            last_title = row
             continue
         top = [row, *islice(rows, MAX_ROWS - 1)]
+        if last_title and is_group_above(last_title, top):
+            top.insert(0, last_title)
+        else:
+            yield from last_title.values()
+        last_title = {}
         left = min(map(min, top))
         notes = count_notes(top)
         for note in top[:notes]:
@@ -99,6 +106,7 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
             is_sheet=is_sheet,
         )
         yield from _lines_below(chain(top[notes:], rows), header, left)
+    yield from last_title.values()
 
 
 def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str]:

@@ -51,9 +51,9 @@ def read_text(path: Path, encoding: str = "") -> Content:
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
-        return Content(title=title, text=join_lines(text))
+        return Content(title=title, text=join_lines(text), headings_apart=True)
     text, page_starts = join_pages([join_lines(page.strip("\n")) for page in pages])
-    return Content(title=title, text=text, page_starts=page_starts)
+    return Content(title=title, text=text, page_starts=page_starts, headings_apart=True)
 
 
 def _has_headings(text: str) -> bool:
@@ -90,7 +90,8 @@ def read_code(path: Path, encoding: str = "") -> Content:
     data = path.read_bytes()
     if b"\0" in data and not is_wide(data):
         raise FormatError(BINARY)
-    return Content(title="", text=escape_underlines(decode_text(data, encoding)))
+    text = escape_underlines(decode_text(data, encoding))
+    return Content(title="", text=text, headings_apart=True)
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:
@@ -104,7 +105,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
     else:
         text = join_lines(_without_comments(text))
     title = _take_title(fields) or first_heading(text)
-    return Content(title=title, text=text, metadata=fields)
+    return Content(title=title, text=text, metadata=fields, headings_apart=True)
 
 
 def _without_comments(text: str) -> str:

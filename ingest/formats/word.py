@@ -18,8 +18,8 @@ from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word_drawings import Drawing
 from arag.ingest.formats.word_numbers import BULLET, Numbering
 from arag.ingest.formats.word_runs import NoteReference, read_line
-from arag.ingest.formats.word_styles import Styles, is_on
-from arag.ingest.formats.word_tables import lay_out, rows_of, shown_children
+from arag.ingest.formats.word_styles import Styles
+from arag.ingest.formats.word_tables import has_header, lay_out, rows_of, shown_children
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
@@ -232,7 +232,7 @@ class _PartReader:
                 yield from self._blocks(row.cells[0])
             return
         grid = lay_out(rows, self._cell_text)
-        lines = table_lines(grid, header=is_on(rows[0].properties, "tblHeader"))
+        lines = table_lines(grid, header=has_header(rows))
         cells = filter(None, chain.from_iterable(grid))
         yield _Block("\n".join(lines), " ".join(cells))
 

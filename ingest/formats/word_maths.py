@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from lxml import etree
 
-from arag.ingest.formats.package import find_child, local_name, value_of
+from arag.ingest.formats.package import attribute, find_child, local_name, value_of
 
 _Properties: TypeAlias = "etree._Element | None"  # noqa: SLF001 - lxml names the type so
 
 _MARKS = {"num": "", "den": "/", "sup": "^", "sub": "_"}
+_SEPARATORS = {"m": "; ", "mr": ", ", "eqArr": "; "}  # between the parts of matrices and of lists of equations
 
 
 def maths(element: etree._Element) -> str:
@@ -19,14 +20,28 @@ def maths(element: etree._Element) -> str:
     name = local_name(element)
     if name == "t":
         return element.text or ""
-    if name.endswith("Pr"):
-        return ""
-    text = "".join(map(maths, element))
+    parts: list[str] = []
+    for child in element:
+        if not local_name(child).endswith("Pr"):
+            parts.append(maths(child))
+    properties = find_child(element, f"{{*}}{name}Pr")
+    text = _separator(name, properties).join(parts)
     if name in _MARKS and text:
         return _MARKS[name] + _in_brackets(text)
     show = _FORMS.get(name, _as_it_is)
-    properties = find_child(element, f"{{*}}{name}Pr")
     return show(text, properties)
+
+
+def _separator(name: str, properties: _Properties) -> str:
+    if name == "d":
+        return _sign(properties, "sepChr", "|")
+    return _SEPARATORS.get(name, "")
+
+
+def _sign(properties: _Properties, name: str, default: str) -> str:
+    """Return a sign that the properties of a part name, which may be none at all."""
+    named = find_child(properties, f"{{*}}{name}")
+    return default if named is None else attribute(named, "val")
 
 
 def _as_it_is(text: str, _: _Properties) -> str:
@@ -34,8 +49,8 @@ def _as_it_is(text: str, _: _Properties) -> str:
 
 
 def _between_delimiters(text: str, properties: _Properties) -> str:
-    opening = value_of(properties, "{*}begChr") or "("
-    closing = value_of(properties, "{*}endChr") or ")"
+    opening = _sign(properties, "begChr", "(")
+    closing = _sign(properties, "endChr", ")")
     return f"{opening}{text}{closing}"
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from lxml import etree
 
 from arag.ingest.formats.package import attribute, find_child, local_name, to_int, value_of
+from arag.ingest.formats.word_styles import is_on
 
 CellText: TypeAlias = "Callable[[etree._Element], str]"  # noqa: SLF001 - lxml names the type so
 
@@ -73,6 +74,23 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
             texts += [""] * (width - 1)
         grid.append(texts)
     return grid
+
+
+def has_header(rows: Sequence[Row]) -> bool:
+    """Return whether the first row is marked as the header, or is bold above one that is not."""
+    first = rows[0]
+    return is_on(first.properties, "tblHeader") or (_is_bold(first) and not any(map(_is_bold, rows[1:2])))
+
+
+def _is_bold(row: Row) -> bool:
+    """Return whether a row has no text that is not bold."""
+    for cell in row.cells:
+        for text in cell.iter("{*}t"):
+            run = text.getparent()
+            is_bold = is_on(find_child(run, "{*}rPr"), "b")
+            if not is_bold and (text.text or "").strip():
+                return False
+    return True
 
 
 def _continues_cell_above(properties: etree._Element | None) -> bool:

@@ -197,7 +197,7 @@ def _check(deadline: float) -> None:
     if time.thread_time() > deadline:
         raise InputError(
             f"the pattern takes longer than {_MAX_SECONDS:.0f} seconds here: add a word that each match has, or look "
-            "in fewer documents with `within`"
+            "within fewer documents"
         )
 
 

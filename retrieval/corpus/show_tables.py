@@ -36,10 +36,10 @@ class ShownTables:
     """The values of the documents in it."""
 
 
-def show_tables(results: TableResults) -> ShownTables:
-    """Write the rows of a query, or the list of the tables."""
+def show_tables(results: TableResults, *, within: str = "within") -> ShownTables:
+    """Write the rows of a query, or the list of the tables; `within` is what the caller names that argument."""
     if not results.sql:
-        return ShownTables(_list_tables(results.tables))
+        return ShownTables(_list_tables(results.tables, within))
     return _show_rows(results)
 
 
@@ -158,7 +158,7 @@ def _write(value: Value, length: int) -> str:
 # --- the list of tables ---
 
 
-def _list_tables(tables: Sequence[CorpusTable]) -> str:
+def _list_tables(tables: Sequence[CorpusTable], within: str) -> str:
     """Write the tables, the largest first; if they are many, with less about each."""
     if not tables:
         return "There are no tables."
@@ -169,10 +169,10 @@ def _list_tables(tables: Sequence[CorpusTable]) -> str:
         text = "\n".join([f"{count(len(tables), 'table')}. {_HEAD}", *blocks])
         if count_tokens(text) <= _MAX_LIST_TOKENS:
             return text
-    return _list_some(ordered, blocks)
+    return _list_some(ordered, blocks, within)
 
 
-def _list_some(tables: Sequence[CorpusTable], blocks: Sequence[str]) -> str:
+def _list_some(tables: Sequence[CorpusTable], blocks: Sequence[str], within: str) -> str:
     """Write as many tables with their columns as fit into half of the space, and the names of others."""
     described = max(1, _count_fitting(blocks, _MAX_LIST_TOKENS // 2))
     names: list[str] = []
@@ -184,7 +184,7 @@ def _list_some(tables: Sequence[CorpusTable], blocks: Sequence[str]) -> str:
     if named:
         lines.append(f"Others, with their rows: {', '.join(names[:named])}")
     if left_out:
-        lines.append(f"and {left_out:,} more: name documents with `within`, or SELECT * FROM tables WHERE ...")
+        lines.append(f"and {left_out:,} more: name documents with `{within}`, or SELECT * FROM tables WHERE ...")
     return "\n".join(lines)
 
 

@@ -34,10 +34,12 @@ MAX_DATABASE_BYTES = 256_000_000  # about two million rows; the process that que
 _MAX_COLUMNS = 500  # of a table, further ones are left out: SQLite's own limit is 2,000
 _MAX_NAME = 40  # characters of the name of a table or a column
 _MAX_SAMPLES = 2  # rows
+_NAMING_COLUMNS = 2  # that a table is named by if nothing else names it
 _DOCUMENTS_PER_QUERY = 50
 _PAGE_BYTES = 4_096
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+_LANGUAGE = re.compile(r"(?:^|[._-])[a-z]{2}(?:[-_][A-Za-z]{2,4})?$")  # of `manual.en.html` and `zh-cn/`
 _NOT_A_NAME = re.compile(r"\d|sqlite_")  # in SQL
 _TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
 _SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
@@ -155,6 +157,7 @@ class _Group:
     is_named: bool
     documents: dict[str, None] = field(default_factory=dict)
     headings: dict[str, None] = field(default_factory=dict)
+    titles: dict[str, None] = field(default_factory=dict)
 
 
 def build_database(view: View) -> TableDatabase:
@@ -189,7 +192,8 @@ def _read_documents(view: View, database: sqlite3.Connection) -> list[_Group]:
             chunks_by_document.setdefault(chunk.document_id, []).append(chunk)
         for document_id, chunks in chunks_by_document.items():
             for table in find_tables(chunks):
-                _add_table(table, document_id, groups, database)
+                group = _add_table(table, document_id, groups, database)
+                group.titles[chunks[0].title] = None
     return list(groups.values())
 
 
@@ -205,7 +209,8 @@ def _documents_with_bars(view: View) -> list[str]:
 
 def _add_table(
     table: SourceTable, document_id: str, groups: dict[frozenset[str], _Group], database: sqlite3.Connection
-) -> None:
+) -> _Group:
+    """Add the rows of a table to those with the same columns."""
     labels: dict[str, str] = {}
     for label in islice(table.columns, _MAX_COLUMNS):
         labels.setdefault(label.casefold(), label)
@@ -228,6 +233,7 @@ def _add_table(
         rows.append([row.chunk_id, document_id, row.heading or None, *cells])
         group.headings[row.heading] = None
     database.executemany(f"INSERT INTO {group.waiting} VALUES ({_marks(group)})", rows)
+    return group
 
 
 def _numbered_columns(group: _Group) -> list[str]:
@@ -335,7 +341,10 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _name_group(group: _Group) -> str:
-    """Return a name for a table, of the words that all of its documents or headings have in their names."""
+    """Return a name for a table, of the words that all its documents, headings, titles or folders have in their names.
+
+    Else these are the names of its columns.
+    """
     if not group.is_named:
         return f"rows_of_{len(group.labels)}"
     files: list[PurePosixPath] = []
@@ -346,12 +355,14 @@ def _name_group(group: _Group) -> str:
         last = heading.rpartition(HEADING_BOUNDARY)[2]
         if not _SHEET_NAME.fullmatch(last):
             headings.append(last)
-    words = _shared_words([file.stem for file in files])
+    words = _shared_words([_LANGUAGE.sub("", file.stem) for file in files])
     if len(headings) == 1 or not words:
         words += _shared_words(headings)
     if not words:
-        words = _shared_words([file.parent.name for file in files])
-    return sql_name(" ".join(dict.fromkeys(words)) or "table")
+        words = _shared_words(list(group.titles))
+    if not words:
+        words = _shared_words([_LANGUAGE.sub("", file.parent.name) for file in files])
+    return sql_name(" ".join(dict.fromkeys(words or group.labels[:_NAMING_COLUMNS])))
 
 
 def _shared_words(names: Sequence[str]) -> list[str]:

@@ -20,6 +20,11 @@ _WITHOUT_SUBJECT = re.compile(
     r"Neither|Here|There|The (?:former|latter|same|other|two))\b"
     r"|他|她|它|其|这|那|该|此)"
 )
+# A sentence that begins with what its paragraph is about: `Slink (March 1999): The second release.`
+_LABELLED = re.compile(r"[^\W_a-z](?:(?![.!?。！？] ).){1,60}?(?:: |：)\S")
+_ITEM = re.compile(r"[-*+•] |\d{1,3}[.)] ")
+_MAX_LABELLED_CHARACTERS = 200  # of a sentence with a label: a longer one costs too much
+_MAX_PARAGRAPH_SENTENCES = 12  # before a match, among which the label is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,9 @@ def expand(
     """Add to sentences, given by position, those that make them understandable.
 
     A short document is shown whole if it is the subject, or if little is missing. A row of a table gets its header.
-    Other sentences get the one before if it names the subject, and the one after if it continues the topic or follows
-    a heading; with `window`, in a part of a long document, one before and two after in any case.
+    Other sentences get the one before if it names the subject, the first of their paragraph if it begins with a label,
+    and the one after if it continues the topic or follows a heading; with `window`, in a part of a long document, one
+    before and two after in any case.
     """
     if _is_shown_whole(chunk, anchors, is_subject=is_subject):
         return set(range(len(chunk.sentences)))
@@ -57,6 +63,7 @@ def expand(
         first = max(0, anchor - reach.before)
         last = min(anchor + reach.after, len(chunk.sentences) - 1)
         shown.update(range(first, last + 1))
+        shown.update(_find_label(chunk, anchor))
     return shown
 
 
@@ -85,6 +92,22 @@ def _find_reach(chunk: Chunk, anchor: int, *, window: bool) -> _Reach:
     before = 1 if _lacks_subject(chunk, anchor) else 0
     after = 1 if is_heading or _lacks_subject(chunk, anchor + 1) else 0
     return _Reach(before, after)
+
+
+def _find_label(chunk: Chunk, anchor: int) -> list[int]:
+    """Return the position of the first sentence of a match's paragraph if it begins with a label."""
+    first = anchor
+    while first > max(0, anchor - _MAX_PARAGRAPH_SENTENCES) and not _begins_paragraph(chunk, first):
+        first -= 1
+    line = sentence_line(chunk, first)
+    is_label = len(line) <= _MAX_LABELLED_CHARACTERS and _LABELLED.match(line)
+    return [first] if first < anchor and is_label else []
+
+
+def _begins_paragraph(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence begins a paragraph or an item of a list."""
+    between = chunk.text[chunk.sentences[position - 1].end : chunk.sentences[position].start]
+    return between.count("\n") > 1 or _ITEM.match(sentence_line(chunk, position)) is not None
 
 
 def _lacks_subject(chunk: Chunk, position: int) -> bool:

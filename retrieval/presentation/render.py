@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rapidfuzz import fuzz
+
 from arag.retrieval.presentation.excerpts import Excerpt
 from arag.retrieval.presentation.places import name_pages_of, name_part, name_place
 from arag.retrieval.presentation.selection import Selection, ShownHit
@@ -25,7 +27,8 @@ from arag.text.normalise import (
 from arag.text.scripts import is_east_asian
 
 _LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
-_MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name
+_MAX_TERM_CHUNKS = 20  # a similar term in more chunks is a common word: it is named only if it looks like a name...
+_MIN_SIMILARITY = 85.0  # ...or if the keyword is probably a typo of it (rapidfuzz ratio, 0 to 100)
 _MAX_SEEN = 8  # hits that were seen and are named again: each costs about ten tokens
 _MAX_ID_CHARACTERS = 200  # of an unknown id that is repeated
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
@@ -213,7 +216,8 @@ def _is_worth_naming(term: Term, keyword: str) -> bool:
     if is_east_asian(keyword) and term.text in keyword.lower():  # the phrase was tried in parts
         return True
     is_whole = len(words(term.text)) == len(words(keyword))  # and not a part of the keyword
-    return is_whole and term.text[:1].isupper()
+    is_typo = fuzz.ratio(term.text.lower(), keyword.lower()) >= _MIN_SIMILARITY
+    return is_whole and (is_typo or term.text[:1].isupper())
 
 
 # --- chunks that are read ---

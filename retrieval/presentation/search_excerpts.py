@@ -14,13 +14,15 @@ from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.similarity import boost_rare_words, find_rarest_word
 from arag.retrieval.presentation.table_rows import find_rows, is_row_of
 from arag.retrieval.types import Chunk, Hit
-from arag.text.normalise import bare_title
+from arag.text.normalise import HEADING_BOUNDARY, bare_title, searchable
 
 SENTENCE_GAP = 0.2  # similarity: how far below the best sentence of a chunk a second one may be
 
 _MAX_KEYWORD_SENTENCES = 3  # for keywords, unless more are needed to show every keyword
 _MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which costs tokens
 _OPENING_SENTENCES = 3  # of a chunk that was found by its name
+_SECTION_SENTENCES = 2  # of a section whose heading was found
+_HEADING_NUMBER = re.compile(r"^[A-Z\d]{1,3}(?:\.\d+)*\.? ")
 _NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
 
 
@@ -184,9 +186,10 @@ def excerpt_for_query(hit: Hit, query: str, *, is_best: bool = False, seen: Coll
         seen: Positions of the sentences that the conversation has seen.
     """
     chunk = hit.chunk
-    nearest = _choose_nearest(hit, query)
     rows = find_rows(chunk, [query])
-    matched = {*nearest, *rows}
+    matched = set(rows)
+    for position in _choose_nearest(hit, query):
+        matched.update(_find_section(chunk, position) or [position])
     shown = expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
     chosen = ChosenSentences(
         shown=shown,
@@ -209,6 +212,22 @@ def _choose_nearest(hit: Hit, query: str) -> list[int]:
             others.append(position)
     others.sort(key=lambda position: (-boosted[position], position))
     return [nearest, *others[: _MAX_QUERY_SENTENCES - 1]]
+
+
+def _find_section(chunk: Chunk, position: int) -> list[int]:
+    """Return the first sentences below the heading that a sentence repeats, as a chapter's list of contents does."""
+    name = _without_number(sentence_line(chunk, position))
+    section: list[int] = []
+    for later in range(position + 1, len(chunk.sentences)):
+        sentence = chunk.sentences[later]
+        heading = sentence.heading.rpartition(HEADING_BOUNDARY)[2]
+        if sentence.embedded and heading and _without_number(heading) == name:
+            section.append(later)
+    return section[:_SECTION_SENTENCES]
+
+
+def _without_number(heading: str) -> str:
+    return searchable(_HEADING_NUMBER.sub("", heading))
 
 
 def _find_cut_offsets(chunk: Chunk, shown: Collection[int], query: str) -> dict[int, int]:

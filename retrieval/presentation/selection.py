@@ -14,7 +14,7 @@ from arag.retrieval.presentation.brief import shorten
 from arag.retrieval.presentation.excerpts import Excerpt
 from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords, excerpt_for_query
 from arag.retrieval.presentation.table_rows import has_row_of
-from arag.retrieval.search.contents import is_contents
+from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 from arag.text.normalise import bare_title, searchable
 from arag.text.tokens import estimate_tokens
@@ -213,7 +213,7 @@ def _count_chunks(results: KeywordResults) -> dict[str, int]:
 
 def _rank_holder(hit: Hit, keyword: str) -> tuple[bool, bool, bool]:
     """Return how well a hit shows a keyword: the lowest rank is the best, and False is lower than True."""
-    return is_contents(hit.chunk), not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
+    return is_in_contents(hit), not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
 
 
 def _find_only_common(results: KeywordResults, best: Collection[str]) -> set[str]:
@@ -265,7 +265,7 @@ def select_semantic_hits(
         is_one_of_several: Whether the query is one of several: then fewer hits are shown in brief.
     """
     selector = _Selector(seen, _semantic_builder(results), tokens=tokens, always=1, query=results.query)
-    best_score = max((hit.score for hit in results.hits if not is_contents(hit.chunk)), default=0.0)
+    best_score = max((hit.score for hit in results.hits if not is_in_contents(hit)), default=0.0)
     for hit in results.hits:
         if hit.score >= best_score - DETAILED_GAP:
             selector.add(hit)

@@ -6,8 +6,12 @@ A chunk is one of these if it has at least five lines, and if most of its text i
   the heading says what it is (`Contents`), or the lines have numbers of chapters (`2.1 Scope 12`).
 - A name with several page numbers (`Rye, 12, 45-47`), in alphabetical order.
 - A link and nothing else.
-- The number of a chapter or section and its name. The numbers rise from line to line.
-- Under a heading such as `Contents`, a short line without the end of a sentence; under `Index`, also in small letters.
+- The number of a chapter, section or appendix and its name. The numbers rise from line to line. The name may be a
+  question.
+- Under a heading such as `Contents`, a question, or a short line without the end of a sentence; under `Index`, also in
+  small letters.
+
+A chunk may begin with a title page and end with contents: then these are only the lines below the heading.
 
 Lists of prices have numbers that fall and rise, glossaries have sentences, timetables have times, and bibliographies
 have full stops and years: they are none of these.
@@ -21,19 +25,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import le
 
-from arag.retrieval.types import Chunk
-from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, plain
+from arag.retrieval.types import Chunk, Hit
+from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, plain, searchable
 
 _MIN_LINES = 5  # fewer are a short list, which is soon read
 _MIN_SHARE = 0.7  # of the characters: the rest may be a page's header, or where the text begins
 _MIN_ORDERED = 0.9  # of the neighbouring lines: a line may be out of order by a fault of a reader
+_CHAPTERS = 1_000  # of a book, at most
 _FIRST_LINES = 3  # among which the heading is, below a title or a page's header
 
 
 _HEADING = re.compile(
     r"(?:table of |list of )?(?:contents|figures|tables|chapters)|(?:general |subject |name )?index(?: of \w+)?"
     r"|on this page|inhalt(?:sverzeichnis)?|(?:namens|sach)?register|sommaire|table des matieres|indice(?: general)?"
-    r"|contenido|inhoud|содержание|оглавление|目录|目錄|目次|もくじ|索引"
+    r"|(?:tabla de )?contenidos?|sumario|inhoud|obsah|spis tresci|turinys|содержание|оглавление"
+    r"|目录|目錄|目次|もくじ|索引|차례|목차"
 )
 _HEADING_OF_INDEX = re.compile(
     r"(?:general |subject |name )?index|(?:namens|sach|stichwort)?(?:register|verzeichnis)|索引"
@@ -50,19 +56,61 @@ _TERM = r"(?P<term>[^\d|.;:!?$€£¥]{2,60}?)"
 _PAGES = r"(?P<pages>\d{1,4}(?:(?:[-–]|, )\d{1,4})*)"
 _TERM_PAGES = re.compile(rf"{_TERM}(?:,? {_PAGES}|[,.]? see (?:also )?\S.*)", re.IGNORECASE)
 _LINK = re.compile(r"\[[^\]]+\]\([^)\s]+\)")
+_QUESTION = r".{0,200}[?？]"
+_NUMBER = r"(?:\d{1,3}|[A-Z])(?:\.\d{1,3})+"
 _SECTION = re.compile(
-    r"(?P<number>\d{1,3}(?:\.\d{1,3})+)\.? (?!.*[.!。！;:]$)\D.{0,100}|\d{1,3}\. [^\W\d_].{0,100}(?<![.!?;:])"
+    rf"(?P<number>{_NUMBER})(?:\. | (?=\D))(?:{_QUESTION}|(?!.*[.!。！;:]$).{{1,100}})"
+    rf"|(?:\d{{1,3}}|[A-Z])\. [^\W\d_](?:{_QUESTION}|.{{0,100}}(?<![.!;:]))"
 )
+# A chapter and its first section on one line, as a web page's list gives them: `2. Tar: 2.1. Where it is from`.
+_FIRST_SECTION = re.compile(rf": (?={_NUMBER}\. )")
 # A line of an index, in which bars may stand between columns.
 _TERM_ALONE = re.compile(r"(?!.*(?:[.!?。！？;]$|\d{3}|: ))\D.{0,100}")
-# A short line that begins with a capital, and neither ends a sentence nor gives a value.
-_NAME = re.compile(r"(?!.*(?:[.!?。！？;]$|: | \| ))[\d. ]*[^\W\d_a-z].{0,80}")
+# A question, or a short line that begins with a capital, and neither ends a sentence nor gives a value.
+_NAME = re.compile(rf"{_QUESTION}|(?!.*(?:[.!。！;]$|: | \| ))[\d. ]*[^\W\d_a-z].{{0,80}}")
+
+
+def is_in_contents(hit: Hit) -> bool:
+    """Return whether a hit was found in a table of contents, an index, or a list of links."""
+    chunk = hit.chunk
+    start = _find_start(chunk)
+    if not start:
+        return start == 0
+    if hit.similarities:
+        nearest = max(hit.similarities, key=lambda position: hit.similarities[position])
+        return chunk.sentences[nearest].start >= start
+    before = searchable(chunk.text[:start])
+    return bool(hit.keyword_counts) and not any(searchable(keyword) in before for keyword in hit.keyword_counts)
 
 
 @lru_cache(maxsize=256)
-def is_contents(chunk: Chunk) -> bool:
-    """Return whether a chunk is a table of contents, an index, or a list of links."""
-    page = _read_page(chunk)
+def _find_start(chunk: Chunk) -> int | None:
+    """Return the character from which on a chunk is a table of contents or the like, or None if it is none."""
+    if _is_list(_read_page(chunk, 0)):
+        return 0
+    start = _find_late_start(chunk)
+    if start and _is_list(_read_page(chunk, start)):
+        return start
+    return None
+
+
+def _find_late_start(chunk: Chunk) -> int | None:
+    """Return where a heading such as `Contents`, or a section's number and name, come first below the first line."""
+    start = 0
+    for line in chunk.text.split("\n"):
+        text = collapse_whitespace(line)
+        if start and (_is_heading_of_contents(text) or _names_section(text)):
+            return start
+        start += len(line) + 1
+    return None
+
+
+def _names_section(line: str) -> bool:
+    entries = map(_SECTION.fullmatch, _FIRST_SECTION.split(line))
+    return any(entry is not None and entry["number"] for entry in entries)
+
+
+def _is_list(page: _Page) -> bool:
     return any(is_kind(page) for is_kind in _KINDS)
 
 
@@ -89,7 +137,8 @@ class _Page:
         return entries
 
 
-def _read_page(chunk: Chunk) -> _Page:
+def _read_page(chunk: Chunk, start: int) -> _Page:
+    """Read the lines of a chunk from a character on."""
     headings: list[str] = []
     if chunk.sentences:
         headings = chunk.sentences[0].heading.split(HEADING_BOUNDARY)
@@ -97,13 +146,13 @@ def _read_page(chunk: Chunk) -> _Page:
     is_named = any(map(_is_heading_of_contents, headings))
     is_index = any(map(_is_heading_of_index, headings))
     lines: list[str] = []
-    for line in chunk.text.split("\n"):
+    for line in chunk.text[start:].split("\n"):
         text = _LIST_MARK.sub("", collapse_whitespace(line))
         if len(lines) < _FIRST_LINES and _is_heading_of_contents(text):
             is_named = True
             is_index = is_index or _is_heading_of_index(text)
         elif any(map(str.isalnum, text)) and not is_title(text, chunk.title):
-            lines.append(text)
+            lines += _FIRST_SECTION.split(text)
     return _Page(lines, is_named, is_index)
 
 
@@ -169,10 +218,15 @@ def _is_list_of_sections(page: _Page) -> bool:
     numbers: list[list[int]] = []
     for entry in page.find_entries(_SECTION):
         if entry["number"]:
-            numbers.append(list(map(int, entry["number"].split("."))))
+            numbers.append(list(map(_read_number, entry["number"].split("."))))
     if len(numbers) < _MIN_LINES:
         return False
     return _are_ordered(numbers)
+
+
+def _read_number(part: str) -> int:
+    """Return a part of a section's number; the letters of appendices come behind all chapters."""
+    return int(part) if part.isdecimal() else _CHAPTERS + ord(part)
 
 
 _KINDS: tuple[Callable[[_Page], bool], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from arag.retrieval.search.contents import is_contents
+from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.names import find_named
 from arag.retrieval.search.spellings import spell
 from arag.retrieval.search.suggestions import find_closest, telling_words
@@ -203,7 +203,7 @@ def _sink_contents(results: KeywordResults) -> list[Hit]:
     hits: list[Hit] = []
     contents: dict[int, Hit] = {}  # by their places
     for place, hit in enumerate(results.hits):
-        if is_contents(hit.chunk):
+        if is_in_contents(hit):
             contents[place] = hit
         else:
             hits.append(hit)

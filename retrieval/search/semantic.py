@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.models.similarity import rescale
-from arag.retrieval.search.contents import is_contents
+from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named, find_titled
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import SentenceMatch
@@ -46,19 +46,22 @@ def semantic_search(
     scores = _score(similarities)
     nearest = _order(view, scores)[:wanted]
     chunks = view.chunks_by_row_id({*nearest, *named})
+    hits = {row_id: _make_hit(view, row_id, chunks[row_id], similarities[row_id]) for row_id in chunks}
+    content: list[int] = []
     if titles_first:
-        nearest.sort(key=lambda row_id: is_contents(chunks[row_id]))  # they come last
+        content = [row_id for row_id in nearest if not is_in_contents(hits[row_id])]
+        nearest.sort(key=lambda row_id: row_id not in content)  # contents come last
     titled = list(named)
     if titles_first and not titled:
-        titled = _choose_titled(query, nearest, scores, chunks)
+        titled = _choose_titled(query, content, scores, chunks)
         found = {chunks[row_id].document_id for row_id in [*titled, *nearest[:top_k]]}
         further = _rate_titled(view, query, vector, but=found)
         similarities = further | similarities
-        chunks |= view.chunks_by_row_id(further)
+        for row_id, chunk in view.chunks_by_row_id(further).items():
+            hits.setdefault(row_id, _make_hit(view, row_id, chunk, similarities[row_id]))
         titled = [*titled, *further][:_MAX_TITLED]
     row_ids = dict.fromkeys([*titled, *nearest[:top_k]])
-    hits = [_make_hit(view, row_id, chunks[row_id], similarities[row_id]) for row_id in row_ids]
-    return SemanticResults(query, tuple(hits))
+    return SemanticResults(query, tuple(hits[row_id] for row_id in row_ids))
 
 
 def _make_hit(view: View, row_id: int, chunk: Chunk, similarities: dict[int, float]) -> Hit:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
+from math import log2
 
 from rapidfuzz import fuzz, process
 
@@ -31,7 +32,9 @@ _MAX_TERMS = 3
 _MAX_WORDS = 8  # of a keyword: the number of spellings grows with them
 _MAX_RUNS = 50  # of words of a keyword: each is counted in the whole corpus
 _CHUNKS_READ = 5  # to find how they spell a term
+_MAX_SIMILAR = 8  # words that an unknown one may mean: the nearest by their letters
 _MIN_SIMILARITY = 75.0  # rapidfuzz ratio, 0 to 100
+_FREQUENCY_BONUS = 4.0  # of similarity, for each time that the chunks of a term double: a typo of it is rarer
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword that more chunks hold is too common to help
 _MIN_COMMON_CHUNKS = 3  # the same bound in a small corpus
 
@@ -132,11 +135,23 @@ def _find_similar(
     spellings: _Spellings,
     view: View,
 ) -> tuple[Term, ...]:
-    """Find texts in which an unknown word is replaced by a similar one: those of the most words first."""
+    """Find texts in which an unknown word is replaced by a similar one: those of the most words first.
+
+    Of texts with as many words, similar and frequent ones come first. A word alone helps only where it is in one of the
+    longest texts, or where there are no longer ones.
+    """
     texts = _replace_unknown(parts, spellings, view)
     counts = _count_without(searchable(keyword), texts, view)
-    best = sorted(counts, key=lambda text: (-len(words(text)), -counts[text], text))
-    return _make_terms(best, counts, view)
+    longest = max((len(words(text)) for text in counts), default=0)
+    whole = [text for text in counts if len(words(text)) == longest]
+    helpful = [text for text in counts if any(text in other for other in whole)]
+    asked = [searchable(keyword), *parts]
+
+    def rank(text: str) -> tuple[int, float, str]:
+        similarity = max(fuzz.ratio(text, each) for each in asked)
+        return -len(words(text)), -similarity - _FREQUENCY_BONUS * log2(counts[text]), text
+
+    return _make_terms(sorted(helpful, key=rank), counts, view)
 
 
 def _replace_unknown(
@@ -171,13 +186,13 @@ def _find_similar_words(form: str, view: View) -> list[list[str]]:
     similar_forms = [match[0] for match in matches]
 
     found: list[list[str]] = []
-    for some in batches(similar_forms, _MAX_TERMS):
+    for some in batches(similar_forms, _MAX_SIMILAR):
         for spellings in spell(some, view).values():
             if spellings:
                 found.append(spellings)
-        if len(found) >= _MAX_TERMS:
+        if len(found) >= _MAX_SIMILAR:
             break
-    return found[:_MAX_TERMS]
+    return found[:_MAX_SIMILAR]
 
 
 # --- parts of a keyword ---

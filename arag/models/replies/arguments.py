@@ -15,6 +15,7 @@ from arag.models.replies.forms import ARGUMENT_KEYS
 
 FENCE = re.compile(r"\A\s*```\w*\s*|\s*```\s*\Z")
 _OPENERS = {"{": "}", "[": "]"}
+_BRACKETS = "{}[]"
 # Brackets and strings.
 _TOKEN = re.compile(r"""[{}\[\]]|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)""", re.DOTALL)
 _CONSTANTS = {"true": "True", "false": "False", "null": "None"}  # of JSON, as Python writes them
@@ -160,14 +161,26 @@ def read_value(text: str, start: int, *, may_be_cut: bool = False) -> ReadValue 
 
 
 def _read_python(text: str, start: int, end: int) -> ReadValue | None:
-    """Read a value with Python's quotes, also with the constants of JSON."""
-    literal = _CONSTANT.sub(lambda match: _CONSTANTS[match[0]], text[start:end])
-    literal = _BARE_KEY.sub(r'\1"\2":', literal)
+    """Read a value with Python's quotes, also with the constants of JSON and keys without quotes."""
+    pieces = []
+    position = start
+    for token in _TOKEN.finditer(text, start, end):
+        if token[0] in _BRACKETS:
+            continue
+        pieces += [_as_python(text[position : token.start()]), token[0]]
+        position = token.end()
+    pieces.append(_as_python(text[position:end]))
     try:
-        value = ast.literal_eval(literal)
+        value = ast.literal_eval("".join(pieces))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return ReadValue(value, end) if isinstance(value, dict | list) else None
+
+
+def _as_python(text: str) -> str:
+    """Return what stands between two strings as Python writes it."""
+    literal = _CONSTANT.sub(lambda match: _CONSTANTS[match[0]], text)
+    return _BARE_KEY.sub(r'\1"\2":', literal)
 
 
 def _read_cut(text: str, start: int) -> ReadValue | None:

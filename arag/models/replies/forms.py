@@ -95,6 +95,7 @@ ANSWER_CLOSINGS = (
 CALL_MARKS = (
     r"</?(?:\w+:)?(?:tools?|functions?|invoke|use_mcp_tool|action)(?:[_-]?(?:calls?|use|name|code|request|input))?(?:[=\s][^<>\n]*)?/?>",
     r"<(?:start|end)_(?:function|tool)_call>",
+    r"<<\w*(?:tool|function)\w*>>?",
     r"<\|?/?[\w▁/]*(?:tool|function|python|plugin|action|call)[\w▁:]*\|?>",
     r"<[｜|][^｜|<>\n]*(?:tool|function|DSML|invoke)[^｜|<>\n]*[｜|]?[^<>\n]*>",
     r"\[/?(?:TOOL|FUNCTION|END_TOOL)_?(?:CALLS?|REQUEST|USE)?(?:_(?:BEGIN|END|START))?\]|\[ARGS\]|\[CALL_ID\]",
@@ -105,6 +106,22 @@ CALL_MARKS = (
     r"^>>>\s*(?=\w)",
 )
 """What stands only before or behind a call, when it is not quoted."""
+
+QUOTES = (r"<escape>", r"<\|\"\|>")
+"""Tokens that some models write for the quotes around a string."""
+
+BETWEEN = (
+    r"\s",
+    r"</?[^<>\n]{0,80}>",
+    r"[<|｜▁]+[\w▁｜|:/]*[|｜>]+",
+    r"\[CALL_ID\]\s*\w+",
+    r"\[/?[A-Z_]+\]",
+    r"```\w*",
+    r":\d+",
+    r"[:=,*_`\"'>|-]",
+    r"action[ _]input|arguments?|args|inputs?|parameters|params|json|commentary|code|call_id\w*|with|the",
+)
+"""What may stand between a tool's name and its arguments: tags, tokens, words for arguments."""
 
 INVENTED_RESULTS = (
     r"^[ \t*_]*Observation[*_]*:",

@@ -23,6 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
 from arag.models.border import behind_border
+from arag.models.chosen import ChosenModel
 from arag.models.replies.arguments import KnownTool
 from arag.models.replies.reading import read_reply
 from arag.models.replies.streams import showable
@@ -33,13 +34,17 @@ def as_regular(model: Runnable[Any, AIMessage], tools: Sequence[BaseTool] = ()) 
     """Return a model whose replies are regular.
 
     Args:
-        model: A chat model, one with tools bound, or one with fallbacks. What other runnables stream stays as it is;
-            their whole replies are regular.
+        model: A chat model, one with tools bound, with fallbacks, or that a run chooses. What other runnables stream
+            stays as it is; their whole replies are regular.
         tools: The tools that are bound to it.
     """
     if isinstance(model, RunnableWithFallbacks):
         fallbacks = [as_regular(fallback, tools) for fallback in model.fallbacks]
         return model.model_copy(update={"runnable": as_regular(model.runnable, tools), "fallbacks": fallbacks})
+    if isinstance(model, ChosenModel):
+        return model.then(partial(as_regular, tools=tools))
+    if isinstance(model, RunnableBinding) and isinstance(model.bound, ChosenModel):
+        return model.model_copy(update={"bound": as_regular(model.bound, tools)})
     options: dict[str, Any] = {}
     chat_model: Any = model
     if isinstance(model, RunnableBinding):

@@ -10,16 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arag.models.replies.arguments import KnownTool, read_value, repair_arguments, resolve_name
-from arag.models.replies.forms import ARGUMENT_KEYS, CALL_KEYS, COMMANDS, NAME_KEYS, PARAMETERS
+from arag.models.replies.forms import ARGUMENT_KEYS, BETWEEN, CALL_KEYS, COMMANDS, NAME_KEYS, PARAMETERS
 from arag.models.replies.thinking import is_quoted
 
 _FLAGS = re.IGNORECASE | re.DOTALL
-# What may stand between a tool's name and its arguments: tags, tokens, words for arguments.
-_GLUE = re.compile(
-    r"(?:\s|</?[^<>\n]{0,80}>|[<|｜▁]+[\w▁｜|:/]*[|｜>]+|\[/?[A-Z_]+\]|```\w*|:\d+|[:=,*_`\"'>|-]"
-    r"|action[ _]input|arguments?|args|inputs?|parameters|params|json|commentary|code|call_id\w*|with|the)*",
-    re.IGNORECASE,
-)
+_BETWEEN = re.compile(rf"(?:{'|'.join(BETWEEN)})*", re.IGNORECASE)
 _BEFORE_TAG = re.compile(
     r"(?:\s|[\"'/]?>|</?(?:parameters|arguments|args|input|params|tool_name|name)>|[\"'])*",
 )
@@ -188,8 +183,8 @@ def _read_named(text: str, place: re.Match[str], tool: KnownTool) -> WrittenCall
         start += 1
     else:
         call = _read_tags(text, place, tool)
-        glue = _GLUE.match(text, start)
-        start = glue.end() if glue else start
+        between = _BETWEEN.match(text, start)
+        start = between.end() if between else start
     if call is not None:
         return call
     read = read_value(text, start, may_be_cut=True)

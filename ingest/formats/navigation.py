@@ -1,0 +1,199 @@
+"""Finds the bars of manuals that lead from a page to its neighbours: Previous, Next, Up, Contents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from arag.text.normalise import collapse_whitespace
+
+_PART_OF_TEXT = r"(?: (?:page|chapter|section|topic|article|post|part|node|seite|kapitel|abschnitt))?"
+# The words for the pages before and after, in the languages of manuals.
+_STEPS = (
+    rf"(?:prev|previous|next){_PART_OF_TEXT}|back|forwards?|fast (?:back|forward)"
+    rf"|zurück|weiter|(?:vorherige|nächste|vorige)[rs]?{_PART_OF_TEXT}"
+    r"|précédente?|suivante?|anterior|siguiente|próxim[oa]|seguinte|indietro|avanti|precedente|successiv[oa]"
+    r"|vorige|volgende|terug|föregående|nästa|forrige|neste|næste|edellinen|seuraava"
+    r"|poprzedni[ae]?|następn[yae]|wstecz|dalej|předchozí|předcházející|další|natrag|naprijed|înapoi|înainte"
+    r"|пред|след|предыдущ(?:ая|ий|ее)|следующ(?:ая|ий|ее)|назад|впер[её]д|попередн[іяє]й?|наступн[аие]й?|далі"
+    r"|προηγ|προηγούμεν[οη]|επόμεν[οη]|önceki|sonraki|sebelumnya|lanjut|trước đó|kế tiếp|السابق|التالي|הקודם|הבא"
+    r"|[上下前后後]一?[页頁章节節]|戻る|前へ?|次へ?|[前次]の(?:ページ|章|節)|이전|다음"
+)
+# The words for the pages above, and for those that lead to all others.
+_PLACES = (
+    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
+    r"|nach oben|oben|hoch|inhalt(?:sverzeichnis)?|startseite|anfang|übersicht|stichwortverzeichnis"
+    r"|niveau supérieur|haut|sommaire|accueil|table des matières|arriba|subir|inicio|índice|contenido"
+    r"|su|inizio|indice|sommario|acima|principal|início|sumário|omhoog|begin|inhoud|upp?|hem|innehåll|opp?|hjem"
+    r"|innhold|indhold|ylös|alkuun|początek(?: rozdziału)?|spis treści|w górę|nahoru|domů|obsah|gore|početak|sus|acasă"
+    r"|наверх|вверх|начало|содержание|оглавление|вгору|зміст|πάνω|αρχή|yukarı|başlangıç|içindekiler|induk|depan|lên|đầu"
+    r"|上一[级級层層]|起始[页頁]|首[页頁]|目[录錄次]|索引|返回|上へ?|上に戻る|ホーム|トップ|위로?|처음(?:으로)?|차례|목차|홈"
+)
+_STEP = re.compile(rf"(?:{_STEPS})", re.IGNORECASE)
+_PLACE = re.compile(rf"(?:{_PLACES})", re.IGNORECASE)
+_LABEL = re.compile(rf"(?<!\w)(?:{_STEPS}|{_PLACES})(?!\w)", re.IGNORECASE)
+_ARROWS = re.compile(r"[<>«»‹›←→⇐⇒◀▶◄►]+")
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+
+_STEP_RELATIONS = frozenset(("prev", "previous", "next"))
+_PLACE_RELATIONS = frozenset("up home start top contents toc index first last begin end".split())
+_LINKS_OF_HEAD = etree.XPath("//link[@rel and @href]")
+_LINKS = etree.XPath("//a[@href]")
+_TEXT = etree.XPath(".//text() | .//img/@alt")
+_TEXT_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a[@href])] | .//img[not(ancestor::a[@href])]/@alt")
+# The names that generators of manuals and blogs give to a bar: an element with one may have the neighbours' titles.
+_NAME = re.compile(
+    r"(?:doc|page|post|top|bottom|site)?[-_]?nav[-_]?(?:header|footer|bar|igation|panel|links|buttons)?(?:[-_]\w+)*"
+    r"|node|pager|pagination|prev[-_]?next|footer[-_]?buttons",
+    re.IGNORECASE,
+)
+_ROLE = "navigation"
+_BARS = ("table", "ul", "ol", "dl", "p", "div", "center")
+_LINE_ENDS = frozenset((*_BARS, "br", "hr", "pre", "h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_TEXT = 500  # characters of a bar
+_MIN_PLACES = 2  # without a step
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """The addresses of the pages that a page's head names as those before and after, and as those above."""
+
+    steps: frozenset[str]
+    places: frozenset[str]
+
+
+def find_bars(page: etree._Element) -> set[etree._Element]:
+    """Return the bars of a page.
+
+    Each has a link to the page before or after, or two to pages above. Others may be in it only if its role says that
+    it is for navigation.
+    """
+    neighbours = _find_neighbours(page)
+    bars = set(_wrap_lines(page, neighbours))
+    for link in _LINKS(page):
+        if not _leads_to(link, neighbours):
+            continue
+        for element in link.iterancestors(*_BARS):
+            if _is_long(element):
+                break
+            beside = " ".join(_TEXT_BESIDE_LINKS(element))
+            if _is_bar([element], beside, neighbours, is_named=_has_name(element)):
+                bars.add(element)
+    return bars
+
+
+def _find_neighbours(page: etree._Element) -> _Neighbours:
+    steps: set[str] = set()
+    places: set[str] = set()
+    for link in _LINKS_OF_HEAD(page):
+        relations = _relations(link)
+        if relations & _STEP_RELATIONS:
+            steps.add(link.get("href"))
+        elif relations & _PLACE_RELATIONS:
+            places.add(link.get("href"))
+    return _Neighbours(frozenset(steps), frozenset(places))
+
+
+def _relations(link: etree._Element) -> frozenset[str]:
+    return frozenset(link.get("rel", "").lower().split())
+
+
+def _is_bar(
+    elements: Sequence[etree._Element],
+    beside: str,
+    neighbours: _Neighbours,
+    *,
+    is_named: bool,
+) -> bool:
+    """Return whether elements are a bar: all links lead to neighbours, and the text beside these says no more."""
+    leads: list[str] = []
+    for element in elements:
+        for link in element.iter("a"):
+            if link.get("href") and _shown_text(link):
+                leads.append(_leads_to(link, neighbours))
+    has_others = "" in leads
+    if has_others and elements[0].get("role") != _ROLE:
+        return False
+    has_label = _LABEL.search(beside) is not None
+    is_step = "step" in leads or ("declared step" in leads and (is_named or has_label))
+    is_bar = is_step or leads.count("place") >= _MIN_PLACES
+    return is_bar and (is_named or _is_label(beside))
+
+
+def _leads_to(link: etree._Element, neighbours: _Neighbours) -> str:
+    """Return whether a link is a step, or leads to a place above, by its own words or the page's head; else nothing."""
+    words = _EDGES.sub("", _shown_text(link))
+    relations = _relations(link)
+    address = link.get("href", "")
+    if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(_shown_text(link)):
+        return "step"
+    if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words):
+        return "place"
+    if address in neighbours.steps:
+        return "declared step"
+    return "declared place" if address in neighbours.places else ""
+
+
+def _shown_text(element: etree._Element) -> str:
+    return collapse_whitespace(" ".join(_TEXT(element)))
+
+
+def _is_label(text: str) -> bool:
+    """Return whether a text has no words but those for neighbours."""
+    return not any(map(str.isalnum, _LABEL.sub("", text)))
+
+
+def _has_name(element: etree._Element) -> bool:
+    if element.get("role") == _ROLE:
+        return True
+    names = [element.get("class", ""), element.get("id", ""), element.get("summary", "")]
+    return any(map(_NAME.fullmatch, " ".join(names).split()))
+
+
+def _is_long(element: etree._Element) -> bool:
+    length = 0
+    for text in element.itertext():
+        length += len(text.strip())
+        if length > _MAX_TEXT:
+            return True
+    return False
+
+
+def _wrap_lines(page: etree._Element, neighbours: _Neighbours) -> Iterator[etree._Element]:
+    """Put each line of the body that is a bar, and stands in no paragraph, into one of its own."""
+    body = page.find("body")
+    if body is None:
+        return
+    for line in list(_lines_of(body)):
+        before = line[0].getprevious()
+        text_before = body.text if before is None else before.tail
+        beside = text_before or ""
+        for element in line:
+            beside += " ".join(_TEXT_BESIDE_LINKS(element)) + (element.tail or "")
+        if not _is_bar(line, beside, neighbours, is_named=False):
+            continue
+        if before is None:
+            body.text = ""
+        else:
+            before.tail = ""
+        paragraph = etree.Element("p")
+        line[0].addprevious(paragraph)
+        paragraph.extend(line)
+        yield paragraph
+
+
+def _lines_of(body: etree._Element) -> Iterator[list[etree._Element]]:
+    """Yield the elements of each line that stands in no block."""
+    line: list[etree._Element] = []
+    for element in body:
+        if element.tag not in _LINE_ENDS:
+            line.append(element)
+            continue
+        if line:
+            yield line
+        line = []
+    if line:
+        yield line

@@ -1,0 +1,117 @@
+"""Bars that lead to the neighbours of a web page are left out; what only looks like one is read."""
+
+from __future__ import annotations
+
+import pytest
+
+BODY = "<h1>2. Berths</h1><p>A packet of under 90 tons pays four marks.</p>"
+TEXT = "# 2. Berths\n\nA packet of under 90 tons pays four marks."
+
+HEAD = """<head><title>2. Berths</title><link rel="home" href="index.html"><link rel="up" href="index.html">
+<link rel="prev" href="ch01.html"><link rel="next" href="ch03.html"></head>"""
+
+DOCBOOK = """<div class="navheader"><table width="100%" summary="Navigation header">
+<tr><th colspan="3" align="center">2. Berths</th></tr>
+<tr><td><a accesskey="p" href="ch01.html"><img src="prev.png" alt="{prev}"></a> </td><th>Harbour rules</th>
+<td><a accesskey="n" href="ch03.html"><img src="next.png" alt="{next}"></a></td></tr></table><hr></div>
+{body}<div class="navfooter"><hr><table width="100%" summary="Navigation footer">
+<tr><td><a href="ch01.html">{prev}</a> </td><td><a href="index.html">{up}</a></td><td><a href="ch03.html">{next}</a>
+</td></tr><tr><td>1. Lights: who tends them? </td><td><a href="index.html">{home}</a></td><td> 3. Dues</td></tr>
+</table></div>"""
+
+SPHINX = """<div class="related" role="navigation"><h3>Navigation</h3><ul><li><a href="genindex.html">index</a></li>
+<li><a href="ch03.html">next</a> |</li><li><a href="index.html">Harbour rules 1.2</a> &#187;</li></ul></div>
+<div role="main">{body}</div>
+<div class="sphinxsidebar" role="navigation"><h4>Previous topic</h4><p><a href="ch01.html">1. Lights</a></p></div>"""
+
+TEXINFO = """<div class="header"><p>
+Next: <a href="ch03.html" accesskey="n" rel="next">Dues</a>, Previous: <a href="ch01.html" rel="prev">Lights</a>,
+Up: <a href="index.html" rel="up">Harbour rules</a> &nbsp; [<a href="#toc" rel="contents">Contents</a>]</p></div>
+<hr>{body}<hr><div class="node"><p>Previous:&nbsp;<a rel="previous" href="ch01.html">Lights</a></p></div>"""
+
+LATEX2HTML = """<!--Navigation Panel--><a name="tex1" href="ch03.html"><img alt="next" src="next.png"></a>
+<a href="index.html"><img alt="up" src="up.png"></a> <a href="ch01.html"><img alt="previous" src="prev.png"></a>
+<br><b> Next:</b> <a href="ch03.html">Dues</a> <b> Up:</b> <a href="index.html">Harbour rules</a>
+<b> Previous:</b> <a href="ch01.html">Lights</a><br><br>{body}"""
+
+PUBLICAN = """<ul class="docnav top"><li class="previous"><a href="ch01.html"><strong>{prev}</strong></a></li>
+<li class="home">Harbour rules</li><li class="next"><a href="ch03.html"><strong>{next}</strong></a></li></ul>{body}
+<ul class="docnav"><li class="previous"><a href="ch01.html"><strong>{prev}</strong>1. Lights</a></li>
+<li class="up"><a href="#">{up}</a></li><li><a href="ch03.html"><strong>{next}</strong>3. Dues</a></li></ul>"""
+
+BARE = """<p><a href="ch01.html">&lt;&lt; {prev}</a> | <a href="index.html">{home}</a> | {next}</p>{body}
+<center><a href="ch01.html">{prev}</a> - <a href="ch03.html">{next}</a></center>"""
+
+ENGLISH = {"prev": "Prev", "next": "Next", "up": "Up", "home": "Home"}
+LANGUAGES = [
+    ENGLISH,
+    {"prev": "Zurück", "next": "Weiter", "up": "Nach oben", "home": "Zum Anfang"},
+    {"prev": "Précédent", "next": "Suivant", "up": "Niveau supérieur", "home": "Sommaire"},
+    {"prev": "前のページ", "next": "次のページ", "up": "上に戻る", "home": "ホーム"},
+    {"prev": "上一页", "next": "下一页", "up": "上一级", "home": "起始页"},
+    {"prev": "Пред.", "next": "След.", "up": "Наверх", "home": "Начало"},
+    {"prev": "Anterior", "next": "Siguiente", "up": "Subir", "home": "Inicio"},
+]
+
+
+@pytest.mark.parametrize("page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, PUBLICAN, BARE])
+def test_bars_of_generators_are_left_out(read, page):
+    html = f"<html>{HEAD}<body>{page.format(body=BODY, **ENGLISH)}</body></html>"
+    assert read("a.html", html).text == TEXT
+
+
+@pytest.mark.parametrize("words", LANGUAGES, ids=lambda words: words["next"])
+@pytest.mark.parametrize("page", [DOCBOOK, PUBLICAN])
+def test_bars_are_left_out_in_any_language(read, page, words):
+    html = f"<html>{HEAD}<body>{page.format(body=BODY, **words)}</body></html>"
+    assert read("a.html", html).text == TEXT
+
+
+@pytest.mark.parametrize("words", LANGUAGES, ids=lambda words: words["next"])
+def test_bars_without_a_name_or_a_head_are_known_by_their_words(read, words):
+    assert read("a.html", BARE.format(body=BODY, **words | {"home": words["up"]})).text == TEXT
+
+
+def test_the_bar_of_a_manual_page_is_left_out(read):
+    html = (
+        "<h1>LAMP</h1>\nSection: User Commands (1)<br>Updated: 1880<br><a href='#index'>Index</a>\n"
+        "<a href='../index.html'>Return to Main Contents</a><hr>\n<h2>NAME</h2>\nlamp - lights a lamp\n"
+    )
+    text = "# LAMP\n\nSection: User Commands (1)\nUpdated: 1880\n\n## NAME\n\nlamp - lights a lamp"
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>Read the <a href='ch03.html'>next</a> rule, too.", "Read the next rule, too."),
+        ("<p>See <a href='ch03.html'>3. Dues</a>", "See 3. Dues"),
+        ("<ul><li><a href='ch03.html'>3. Dues</a></ul>", "- 3. Dues"),
+        (
+            "<table><tr><td>Rye<td>4 marks<tr><td>Oats<td>2 marks<tr><td><a href='ch03.html'>Next</a></table>",
+            "Rye | 4 marks\nOats | 2 marks\n\nNext",
+        ),
+        ("<table><tr><td>Previous<td>Next<tr><td>4 May<td>3 June</table>", "Previous | Next\n4 May | 3 June"),
+        ("<p><a href='ch03.html'>Next</a>: the harbour closes on 3 June", "Next: the harbour closes on 3 June"),
+        ("<div class='nav'><a href='ch03.html'>Next</a> <a href='tel:1'>Call 0471</a></div>", "Next Call 0471"),
+        ("<div role='navigation'><p>Board: <a href='a.html'>Odvar Felisk</a></div>", "Board: Odvar Felisk"),
+        ("See <a href='a.html'>home</a> or <a href='b.html'>top</a>.", "See home or top."),
+        ("<a href='a.html'>Next</a> to nothing", "Next to nothing"),
+    ],
+)
+def test_what_is_no_bar_is_read(read, html, text):
+    assert read("a.html", f"<html>{HEAD}<body>{html}</body></html>").text == text
+
+
+def test_a_page_of_nothing_but_a_bar_is_read(read):
+    assert (
+        read("a.html", "<p><a href='ch01.html'>Previous</a> | <a href='ch03.html'>Next</a>").text == "Previous | Next"
+    )
+
+
+def test_bars_are_no_tables_in_sql(make_index):
+    table = "<table><tr><th>Grain<th>Marks<tr><td>Rye<td>4<tr><td>Oats<td>2</table>"
+    page = DOCBOOK.format(body=BODY + table, **ENGLISH)
+    index = make_index({"a.html": f"<html>{HEAD}<body>{page}</body></html>"})
+    names = index.query_tables("SELECT name FROM tables").rows
+    assert names == (("a",),)

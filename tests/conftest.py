@@ -178,13 +178,38 @@ def make_index(tmp_path, backend, places):
 
 
 @pytest.fixture(scope="session")
-def example_index(tmp_path_factory):
-    """The example corpus, embedded with the real default model; pytest's processes share it."""
+def shared_folder(tmp_path_factory):
+    """A folder that pytest's processes share."""
     folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with FileLock(folder / "example.lock"):
-        run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
-    with open_index(folder / "example-index") as index:
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def example_index(shared_folder):
+    """The example corpus, embedded with the real default model."""
+    with FileLock(shared_folder / "example.lock"):
+        run_ingest(_ROOT / "examples" / "corpus", shared_folder / "example-index")
+    with open_index(shared_folder / "example-index") as index:
+        yield index
+
+
+@pytest.fixture(scope="session")
+def office_folder(shared_folder):
+    """The files of an invented company."""
+    from office_files import write_files  # slow: libraries that write office files
+
+    folder = shared_folder / "office"
+    with FileLock(shared_folder / "office.lock"):
+        if not folder.exists():
+            write_files(folder)
+            run_ingest(folder, shared_folder / "office-index", embedder=HashEmbeddings())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def office(shared_folder, office_folder):
+    """An index of these files."""
+    with open_index(shared_folder / "office-index", embedder=HashEmbeddings()) as index:
         yield index
 
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections import defaultdict
 from contextlib import ExitStack, suppress
+from functools import cache
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -17,6 +18,7 @@ import certifi
 import pytest
 import tiktoken.registry
 import tiktoken_ext.openai_public
+import typer.main
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
@@ -92,6 +94,7 @@ def _own_configuration(tmp_path_factory):
     say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))  # hundreds of calls in one process
         patch.setattr(progress, "_SECONDS_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

@@ -71,10 +71,10 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx hub concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment "
-    "server foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp mcp_stop "
-    "mcp_resources copy vectors query_tables grep way_on list_documents eval_forms waterway contents dci printing "
-    "office_files locations trust child progress languages web"
+    "crash docs onnx cli foreign_index marks query_tables hub eval_cli notebooks concurrency eval_runs fuzz mcp grep "
+    "web languages mcp_stop eval_experiment locations list_documents mcp_resources store maintenance eval_failures "
+    "server keywords chunking extractive semantic protocol cold_starts copy vectors way_on eval_forms waterway contents "
+    "dci printing office_files trust child progress"
 ).split()
 
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from arag.system.imports import without
 from arag.text.scripts import CHINESE_OR_JAPANESE, SPACED
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-_ON_TORCH = ("spacy_curated_transformers", "spacy_transformers")  # which pipelines run on, as `en_core_web_trf`
 _MAX_BLOCK = 100_000  # characters given to spaCy at once: more would need more memory
 # Characters around a boundary that are looked at. Without a limit, a text without spaces would take quadratic time.
 _BEFORE_BOUNDARY = 64
@@ -152,22 +148,16 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
 
 @cache
 def _pipeline(language: str) -> Language:
-    spacy = _import_spacy()
-    pipeline: Language = spacy.blank(language)
-    ends = [*spacy.pipeline.Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
+    import spacy
+    from spacy.pipeline import Sentencizer
+
+    pipeline = spacy.blank(language)
+    ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
     pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
     pipeline.max_length = 10 * _MAX_BLOCK
     if language == "en":
         _make_tokens_of_ends(pipeline.tokenizer)
     return pipeline
-
-
-def _import_spacy() -> Any:
-    """Import spaCy without PyTorch, which takes it more than a second, unless pipelines that need it are installed."""
-    needs_torch = any(find_spec(package) for package in _ON_TORCH)
-    with nullcontext() if needs_torch else without("torch"):
-        import spacy
-    return spacy
 
 
 def _make_tokens_of_ends(tokenizer: Any) -> None:

@@ -29,7 +29,7 @@ class Document:
         left_out: Parts that a person sees in the file and the text lacks: `2 charts`.
         ocr_pages: The numbers of the pages whose text was read by OCR.
         marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
-        headings_apart: Whether a plain line can be a heading only if it stands by itself, and not in a paragraph.
+        headings_apart: Whether no plain line inside a paragraph is taken for a heading.
     """
 
     id: str

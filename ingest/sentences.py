@@ -28,7 +28,8 @@ _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
-_UNFINISHED = re.compile(r"[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
+_SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
+_UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
@@ -73,7 +74,8 @@ def split_sentences(
         text: The text.
         title: The document's title. It is a heading if the text begins with it.
         guess_headings: Whether a plain line may be a heading, too.
-        headings_apart: Whether it must then stand by itself, after a finished sentence, and not in a paragraph.
+        headings_apart: Whether it must then stand by itself, after a finished sentence, or have a section's number at
+            the start of a paragraph.
 
     Returns:
         The sentences, in order.
@@ -119,8 +121,13 @@ def split_sentences(
         else:
             if len(line) > MAX_HEADING:
                 outline.leave_table()
-            may_have_headings = may_be_heading and not headings_apart
-            sentences += _split_block(text, block, outline, guess_headings=may_have_headings)
+            sentences += _split_block(
+                text,
+                block,
+                outline,
+                guess_headings=may_be_heading,
+                headings_apart=headings_apart,
+            )
     return sentences
 
 
@@ -138,11 +145,12 @@ def _split_block(
     *,
     header: str = "",
     guess_headings: bool = False,
+    headings_apart: bool = False,
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a paragraph. Lines inside it may be headings, too."""
+    """Yield the sentences of a paragraph. Lines inside it may be headings, too, or only its first one with a number."""
     headings: deque[tuple[int, str]] = deque()
     if guess_headings:
-        headings.extend(_heading_lines(text, block))
+        headings.extend(_heading_lines(text, block, headings_apart))
     for start, end in split_paragraph(text, block.start, block.end):
         path = outline.path
         while headings and headings[0][0] <= start:
@@ -161,14 +169,16 @@ def _split_block(
         outline.enter(BARE, line)
 
 
-def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a paragraph that look like headings, each with its start."""
+def _heading_lines(text: str, block: _Block, headings_apart: bool) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a paragraph that look like headings, each with its start; apart, only a numbered first one."""
     lines = text[block.start : block.end].splitlines(keepends=True)
     if len(lines) == 1:
         return
     start = block.start
     for line in lines:
-        if is_heading_line(line.strip()):
+        is_section = start == block.start and _SECTION_LINE.match(line) is not None
+        may_be_heading = is_section or not headings_apart
+        if may_be_heading and is_heading_line(line.strip()):
             yield start, line
         start += len(line)
 

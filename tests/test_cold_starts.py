@@ -1,7 +1,6 @@
 """A command in a new process imports nothing large that it does not use."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -36,18 +35,3 @@ def test_a_command_imports_only_what_it_uses(example_index, commands, unused):
     done = subprocess.run([sys.executable, "-c", REPORT, arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not unused & set(done.stderr.splitlines()[-1].split())
-
-
-def test_sentences_are_split_without_pytorch_which_can_be_imported_later(tmp_path):
-    (tmp_path / "torch.py").write_text("")
-    code = (
-        "import sys\n"
-        "from arag.ingest.sentences import split_sentences\n"
-        "assert len(split_sentences('A day. Another day.')) == 2\n"
-        "print('torch' in sys.modules)\n"
-        "import torch\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

@@ -80,6 +80,11 @@ def test_lines_of_a_paragraph_are_no_headings(read, name):
     assert found["He grinds no oats."] in {"", "Terms of the Mill"}
 
 
+def test_a_section_right_above_its_text_is_a_heading(read):
+    text = read("a.txt", "3.5 Grinding by Night\nThe miller grinds by lamp.\n\nHe grinds no oats.\n").text
+    assert headings(text, headings_apart=True)["He grinds no oats."] == "3.5 Grinding by Night"
+
+
 def test_lines_of_a_mail_are_no_headings(read):
     text = "The oats are here.\n\nKind regards\nAnn Lee\nOrra Mill Board\n\nPS: The rye is late.\n"
     content = read("a.eml", f"From: a@b.example\nSubject: Oats\n\n{text}")
@@ -105,6 +110,7 @@ def test_numbered_headings_of_a_plain_text():
         "      1. the red one first\n      2. then the green one\n\n3.  Balls\n\nTwo balls: wait.\n\n"
     )
     found = headings(text)
+    assert found == headings(text, headings_apart=True)
     assert found["The mole shows lamps by night."] == "1. Introduction"
     assert found["Red means shut."] == "2.1. Colours"
     assert found["2. then the green one"] == "2.1. Colours"

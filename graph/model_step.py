@@ -21,7 +21,7 @@ from arag.graph.node import Call, advance, fail
 from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, record_results
-from arag.graph.sent import find_quoted_results, find_sent_results
+from arag.graph.sent import SentResults, find_quoted_results, find_sent_results
 from arag.graph.sources import ARAGState, RunRecord
 from arag.graph.state import (
     StopReason,
@@ -174,19 +174,18 @@ class ModelStep:
     def _note_intact_results(self, reply: Reply) -> None:
         """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
         sent = find_sent_results(reply.sent, self._state["messages"])
-        self._note_given([*sent.as_given, *sent.as_kept])
-        changed = {call_id: text for call_id, text in sent.changed.items() if call_id not in self.run["given"]}
-        self.run["rewritten"] = changed | self.run["rewritten"]  # the first text counts: later ones may be shorter
+        self._note_sent(sent)
         intact = sent.as_given
         if not set(self.run["intact"]) <= set(intact):
             self.run["forgets"] = True
         self.run["intact"] = [] if self.run["forgets"] else list(intact)
 
-    def _note_given(self, call_ids: Sequence[str]) -> None:
-        """Note which results the model was sent as the tools gave them."""
-        self.run["given"] = union(self.run["given"], call_ids)
-        rewritten = self.run["rewritten"]
-        self.run["rewritten"] = {call_id: rewritten[call_id] for call_id in rewritten if call_id not in call_ids}
+    def _note_sent(self, sent: SentResults) -> None:
+        """Note what the model was sent as the tools gave it, and what it was sent in place of that."""
+        given = union(self.run["given"], [*sent.as_given, *sent.as_kept])
+        rewritten = {**sent.changed, **self.run["rewritten"]}  # the first text counts: later ones may be shorter
+        self.run["given"] = given
+        self.run["rewritten"] = {call_id: rewritten[call_id] for call_id in rewritten if call_id not in given}
 
     def _force(self) -> Asking[Reply]:
         """Ask for an answer without tools, from what the tools gave, also if other middleware no longer sends it."""
@@ -201,7 +200,7 @@ class ModelStep:
             tools=[],
             tool_choice=None,
         )
-        self._note_given(find_quoted_results(reply.sent, self._turn))
+        self._note_sent(find_quoted_results(reply.sent, self._turn))
         if reply.is_read:
             return reply
         reply = self._repair(reply, [])

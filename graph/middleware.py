@@ -173,8 +173,7 @@ class ARAGMiddleware(SourcesMiddleware):
                 except Exception as error:  # noqa: BLE001
                     step = await run_in_executor(None, fail, steps, error)
                     continue
-            reply = _make_reply(response, sent.messages, step, began)
-            step = await run_in_executor(None, advance, steps, reply)
+            step = advance(steps, _make_reply(response, sent.messages, step, began))
         return cast("ExtendedModelResponse[Any]", step)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], _Result]) -> _Result:
@@ -236,7 +235,7 @@ class ARAGMiddleware(SourcesMiddleware):
         return await run_in_executor(None, self.after_agent, state, runtime)
 
     def _ask(self, request: ModelRequest[Any]) -> Asking[ExtendedModelResponse[Any]]:
-        """Take a step. The work begins when the first request is asked for: in a thread, in asynchronous runs."""
+        """Take a step. What waits for the index comes before the first request: in asynchronous runs, in a thread."""
         return (yield from self._begin_step(request).ask())
 
     def _begin_step(self, request: ModelRequest[Any]) -> ModelStep:

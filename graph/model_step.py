@@ -40,7 +40,7 @@ from arag.models.replies.reading import find_doubt, read_reply
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tools.base import RetrievalTool
-from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
+from arag.retrieval.tools.seen import find_artifacts
 
 _MOST_TOOL_LISTS = 256  # whose facts are kept
 
@@ -122,9 +122,14 @@ class ModelStep:
         self._before = self.run.copy()
         self._unused: list[AIMessage] = []
         self._calls: list[ModelCall] = []
+        self._found: dict[str, Any] = {}
 
     def ask(self) -> Asking[ExtendedModelResponse[Any]]:
-        """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer."""
+        """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer.
+
+        What is read of the index is read before the first request. The code behind it may run in an event loop.
+        """
+        self._note_results()
         sent = self._list_sent()
         reason = self._find_spent_budget(sent)
         while reason is None:
@@ -149,7 +154,7 @@ class ModelStep:
         return self._finish(reply, reason, is_forced=True)
 
     def _search(self, sent: Sequence[AnyMessage]) -> Asking[Reply]:
-        prompt = self.resources.system_prompt(self.run["steps"])
+        prompt = self.resources.note_steps(self._prompt, self.run["steps"])
         reply = yield from self._send(
             ask_with_less(self.resources.model, [self._add_to_system(prompt)], sent),
             tools=self._tools,
@@ -248,12 +253,8 @@ class ModelStep:
         self._calls.append(model_call(message, step=step, forced=is_forced))
         if message.id is None:
             message = message.model_copy(update={"id": str(uuid4())})
-        results = list_results(self._turn, self._before["reply_id"])
-        index = self.resources.index
-        self.run["seen"] = union(self.run["seen"], find_seen(results, index))
-        self.run["read"] = union(self.run["read"], find_seen_chunks(results, index).whole)
         update = {
-            **describe_results(results, index, self._before),
+            **self._found,
             "model_calls": self._calls,
             "arag_run": self.run
             | {
@@ -265,6 +266,14 @@ class ModelStep:
         }
         messages = [*self._unused, message, *reply.response.result[1:]]
         return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))
+
+    def _note_results(self) -> None:
+        """Note what the results since the last call show."""
+        results = list_results(self._turn, self._before["reply_id"])
+        self._found = describe_results(results, self.resources.index, self._before)
+        seen = self._found["seen_chunks"]
+        self.run["seen"] = union(self.run["seen"], seen)
+        self.run["read"] = union(self.run["read"], [each for each in self._found["read_chunks"] if each in seen])
 
     def _find_spent_budget(self, sent: Sequence[AnyMessage]) -> StopReason | None:
         """Return the budget that the run has used up, if any, before it sends a conversation."""
@@ -314,9 +323,14 @@ class ModelStep:
         return split_turn(self._state["messages"]).turn
 
     @cached_property
+    def _prompt(self) -> str:
+        """The system prompt of the search."""
+        return self.resources.system_prompt()
+
+    @cached_property
     def _room(self) -> int:
         """Tokens that the system message and the tools' schemas leave for the conversation."""
-        system = self._add_to_system(self.resources.system_prompt())
+        system = self._add_to_system(self._prompt)
         used = self.facts.find(self._tools).tokens + count_context_tokens([system])
         return self.resources.settings.max_context_tokens - used
 

@@ -75,6 +75,14 @@ class ShownResult:
         positions: Collection[int] = self.artifact.get("sentences", {}).get(chunk.id, ())
         return positions
 
+    def only_names(self, chunk: Chunk) -> bool:
+        """Return whether the text as the tool gave it shows sentences, but none of a chunk: it was shown before."""
+        if self.artifact is None or not self.is_as_given:
+            return False
+        shown = {*self.artifact["new_chunks"]}
+        shown.update(self.artifact.get("sentences", {}), self.artifact.get("cut", {}))
+        return bool(shown) and chunk.id not in shown
+
 
 def correct_artifacts(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
     """Return the results whose texts other middleware has changed, without other texts in their artifacts."""
@@ -196,7 +204,7 @@ def _find_parts(sentence: str, chunk: Chunk, results: Iterable[ShownResult]) -> 
     best = _Parts()
     for result in results:
         has_whole = bool(result.list_whole(chunk))
-        if has_whole and not result.has_run(sentence):
+        if result.only_names(chunk) or (has_whole and not result.has_run(sentence)):
             continue
         parts = _compare(sentence, result)
         is_enough = parts.share >= _LEAST_SHARE

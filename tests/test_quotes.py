@@ -185,6 +185,18 @@ def test_a_sentence_that_was_not_shown_is_not_quoted(make_index, name):
     assert ADDRESS not in repr(state["citations"])
 
 
+def test_a_chunk_that_a_result_only_names_is_not_quoted_from_it(make_index):
+    long = " ".join(f"On day {day} the mooring number {day * 7} was free." for day in range(60))
+    lamp = {"id": "lamp", "text": f"The lamp was lit at noon. {long} The keeper of the tower was Bob Birch."}
+    boat = {"id": "boat", "text": "The keeper of the tower was Ada Alder, and Bob Birch made the lamp."}
+    searches = [call("keyword_search", keywords=[word]) for word in ("lit at noon", "lamp")]
+    model = ScriptedModel(*searches, AIMessage("The keeper of the tower was Bob Birch [lamp:0]."))
+    agent = create_agent(model, middleware=[ARAGMiddleware(make_index([lamp, boat]), tools="paper")])
+    state = agent.invoke(asked("Who?"))
+    assert "Shown above: [lamp:0]" in results(state)[-1].text
+    assert quotes(state) == []
+
+
 @pytest.mark.parametrize("name", ["shell", "keyword_search"])
 def test_a_long_sentence_is_quoted_as_far_as_it_was_shown(make_index, name):
     """The tools show a part of such a sentence, around what was looked for; others beside it are shown whole."""

@@ -252,11 +252,8 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
 
 def _columns_after(row: Row, column: int) -> Row:
     """Return the cells of a row after a column."""
-    after: Row = {}
-    for number, text in row.items():
-        if number > column:
-            after[number] = text
-    return after
+    after = sorted(row.keys() - range(column + 1))
+    return {number: row[number] for number in after}
 
 
 # --- rows that are no header ---

@@ -78,8 +78,11 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
 
 def has_header(rows: Sequence[Row]) -> bool:
     """Return whether the first row is marked as the header, or is bold above one that is not."""
-    first = rows[0]
-    return is_on(first.properties, "tblHeader") or (_is_bold(first) and not any(map(_is_bold, rows[1:2])))
+    if is_on(rows[0].properties, "tblHeader"):
+        return True
+    with_cells = [row for row in rows if len(row.cells) > 1]
+    are_bold = list(map(_is_bold, with_cells[:2]))
+    return are_bold == [True, False]
 
 
 def _is_bold(row: Row) -> bool:

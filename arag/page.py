@@ -298,12 +298,13 @@ def _render_answer(answer: str, sources: Sequence[Mapping[str, Any]]) -> Markup:
     While the Markdown is rendered, each citation is a mark with the number of its source.
     """
     answer = re.sub(f"[{_MARK_START}{_MARK_END}]", "\ufffd", answer)
-    spans: list[tuple[Mapping[str, int], int]] = []
+    marks: dict[tuple[int, int], str] = {}  # by their places; an id of two indexes has two
     for number, source in enumerate(sources, 1):
-        spans += [(span, number) for span in source.get("spans", ())]
-    spans.sort(key=lambda entry: entry[0]["start"], reverse=True)  # from the end: earlier places stay valid
-    for span, number in spans:
-        answer = answer[: span["start"]] + _mark_citation(number) + answer[span["end"] :]
+        for span in source.get("spans", ()):
+            place = span["start"], span["end"]
+            marks[place] = f"{marks.get(place, '')} {_mark_citation(number)}".strip()
+    for start, end in sorted(marks, reverse=True):  # from the end: earlier places stay valid
+        answer = answer[:start] + marks[start, end] + answer[end:]
     html = _MARKDOWN.render(answer).replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
 
     links: dict[str, str] = {}

@@ -21,8 +21,9 @@ def make_agent_tool(
     """Make a tool that has an agent answer a question, for a supervisor or an agent of your own.
 
     The model is shown the answer. The message's artifact has `citations` and the like, and `chunk_ids`: those that the
-    answer names and the agent has seen, so that another agent of this package may cite them. The agent's own scope
-    applies, and so does the scope in the context of the run that calls the tool.
+    answer names and the agent has seen. If an agent of this package calls the tool and its answer names one of them, it
+    has the citation as it is here, also of another index. The agent's own scope applies, and so does the scope in the
+    context of the run that calls the tool.
 
     Args:
         agent: An agent of `create_arag_agent`, without a checkpointer.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage
 
 from arag.graph.state import StopReason, kind_of_reply
 from arag.models.replies.reading import Doubt, find_doubt, find_end, with_doubt
@@ -44,56 +44,76 @@ def judge(
     """
     if kind_of_reply(reply) == "calls":
         return Judged(reply)
-    doubt = find_doubt(reply)
-    if doubt is None and must_search:
-        doubt = _find_missing_search(reply, messages)
+    doubt = _find_doubt(reply, messages, must_search=must_search)
     asked = [find_doubt(earlier) for earlier in replies]
-    if doubt is not None and doubt not in asked and steps_left > 0:
+    is_new = doubt not in {None, *asked}
+    if is_new and steps_left > 0:
         return Judged(with_doubt(reply, doubt))
-    if doubt not in _SHOWN or not reply.text.strip():
+    is_answer = doubt in _SHOWN and reply.text.strip() != ""
+    if not is_answer:
         return Judged(with_doubt(reply, doubt or "empty"))
     answer = with_doubt(reply, None)
-    if asked and asked[-1] == "cut_off":
+    if asked[-1:] == ["cut_off"]:
         answer = _join(replies[-1], answer)
-    return Judged(answer, _find_reason(reply, doubt))
+    return Judged(
+        answer,
+        _find_reason(reply, doubt),
+    )
 
 
 def name_spent_doubt(replies: Sequence[AIMessage]) -> StopReason | None:
     """Return why a run ends if its last reply cannot be used, and the model was told so before."""
+    if not replies:
+        return None
     doubts = [find_doubt(reply) for reply in replies]
-    last = doubts[-1] if doubts else None
+    last = doubts[-1]
     if last is None or doubts.count(last) < 2:
         return None
     return _SPENT.get(last, "unusable_reply")
 
 
-def _find_missing_search(reply: AIMessage, messages: Sequence[AnyMessage]) -> Doubt | None:
-    """Return the doubt about an answer without a search; a refusal needs none."""
-    if find_end(reply) == "refused":
-        return None
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            return None
-    return "not_searched"
+def _find_doubt(
+    reply: AIMessage,
+    messages: Sequence[AnyMessage],
+    *,
+    must_search: bool,
+) -> Doubt | None:
+    """Return the doubt about a reply without calls: its own, or that nothing was searched; a refusal needs none."""
+    doubt = find_doubt(reply)
+    if doubt is not None or not must_search:
+        return doubt
+    needs_none = find_end(reply) == "refused" or _has_searched(messages)
+    return None if needs_none else "not_searched"
+
+
+def _has_searched(messages: Sequence[AnyMessage]) -> bool:
+    kinds = {message.type for message in messages}
+    return "tool" in kinds
 
 
 def _find_reason(reply: AIMessage, doubt: Doubt | None) -> StopReason:
     if find_end(reply) == "refused":
         return "refused"
-    return "cut_off" if doubt == "cut_off" else "answered"
+    if doubt == "cut_off":
+        return "cut_off"
+    return "answered"
 
 
 def _join(first: AIMessage, second: AIMessage) -> AIMessage:
     """Return a reply behind the part of the one before it that was not cut off."""
     begun = first.text.strip()
     rest = second.text.strip()
-    is_whole_answer = rest.casefold().startswith(begun[:_SAME_BEGINNING].casefold())
-    if not begun or is_whole_answer:
+    beginning = begun[:_SAME_BEGINNING].casefold()
+    if rest.casefold().startswith(beginning):  # it is the whole answer, or nothing was begun
         return second
     goes_on_in_sentence = rest[:1].islower() or not rest[:1].isalnum()
-    if goes_on_in_sentence:
-        return second.model_copy(update={"content": f"{begun} {rest}"})
-    complete = ""
-    for end in _SENTENCE_END.finditer(begun):
-        complete = begun[: end.end()]
-    return second.model_copy(update={"content": complete + rest})
+    joined = f"{begun} {rest}" if goes_on_in_sentence else _complete_sentences(begun) + rest
+    return second.model_copy(update={"content": joined})
+
+
+def _complete_sentences(text: str) -> str:
+    """Return a text up to the end of its last complete sentence."""
+    end = 0
+    for match in _SENTENCE_END.finditer(text):
+        end = match.end()
+    return text[:end]

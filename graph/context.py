@@ -195,8 +195,8 @@ class Resources:
         return prompt
 
 
-Loader: TypeAlias = Callable[[object], Resources]
-"""Returns the resources for a run's context, and keeps them for later runs."""
+Loader: TypeAlias = Callable[[object, Scope | None], Resources]
+"""Returns the resources for a run's context and the scope with which it began, and keeps them for later runs."""
 
 
 def make_loader(
@@ -220,7 +220,7 @@ def make_loader(
         find_user_scope: Returns the scope of a run's user, if any.
         response_format: The schema of structured answers, if the agent gives them.
         reviewer: Has a person approve calls, if some need that.
-        scope_from: Returns the scope in a context of another class, whose attribute `scope` means something else.
+        scope_from: As in `create_arag_agent`.
 
     Raises:
         InputError: The tools are a string that is not the name of a set.
@@ -268,13 +268,44 @@ def make_loader(
         )
         return replace(resources, room=resources.room - count_tokens(resources.system_prompt()))
 
-    def load_for_run(context: object) -> Resources:
-        is_own = context is None or isinstance(context, Context)
-        if scope_from is not None and not is_own:
-            context = Context(scope=scope_from(context))
-        return load(agent_settings.merge(context), find_user_scope())
+    def load_for_run(context: object, kept: Scope | None = None) -> Resources:
+        return load(settle(agent_settings, context, scope_from, kept), find_user_scope())
 
     return load_for_run
+
+
+def settle(
+    settings: Context,
+    context: object,
+    scope_from: ScopeFinder | None = None,
+    kept: Scope | None = None,
+) -> Context:
+    """Return the settings of a run.
+
+    Args:
+        settings: The agent's settings.
+        context: The run's context, which changes them.
+        scope_from: As in `create_arag_agent`.
+        kept: The scope with which the run began, if it goes on. It holds unless the context gives another: whoever
+            resumes a run may leave the context out.
+
+    Raises:
+        InputError: The scope is not valid, or `scope_from` finds none.
+    """
+    is_own = context is None or isinstance(context, Context)
+    known = context if is_own or scope_from is None else None  # else, its `scope` may mean something else
+    scope = find_scope(known)
+    if scope is None and scope_from is not None and context is not None:
+        scope = scope_from(context)
+    if scope is None:
+        scope = kept
+    if scope is None and scope_from is not None:
+        raise InputError(
+            "scope_from finds no scope for this run: give the run a context for which it returns one; the object "
+            "Scope() means all documents"
+        )
+    merged = settings.merge(known)
+    return merged if scope is None else merged.model_copy(update={"scope": read_scope(scope)})
 
 
 def count_schemas(tools: Iterable[BaseTool | dict[str, Any]]) -> int:

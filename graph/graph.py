@@ -26,18 +26,20 @@ from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 
+from arag.errors import ModelError
 from arag.graph import MAX_STEPS
 from arag.graph.annotations import annotate
 from arag.graph.asking import judge
 from arag.graph.budgets import find_spent_budget, fit
 from arag.graph.context import AnyTool, Context, Loader, Resources, ScopeFinder, make_loader
+from arag.graph.costs import would_exceed
 from arag.graph.forced import as_answer
 from arag.graph.models import Model
 from arag.graph.node import Call, Node, Steps
 from arag.graph.outcome import describe_answer
 from arag.graph.overflow import ask_with_less, drop_left_out, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
-from arag.graph.records import find_seen, records
+from arag.graph.records import collect_citations, find_seen, records
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import check_names, make_reviewer, note_call, review
 from arag.graph.state import (
@@ -56,9 +58,9 @@ from arag.graph.state import (
 )
 from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
-from arag.models.usage import model_call, total
+from arag.models.usage import ModelCall, model_call, total
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools.base import RetrievalTool
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
 
@@ -110,7 +112,8 @@ def create_arag_agent(
             `{"shell": True}`. The run pauses with a `HITLRequest`, and is resumed with a `HITLResponse`.
         output_schema: A `TypedDict` with the keys of the state that a run returns. With LangGraph's `MessagesState`, a
             graph that has the agent as a node keeps its own `usage` and the like.
-        scope_from: Returns the scope in the context of a graph around the agent, if that has no `scope` of ours.
+        scope_from: Returns the scope in a run's context, if that has no `scope` of ours. Then each run needs one:
+            `Scope()` means all documents.
         settings: Settings of `Context`: `top_k`, `system_prompt`, `max_steps`, `max_context_tokens`,
             `max_cost`.
 
@@ -138,7 +141,7 @@ def create_arag_agent(
         reviewer=make_reviewer(interrupt_on),
         scope_from=scope_from,
     )
-    resources = load(None)  # reports errors now, not in the first run
+    resources = load(None, Scope() if scope_from else None)  # reports errors now, not in the first run
     check_names(interrupt_on or {}, [*TOOL_NAMES, *resources.tools.tools_by_name])
     return build_graph(
         load,
@@ -204,7 +207,7 @@ class _Loop:
 
     def agent(self, state: State) -> Steps:
         """Ask the model, which has the tools. If it calls none of them, its text is the answer."""
-        resources = self._resources()
+        resources = self._resources(state)
         earlier, turn = self._fit(state)
         instructions = resources.system_prompt(steps=len(_list_replies(state)))
         head = [SystemMessage(instructions), *earlier]
@@ -220,7 +223,12 @@ class _Loop:
         judged = judge(reply, state["messages"], replies, steps_left)
         if judged.reason is not None:
             return self._end(state, judged.reply, judged.reason, is_forced=False)
-        return {"messages": [judged.reply]}
+        update: dict[str, Any] = {"messages": [judged.reply]}
+        scope = resources.settings.scope
+        kept = None if scope is None else scope.model_dump()
+        if kept != state.get("run_scope"):
+            update["run_scope"] = kept
+        return update
 
     def tools(self, state: State) -> Steps:
         """Run the calls of the last message one after another.
@@ -228,17 +236,18 @@ class _Loop:
         A tool that asks for the conversation gets the turn as the model was sent it, with the results so far, and the
         message at its end. Each call whose arguments are not JSON gets an error. Commands of tools are passed on.
         """
-        tools = self._resources().tools
+        tools = self._resources(state).tools
         *turn, last = drop_orphans(split_turn(state["messages"]).turn)
         asking = cast("AIMessage", last)
         before = drop_left_out(turn, asking)
-        searches = {name for name, tool in tools.tools_by_name.items() if isinstance(tool, RetrievalTool)}
-        searches.discard("chunk_read")  # it has a notice of its own
-        reviewed = review(self._resources().reviewer, [*before, asking])
+        reviewed = review(self._resources(state).reviewer, [*before, asking])
         messages: list[ToolMessage] = []
         commands: list[Command[Any]] = []
         for call in reviewed.calls:
-            given = reviewed.results.get(call["id"]) or notice_of_repeat(call, [*before, asking, *messages], searches)
+            given = reviewed.results.get(call["id"])
+            if given is None:
+                tool = tools.tools_by_name.get(call["name"])
+                given = notice_of_repeat(call, [*before, asking, *messages], tool)
             if given is not None:
                 messages.append(given)
                 continue
@@ -265,7 +274,7 @@ class _Loop:
         return (yield from self._force(state, self._find_spent_budget(state) or "max_steps"))
 
     def _force(self, state: State, reason: StopReason) -> Steps:
-        resources = self._resources()
+        resources = self._resources(state)
         earlier, turn = self._fit(state)
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         reply = yield from force_with_less(resources.model, head, turn, resources.settings.max_context_tokens)
@@ -273,16 +282,24 @@ class _Loop:
         return self._end(state, answer, reason, is_forced=True)
 
     def structure_answer(self, state: State) -> Steps:
-        """Ask the model to put the answer into the form of a schema. The answer, with its citations, stays."""
-        resources = self._resources()
+        """Ask the model to put the answer into the form of a schema, twice if need be. The answer itself stays."""
+        resources = self._resources(state)
         structurer = cast("Structurer", resources.structurer)
         turn = self._fit(state).turn
-        request = structurer.ask(turn, resources.settings.max_context_tokens)
-        [reply] = yield Call(structurer.model, request)
         calls = [*state.get("model_calls", ())]  # none if a person wrote the answer
-        calls.append(model_call(reply, step=len(calls) + 1))
+        request = structurer.ask(turn, resources.settings.max_context_tokens)
+        for is_last in (False, True):
+            [reply] = yield Call(structurer.model, request)
+            calls.append(model_call(reply, step=len(calls) + 1))
+            try:
+                structured = structurer.read(reply)
+                break
+            except ModelError as error:
+                if is_last or _is_spent(resources.settings.max_cost, calls):
+                    raise
+                request = structurer.ask_again(request, error)
         return {
-            "structured_response": structurer.read(reply),
+            "structured_response": structured,
             "model_calls": calls,
             "usage": total(calls),
         }
@@ -305,8 +322,10 @@ class _Loop:
             return "__end__"
         return self.route(state)
 
-    def _resources(self) -> Resources:
-        return self._load(get_runtime().context)
+    def _resources(self, state: State) -> Resources:
+        kept = state.get("run_scope")
+        scope = Scope(**kept) if kept is not None and _list_replies(state) else None  # else, it is of an earlier run
+        return self._load(get_runtime().context, scope)
 
     def _sign(self, reply: AIMessage) -> AIMessage:
         """Return a reply with the agent's name, by which a supervisor tells who spoke."""
@@ -314,12 +333,12 @@ class _Loop:
 
     def _fit(self, state: State) -> SplitConversation:
         """Return the turn, behind the latest earlier questions and answers in at most half of the room."""
-        return fit(state["messages"], self._resources().room)
+        return fit(state["messages"], self._resources(state).room)
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the run has used up, if any."""
         earlier, turn = self._fit(state)
-        resources = self._resources()
+        resources = self._resources(state)
         replies = _list_replies(state)
         spent = find_spent_budget(
             resources,
@@ -337,7 +356,7 @@ class _Loop:
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason, *, is_forced: bool) -> dict[str, Any]:
         """Return the last update of a run: the answer with its records, without replies that were not used."""
-        index = self._resources().index
+        index = self._resources(state).index
         messages = state["messages"]
         run = find_run(split_turn(messages).turn)
         read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
@@ -346,7 +365,7 @@ class _Loop:
         for message in run:
             if kind_of_reply(message) in {"empty", "doubtful"}:
                 unused.append(RemoveMessage(cast("str", message.id)))
-        described = describe_answer(reply.text, index, seen, read)
+        described = describe_answer(reply.text, index, seen, read, others=collect_citations(messages))
         return {
             "messages": [*unused, annotate(reply, described["citations"])],
             "stop_reason": reason,
@@ -354,6 +373,10 @@ class _Loop:
             **described,
             **records(run, reply, is_forced=is_forced),
         }
+
+
+def _is_spent(max_cost: float | None, calls: Sequence[ModelCall]) -> bool:
+    return max_cost is not None and would_exceed(max_cost, calls, last_calls=0)
 
 
 def _list_replies(state: State) -> list[AIMessage]:

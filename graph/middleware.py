@@ -24,18 +24,31 @@ from pydantic import ValidationError
 
 from arag.errors import InputError
 from arag.graph.annotations import annotate
-from arag.graph.context import AnyTool, Context, Resources, default_tools, fit_to_model, make_loader
-from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results, read_answer
+from arag.graph.citations import name_index
+from arag.graph.cited import merge_citations
+from arag.graph.context import (
+    AnyTool,
+    Context,
+    Resources,
+    ScopeFinder,
+    default_tools,
+    fit_to_model,
+    make_loader,
+    settle,
+)
+from arag.graph.model_step import Asking, ModelStep, Reply, ToolFactsCache, describe_results, list_results
 from arag.graph.node import advance, as_unread_reply, fail, with_seconds
-from arag.graph.outcome import describe_answer
+from arag.graph.outcome import describe_answer, read_answer
 from arag.graph.records import find_seen
 from arag.graph.repeats import notice_of_repeat
 from arag.graph.review import edit_request, note_call
 from arag.graph.sent import current_sent, watch_sent
-from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, merge_citations
+from arag.graph.shown import correct_artifacts, find_removed, hide_parts, list_shown
+from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_others, sum_up
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_seen_chunks
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet
@@ -58,6 +71,7 @@ class ARAGMiddleware(SourcesMiddleware):
     Args:
         index: The index to search, or where it is: then it stays open as long as the middleware is used.
         tools: As in `create_arag_agent`.
+        scope_from: As in `create_arag_agent`.
         settings: As in `create_arag_agent`; `system_prompt` replaces the instructions only.
 
     Raises:
@@ -78,22 +92,29 @@ class ARAGMiddleware(SourcesMiddleware):
         index: Index | str | Path,
         *,
         tools: ToolSet | Sequence[AnyTool] | None = None,
+        scope_from: ScopeFinder | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
         opened = index if isinstance(index, Index) else open_index(index)
         self._settings = Context(**settings)
+        self._index_name = name_index(opened)
         self._has_tools = tools is not None
+        self._scope_from = scope_from
         # The loader's model goes unused: the agent has one.
         choice = DEFAULT_TOOLS if tools is None else tools
         self._load = make_loader("extractive", lambda: opened, choice, self._settings)
         self._load_model = lru_cache(load_model)
         self._facts = ToolFactsCache()
-        self._registered: dict[str, BaseTool] = self._load(None).tools.tools_by_name
+        self._registered: dict[str, BaseTool] = self._load(None, None).tools.tools_by_name
         self.tools = list(self._registered.values())
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Begin a run."""
+        scope = settle(self._settings, runtime.context, self._scope_from).scope
+        previous: dict[str, Any] = {**state.get("arag_run", {})}
+        if previous.get("index") != self._index_name:  # of a version before this one, or of another agent
+            previous = {}
         run = RunRecord(
             question=split_turn(state["messages"]).turn[0].text,
             steps=0,
@@ -102,7 +123,14 @@ class ARAGMiddleware(SourcesMiddleware):
             forgets=False,
             tools=None,
             reply_id=None,
+            reply="",
             stop_reason=None,
+            scope=None if scope is None else scope.model_dump(),
+            index=self._index_name,
+            seen=[],
+            read=previous.get("read", []),
+            given=[],
+            rewritten=previous.get("rewritten", {}),
         )
         return super().before_agent(state, runtime) | {"arag_run": run}
 
@@ -172,10 +200,10 @@ class ARAGMiddleware(SourcesMiddleware):
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
         run = state["arag_run"]
-        index = self._find_resources(runtime.context, run["tools"]).index
+        index = self._find_resources(runtime.context, run).index
         messages = state["messages"]
         turn = split_turn(messages).turn
-        update = super().after_agent(state, runtime)
+        update = sum_up(state["model_calls"])
         replies = [message for message in turn if isinstance(message, AIMessage)]
         is_answer = bool(replies) and replies[-1].id == run["reply_id"] and run["stop_reason"] is not None
         if is_answer:
@@ -185,15 +213,22 @@ class ARAGMiddleware(SourcesMiddleware):
             text = messages[-1].text
             update |= describe_results(list_results(turn, run["reply_id"]), index, run)
             update["stop_reason"] = "ended"
-        read = union(state.get("read_chunks"), find_seen_chunks(messages, index).whole)
-        seen = union([*read, *state.get("seen_chunks", [])], find_seen(messages, index))
-        described = describe_answer(text, index, seen, read)
+        read = union(run["read"], find_seen_chunks(messages, index).whole)
+        seen = union([*read, *run["seen"]], find_seen(messages, index))
+        others = find_others(state)
+        earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
+        shown = list_shown(messages, run["rewritten"])
+        described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
+        if is_answer:
+            hide_parts(described["citations"], find_removed(run["reply"], replies[-1].text))
+        update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
-            update["messages"] = [RemoveMessage(cast("str", message.id)) for message in unused]
+            update["messages"] += [RemoveMessage(cast("str", message.id)) for message in unused]
             update["messages"].append(annotate(replies[-1], described["citations"]))
-        described["citations"] = merge_citations(update["citations"], described["citations"])
-        return update | {"read_chunks": read, "seen_chunks": seen} | described
+        described["citations"] = merge_citations(others, described["citations"])
+        run = RunRecord(**{**run, "read": read, "reply": ""})  # which may be what other middleware took out
+        return update | {"read_chunks": read, "seen_chunks": seen, "arag_run": run} | described
 
     async def aafter_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:
         """Describe the answer as other middleware has left it."""
@@ -209,28 +244,32 @@ class ARAGMiddleware(SourcesMiddleware):
             raise InputError("an agent takes one ARAGMiddleware: for several indexes, give each a subagent of its own")
         run = RunRecord(**cast("ARAGState", request.state)["arag_run"])
         context = request.runtime.context
-        settings = self._settings.merge(context)
+        settings = self._settle(context, run)
         if settings.model is not None:
             request = request.override(model=self._load_model(settings.model))
         run["tools"] = None
         if not self._has_tools and settings.tools is None:
             run["tools"] = list(default_tools(request.model))
-        resources = self._find_resources(context, run["tools"])
+        resources = self._find_resources(context, run)
         resources = replace(resources, settings=fit_to_model(resources.settings, request.model))
         return ModelStep(request, resources, self._registered, run, self._facts)
 
-    def _find_resources(self, context: object, tools: Sequence[str] | None) -> Resources:
+    def _find_resources(self, context: object, run: RunRecord) -> Resources:
         """Return the resources of a run, with the tools that it has by default, if nobody chose them."""
-        settings = self._settings.merge(context)
-        if tools is not None:
-            settings = settings.model_copy(update={"tools": tuple(tools)})
-        return self._load(settings)
+        settings = self._settle(context, run)
+        if run["tools"] is not None:
+            settings = settings.model_copy(update={"tools": tuple(run["tools"])})
+        return self._load(settings, None)
+
+    def _settle(self, context: object, run: RunRecord) -> Context:
+        kept = run["scope"]
+        return settle(self._settings, context, self._scope_from, None if kept is None else Scope(**kept))
 
     def _prepare_call(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
         """Return the request with the tool of this run, which sees what the model has; an error if there is none."""
         name = request.tool_call["name"]
         run: RunRecord = request.state["arag_run"]
-        tools = self._find_resources(request.runtime.context, run["tools"]).tools.tools_by_name
+        tools = self._find_resources(request.runtime.context, run).tools.tools_by_name
         registered = self._registered.get(name)
         if request.tool is not registered:  # a tool of somebody else
             return request
@@ -244,10 +283,9 @@ class ARAGMiddleware(SourcesMiddleware):
         if not isinstance(tool, RetrievalTool):
             return request
         visible = _list_visible(request.state["messages"], run)
-        if name != "chunk_read":  # which has a notice of its own
-            notice = notice_of_repeat(request.tool_call, visible, [name])
-            if notice is not None:
-                return notice
+        notice = notice_of_repeat(request.tool_call, visible, tool)
+        if notice is not None:
+            return notice
         runtime = replace(request.runtime, state={**request.state, "messages": visible})
         return replace(request, runtime=runtime)
 

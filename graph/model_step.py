@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from arag.graph.node import Call, advance, fail
 from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, record_results
-from arag.graph.sent import find_intact_results
+from arag.graph.sent import find_quoted_results, find_sent_results
 from arag.graph.sources import ARAGState, RunRecord
 from arag.graph.state import (
     StopReason,
@@ -31,6 +30,7 @@ from arag.graph.state import (
     refuse_call,
     repair_reply,
     split_turn,
+    union,
     with_valid_arguments,
 )
 from arag.models.failures import is_overflow
@@ -40,7 +40,7 @@ from arag.models.replies.reading import find_doubt, read_reply
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tools.base import RetrievalTool
-from arag.retrieval.tools.seen import find_artifacts
+from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 
 _MOST_TOOL_LISTS = 256  # whose facts are kept
 
@@ -173,10 +173,20 @@ class ModelStep:
 
     def _note_intact_results(self, reply: Reply) -> None:
         """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
-        intact = find_intact_results(reply.sent, self._state["messages"])
+        sent = find_sent_results(reply.sent, self._state["messages"])
+        self._note_given([*sent.as_given, *sent.as_kept])
+        changed = {call_id: text for call_id, text in sent.changed.items() if call_id not in self.run["given"]}
+        self.run["rewritten"] = changed | self.run["rewritten"]  # the first text counts: later ones may be shorter
+        intact = sent.as_given
         if not set(self.run["intact"]) <= set(intact):
             self.run["forgets"] = True
-        self.run["intact"] = [] if self.run["forgets"] else intact
+        self.run["intact"] = [] if self.run["forgets"] else list(intact)
+
+    def _note_given(self, call_ids: Sequence[str]) -> None:
+        """Note which results the model was sent as the tools gave them."""
+        self.run["given"] = union(self.run["given"], call_ids)
+        rewritten = self.run["rewritten"]
+        self.run["rewritten"] = {call_id: rewritten[call_id] for call_id in rewritten if call_id not in call_ids}
 
     def _force(self) -> Asking[Reply]:
         """Ask for an answer without tools, from what the tools gave, also if other middleware no longer sends it."""
@@ -191,6 +201,7 @@ class ModelStep:
             tools=[],
             tool_choice=None,
         )
+        self._note_given(find_quoted_results(reply.sent, self._turn))
         if reply.is_read:
             return reply
         reply = self._repair(reply, [])
@@ -239,10 +250,19 @@ class ModelStep:
         if message.id is None:
             message = message.model_copy(update={"id": str(uuid4())})
         results = list_results(self._turn, self._before["reply_id"])
+        index = self.resources.index
+        self.run["seen"] = union(self.run["seen"], find_seen(results, index))
+        self.run["read"] = union(self.run["read"], find_seen_chunks(results, index).whole)
         update = {
-            **describe_results(results, self.resources.index, self._before),
+            **describe_results(results, index, self._before),
             "model_calls": self._calls,
-            "arag_run": self.run | {"reply_id": message.id, "stop_reason": reason, "remaining": self._remaining_steps},
+            "arag_run": self.run
+            | {
+                "reply_id": message.id,
+                "reply": message.text,
+                "stop_reason": reason,
+                "remaining": self._remaining_steps,
+            },
         }
         messages = [*self._unused, message, *reply.response.result[1:]]
         return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))
@@ -351,11 +371,3 @@ def describe_results(results: Sequence[AnyMessage], index: Index, run: RunRecord
         "read_chunks": read,
         "seen_chunks": find_seen(results, index),
     }
-
-
-def read_answer(message: AIMessage) -> str:
-    """Return the text of an answer; if it is a call with a structured answer, that as JSON."""
-    text = message.text.strip()
-    if text or not message.tool_calls:
-        return text
-    return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
-from arag.graph.citations import find_grounding, parse_citations
+from arag.graph.citations import find_grounding, link_citations, parse_citations
+from arag.graph.cited import Citation
 from arag.graph.prompts import EXAMPLE_ID
+from arag.graph.shown import ShownTexts
 from arag.graph.state import State
 from arag.retrieval.index import Index
 
@@ -20,7 +23,15 @@ _ENDS = {
 NOT_FROM_CORPUS = "Not from the corpus: the model answered without a search."
 
 
-def describe_answer(text: str, index: Index, seen: Collection[str], read: Collection[str]) -> dict[str, Any]:
+def describe_answer(
+    text: str,
+    index: Index,
+    seen: Collection[str],
+    read: Collection[str],
+    *,
+    others: Sequence[Citation] = (),
+    shown: ShownTexts | None = None,
+) -> dict[str, Any]:
     """Return an answer with its citations, and how far these support it.
 
     Args:
@@ -28,17 +39,37 @@ def describe_answer(text: str, index: Index, seen: Collection[str], read: Collec
         index: The index.
         seen: Ids of chunks that were shown to the model.
         read: Ids of chunks that were shown in full.
+        others: Citations of other agents.
+        shown: What the model was shown, if other middleware may have changed it.
     """
     answer = text.strip()
     citations = []
-    for citation in parse_citations(answer, index, seen, read):
+    for citation in parse_citations(answer, index, seen, read, others=others, shown=shown):
         if citation["seen"] or citation["chunk_id"] != EXAMPLE_ID:  # the prompt names it
             citations.append(citation)
+    return _describe(answer, citations)
+
+
+def describe_linked_answer(text: str, others: Sequence[Citation]) -> dict[str, Any]:
+    """Return the answer of an agent without an index, with the citations of the agents that it asked."""
+    answer = text.strip()
+    return _describe(answer, link_citations(answer, others))
+
+
+def _describe(answer: str, citations: Sequence[Citation]) -> dict[str, Any]:
     return {
         "answer": answer,
-        "citations": citations,
+        "citations": list(citations),
         "grounding": find_grounding(citations),
     }
+
+
+def read_answer(message: AIMessage) -> str:
+    """Return the text of an answer; if it is a call with a structured answer, that as JSON."""
+    text = message.text.strip()
+    if text or not message.tool_calls:
+        return text
+    return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
 
 
 def describe_end(state: State) -> str:

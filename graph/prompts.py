@@ -62,6 +62,7 @@ STRUCTURED = f"""You put an answer into the form of your tool's arguments. Take 
 does not say, from the passages that were found. Make up nothing. {DATA_RULE}"""
 
 STRUCTURED_REQUEST = "Call the tool once, with this answer."
+STRUCTURED_AGAIN = f"{STRUCTURED_REQUEST} The last try was not valid: {{problem}}"
 
 NO_ANSWER = "The model gave no answer, although it was asked for one without tools."
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from arag.graph.cited import Citation, is_citation, merge_citations
 from arag.graph.review import find_call
 from arag.graph.state import ToolRecord, list_calls, union
 from arag.models.replies.reading import list_repairs
@@ -32,11 +33,12 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
     """Return the ids of the shown chunks that the index has with the text that was shown.
 
     Another index may have chunks with the same ids. A caller's own tools give no digests: their ids count as they are.
+    Those of other agents' citations do not: another agent was shown the chunks.
     """
     shown: list[_Shown] = []
     digested: set[str] = set()
     for message in messages:
-        if isinstance(message, ToolMessage):
+        if isinstance(message, ToolMessage) and not read_citations(message):
             artifact = next(find_artifacts([message]), {})
             shown.append(_Shown(find_shown_chunks([message]), artifact.get("digests", {})))
             digested |= shown[-1].digests.keys()
@@ -48,6 +50,38 @@ def find_seen(messages: Iterable[AnyMessage], index: Index) -> list[str]:
             if not is_changed:
                 seen.append(chunk_id)
     return union(None, seen)
+
+
+def collect_citations(messages: Iterable[AnyMessage]) -> list[Citation]:
+    """Return the citations in the results of `make_agent_tool`."""
+    citations: list[Citation] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            citations = merge_citations(citations, read_citations(message))
+    return citations
+
+
+def read_citations(result: ToolMessage) -> list[Citation]:
+    """Return the citations of a result of another agent. Artifacts of other tools may have such a key, too.
+
+    If other middleware has changed the answer, they have no quotes: what it took out may be in them.
+    """
+    artifact = result.artifact
+    found = artifact.get("citations") if isinstance(artifact, dict) else None
+    if not isinstance(found, list) or not all(map(is_citation, found)):
+        return []
+    if not has_other_answer(result):
+        return found
+    citations: list[Citation] = [citation.copy() for citation in found]
+    for citation in citations:
+        citation["quotes"] = []
+    return citations
+
+
+def has_other_answer(result: ToolMessage) -> bool:
+    """Return whether the text of another agent's result is not the answer in its artifact."""
+    is_changed: bool = result.artifact.get("answer", result.text) != result.text
+    return is_changed
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tracers.context import register_configure_hook
 
-from arag.retrieval.tools.seen import find_artifacts
-from arag.text.tokens import count_tokens
+from arag.retrieval.tools.seen import find_artifacts, is_as_given
 
 
 class SentMessages(BaseCallbackHandler):
@@ -54,23 +54,53 @@ def watch_sent(request: Any) -> Iterator[SentMessages]:
         _sent.reset(token)
 
 
-def find_intact_results(sent: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the ids of the calls whose results the model was sent as the retrieval tools gave them.
+@dataclass(frozen=True)
+class SentResults:
+    """The results of tools that a model was sent."""
+
+    as_given: Sequence[str]
+    """Ids of the calls whose results are as the retrieval tools gave them."""
+    as_kept: Sequence[str]
+    """Ids of calls of other tools whose results are those of the conversation."""
+    changed: Mapping[str, str]
+    """By the ids of the other calls, the results. Other middleware may have cleared a text, taken words out of it or
+    moved it to a file: in the conversation, too."""
+
+
+def find_sent_results(sent: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> SentResults:
+    """Return the results that a model was sent.
 
     Args:
         sent: What the model was sent.
         messages: The conversation, which has the results' artifacts.
     """
-    given: dict[str, int] = {}
+    kept = {result.tool_call_id: result for result in _list_results(messages)}
+    as_given: list[str] = []
+    as_kept: list[str] = []
+    changed: dict[str, str] = {}
+    for result in _list_results(sent):
+        call_id = result.tool_call_id
+        if call_id not in kept:
+            continue
+        artifact = next(find_artifacts([kept[call_id]]), None)
+        if artifact is not None and is_as_given(result.text, artifact):
+            as_given.append(call_id)
+        elif artifact is None and result.text == kept[call_id].text:
+            as_kept.append(call_id)
+        else:
+            changed[call_id] = result.text
+    return SentResults(as_given, as_kept, changed)
+
+
+def find_quoted_results(prompt: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the ids of the calls whose results the prompt of a forced answer has, as the tools gave them."""
+    text = "\n".join(message.text for message in prompt)
+    quoted: list[str] = []
     for result in _list_results(messages):
         for artifact in find_artifacts([result]):
-            given[result.tool_call_id] = artifact["retrieved_tokens"]
-    intact = []
-    for result in _list_results(sent):
-        # Other middleware may have cleared the text, or moved it to a file: in the conversation, too.
-        if count_tokens(result.text) == given.get(result.tool_call_id):
-            intact.append(result.tool_call_id)
-    return intact
+            if result.text in text and is_as_given(result.text, artifact):
+                quoted.append(result.tool_call_id)
+    return quoted
 
 
 def _list_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, OmitFromInput, PrivateStateAttr
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
 from langgraph.types import Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from arag.graph.cited import Citation
-from arag.graph.state import Grounding, StopReason, ToolRecord, split_turn, union
+from arag.graph.annotations import annotate
+from arag.graph.cited import Citation, is_citation, merge_citations
+from arag.graph.outcome import describe_linked_answer, read_answer
+from arag.graph.records import collect_citations
+from arag.graph.shown import correct_artifacts
+from arag.graph.state import Grounding, StopReason, ToolRecord, kind_of_reply, split_turn, union
 from arag.models.usage import ModelCall, Usage, total
 
 _Record = TypeVar("_Record")
@@ -27,14 +31,6 @@ def _join(left: Sequence[_Record], right: Sequence[_Record]) -> list[_Record]:
 
 def _last(_: Any, right: Any) -> Any:
     return right
-
-
-def merge_citations(left: Sequence[Citation], right: Sequence[Citation]) -> list[Citation]:
-    """Return the citations of the last answer, and behind them those of earlier ones, which are not in its text."""
-    merged = {citation["chunk_id"]: citation for citation in right}
-    for citation in left:
-        merged.setdefault(citation["chunk_id"], {**citation, "spans": []})
-    return list(merged.values())
 
 
 class RunRecord(TypedDict):
@@ -53,8 +49,22 @@ class RunRecord(TypedDict):
     """The retrieval tools that the model got by default; None if somebody chose them."""
     reply_id: str | None
     """The id of the model's last message."""
+    reply: str
+    """Its text."""
     stop_reason: StopReason | None
     """Why the run ends with that message; None if it goes on."""
+    scope: dict[str, Any] | None
+    """The scope with which the run began."""
+    index: str
+    """The index's name."""
+    seen: list[str]
+    """Chunks of the index that the agent was shown in this run."""
+    read: list[str]
+    """Chunks of the index that it was shown in full in this conversation."""
+    given: list[str]
+    """Ids of the calls whose results a model was sent as the tools gave them."""
+    rewritten: dict[str, str]
+    """By the ids of other calls, what a model was sent as their results in this conversation."""
 
 
 class ARAGState(AgentState[Any], total=False):
@@ -63,9 +73,7 @@ class ARAGState(AgentState[Any], total=False):
     The keys are those of `OutputState`, and `seen_chunks`.
     """
 
-    answer: Annotated[
-        str, Field(description="The answer to the last question, or that of the last subagent."), OmitFromInput, _last
-    ]
+    answer: Annotated[str, Field(description="The answer to the last question."), OmitFromInput, _last]
     citations: Annotated[
         list[Citation],
         Field(description="The chunks that the answer names, and behind them those that subagents named."),
@@ -97,6 +105,7 @@ class ARAGState(AgentState[Any], total=False):
     usage: Annotated[
         Usage, Field(description="Token usage for the last question, as the providers report it."), OmitFromInput, _last
     ]
+    arag_earlier: Annotated[list[Citation], PrivateStateAttr]
     arag_run: Annotated[RunRecord, PrivateStateAttr]
     remaining_steps: Annotated[int, PrivateStateAttr, RemainingStepsManager]
 
@@ -104,8 +113,8 @@ class ARAGState(AgentState[Any], total=False):
 class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
     """Keeps what subagents found, for an agent that asks them and has no index of its own.
 
-    The state gets the keys that `ARAGMiddleware` writes: `citations` has those of all subagents, `answer` is that of
-    the last one.
+    The state gets the keys that `ARAGMiddleware` writes: `answer` is the agent's own, and `citations` has the chunks
+    that it names, and behind them the others that subagents cited.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -118,35 +127,49 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
     state_schema = ARAGState
 
     def before_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Forget what the question before had."""
+        """Forget what the question before had, except for its citations: the next answer may name them."""
+        cited = [citation for citation in state.get("citations", []) if is_citation(citation)]
         return {
             "answer": "",
             "citations": Overwrite([]),
+            "arag_earlier": merge_citations(state.get("arag_earlier", []), cited),
             "seen_chunks": Overwrite([]),
             "trace": Overwrite([]),
             "model_calls": Overwrite([]),
         }
 
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Sum up the model calls, those of subagents included, and collect citations that tools have returned."""
-        calls = state["model_calls"]
-        return {
-            "citations": _collect_citations(split_turn(state["messages"]).turn),
-            "steps": sum(not call["forced"] for call in calls),
-            "usage": total(calls),
-        }
+        """Describe the answer, with what subagents and tools cited, and sum up the model calls."""
+        others = find_others(state)
+        described = describe_linked_answer(_read_end(state), [*others, *state["arag_earlier"]])
+        described["messages"] = [*correct_artifacts(split_turn(state["messages"]).turn)]
+        last = state["messages"][-1]
+        if isinstance(last, AIMessage) and kind_of_reply(last) == "answer":
+            described["messages"].append(annotate(last, described["citations"]))
+        described["citations"] = merge_citations(others, described["citations"])
+        return described | sum_up(state["model_calls"])
 
 
-def _collect_citations(turn: Sequence[AnyMessage]) -> list[Citation]:
-    """Return the citations in the results of `make_agent_tool`. Artifacts of other tools may have such a key, too."""
-    citations: list[Citation] = []
-    for message in turn:
-        artifact = message.artifact if isinstance(message, ToolMessage) else None
-        found = artifact.get("citations") if isinstance(artifact, dict) else None
-        if isinstance(found, list) and all(map(_is_citation, found)):
-            citations = merge_citations(citations, found)
-    return citations
+def find_others(state: ARAGState) -> list[Citation]:
+    """Return what other agents cited for the last question, as subagents and as tools."""
+    turn = split_turn(state["messages"]).turn
+    return merge_citations(state.get("citations", []), collect_citations(turn))
 
 
-def _is_citation(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == Citation.__required_keys__
+def sum_up(calls: Sequence[ModelCall]) -> dict[str, Any]:
+    """Return how many steps a run took, and its tokens, from its model calls."""
+    return {
+        "steps": sum(not call["forced"] for call in calls),
+        "usage": total(calls),
+    }
+
+
+def _read_end(state: ARAGState) -> str:
+    """Return the text at the end of a run: of the model, of a tool that answers directly, or of other middleware."""
+    turn = split_turn(state["messages"]).turn
+    last = turn[-1]
+    if isinstance(last, ToolMessage) and state.get("structured_response") is not None:
+        last = [message for message in turn if isinstance(message, AIMessage)][-1]
+    if isinstance(last, AIMessage):
+        return read_answer(last)
+    return last.text if isinstance(last, ToolMessage) else ""

@@ -129,6 +129,8 @@ class State(OutputState, total=False):
 
     remaining_steps: RemainingSteps
     """Steps left under the current recursion limit, whoever set it."""
+    run_scope: dict[str, Any] | None
+    """The scope with which the run began."""
 
 
 # --- the conversation ---

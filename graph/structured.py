@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from arag.errors import InputError, ModelError
 from arag.graph.forced import ask_from_evidence
 from arag.graph.models import bind_tools, find_chat_model
-from arag.graph.prompts import STRUCTURED, STRUCTURED_REQUEST
+from arag.graph.prompts import STRUCTURED, STRUCTURED_AGAIN, STRUCTURED_REQUEST
 from arag.models.extractive import ExtractiveModel
 from arag.models.replies.model import as_regular
 
@@ -35,6 +35,10 @@ class Structurer:
         request = HumanMessage(STRUCTURED_REQUEST)
         question = ask_from_evidence(turn[0].text, turn, [instructions, answer, request], max_context_tokens)
         return [instructions, question, answer, request]
+
+    def ask_again(self, request: Sequence[AnyMessage], problem: ModelError) -> list[AnyMessage]:
+        """Return a request that says what was wrong with the reply to it."""
+        return [*request[:-1], HumanMessage(STRUCTURED_AGAIN.format(problem=problem))]
 
     def read(self, reply: AIMessage) -> Any:
         """Return the structured answer of a reply.

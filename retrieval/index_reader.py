@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
@@ -125,6 +126,16 @@ class IndexReader:
             except (IndexFormatError, StorageError):
                 if self._snapshots.newest() is snapshot:
                     raise
+
+    def stamp(self) -> str:
+        """Return a short text that differs between indexes, between their snapshots, and between their parts."""
+        parts = [self._settings().token]
+        part: IndexReader | None = self
+        while part is not None:
+            limit = part._limit  # noqa: SLF001 - of this class
+            parts.append(repr(sorted(limit) if isinstance(limit, frozenset) else limit))
+            part = part._parent  # noqa: SLF001
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""

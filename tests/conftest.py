@@ -5,7 +5,8 @@ import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack
+from collections import defaultdict
+from contextlib import ExitStack, suppress
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -20,14 +21,14 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from arag.cli import main
-from arag.ingest import progress
+from arag.ingest import formats, progress
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.folder import chroma
-from arag.system.worker_process import WorkerProcess
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
@@ -129,24 +130,39 @@ def places(request):
 
 
 class _LastingProcess(WorkerProcess):
-    """A worker process for Chroma that the next ingestion takes over: to start one takes most of a small ingestion."""
+    """A worker process that the next one of its kind takes over: to start one takes most of a small ingestion."""
 
-    idle: ClassVar = []
+    idle: ClassVar = defaultdict(list)
+
+    @property
+    def _kind(self):
+        return os.getpid(), self._module, self._memory_bytes  # a fork starts its own
 
     def _launch(self):
-        return self.idle.pop() if self.idle else super()._launch()
+        idle = self.idle[self._kind]
+        return idle.pop() if idle else super()._launch()
 
     def close(self):
-        if self._process is not None:
-            self.call("close", seconds=30)
-            self.idle.append((self._process, self._connection))
-            self._process = None
+        if self._process is not None and not self.is_killed and not self._lock.locked():
+            with suppress(WorkerError, RaisedInWorkerError):
+                if self._module == chroma._PROCESS:
+                    self.call("close", seconds=30)
+                self.idle[self._kind].append((self._process, self._connection))
+                self._process = None
+        super().close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lasting_processes():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (chroma, formats):
+            patch.setattr(module, "WorkerProcess", _LastingProcess)
+        yield
 
 
 @pytest.fixture
-def make_index(tmp_path, backend, places, monkeypatch):
+def make_index(tmp_path, backend, places):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
-    monkeypatch.setattr(chroma, "WorkerProcess", _LastingProcess)
     made = []
     with ExitStack() as stack:
 

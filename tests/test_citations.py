@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.evaluation.paper_tools import PAPER_TOOLS
-from arag.graph.citations import find_grounding, parse_citations
+from arag.graph.citations import find_grounding, name_index, parse_citations
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tools.sets import PAPER, make_tools
 from fakes import HashEmbeddings
@@ -39,6 +39,7 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
     read, unread, unseen, made_up = parse_citations(answer, index, SHOWN, ["guide.md:0"])
     assert read == {
         "chunk_id": "guide.md:0",
+        "index": name_index(index),
         "seen": True,
         "read": True,
         "pages": None,
@@ -50,7 +51,7 @@ def test_a_citation_says_what_was_cited_and_whether_it_was_shown(index):
     assert (unread["chunk_id"], unread["seen"], unread["read"]) == ("notes.md:0", True, False)
     assert (unseen["document"]["id"], unseen["seen"], unseen["quotes"]) == ("论文 一", False, [])
     nothing = {"pages": None, "ocr_pages": [], "document": None, "quotes": [], "spans": [{"start": 72, "end": 84}]}
-    assert made_up == {"chunk_id": "atlas.md:3", "seen": False, "read": False, **nothing}
+    assert made_up == {"chunk_id": "atlas.md:3", "index": "", "seen": False, "read": False, **nothing}
 
 
 @pytest.mark.parametrize(

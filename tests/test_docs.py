@@ -52,7 +52,7 @@ SHOWN = {  # what a page's commands and snippets print, among other things
         "page 1, read by OCR",
     ],
     "docs/models.md": ["A failed apothecary"],
-    "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "The model wants to call ", "assistant ['research']\n["],
+    "docs/agent.md": ["2 max_steps", "['agent']\n['tools']", "'name': 'semantic_search'", "assistant ['research']\n["],
     "docs/tools.md": [
         "Odvar Felisk: spelled Odvár Félisk (2 chunks); Grey Petrel: 3 chunks. The best 2 of 5 chunks:",
         "[ships/grey-petrel-packet-schooner.md:0] score 55",
@@ -332,7 +332,7 @@ def test_settings_and_results_of_the_agent_are_listed():
     rows = table("docs/agent.md", "Settings")
     settings = {name for row in rows for name in row[0].split("`")[1::2]}
     signature = inspect.signature(create_arag_agent).parameters
-    assert settings == {*signature, *Context.model_fields} - {"model", "index", "scope", "settings"}
+    assert settings == {*signature, *Context.model_fields} - {"model", "index", "settings"}
     for row in rows:
         if row[1].replace(",", "").isdecimal():
             assert int(row[1].replace(",", "")) == Context.model_fields[row[0].strip("`")].default

@@ -252,3 +252,54 @@ def test_a_foot_of_two_lines_in_two_sizes(read):
         pages.text(72, 45, f"Seite {number} von 5", 9)
         pages.show()
     assert count_pages(read, pages, "Laboratory") == 1
+
+
+ENTRIES = ["Aal", "Abend", "Acker", "Adel", "Affe", "Ahorn", "Alm", "Amsel", "Anker", "Apfel", "Arm", "Ast"]
+
+
+@pytest.mark.parametrize("form", ["{} – {}", "{}   {}", "{}-{}"])
+def test_guide_words_that_the_page_has(read, form):
+    pages = Pages()
+    for number in range(4):
+        entries = ENTRIES[3 * number : 3 * number + 3]
+        pages.text(72, 800, form.format(entries[0], entries[-1]) if "  " not in form else entries[0])
+        if "  " in form:
+            pages.text(480, 800, entries[-1])
+        pages.lines(72, 740, [f"{entry}: what the miller called it" for entry in entries])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert [text.count(entry) for entry in ENTRIES] == [1] * len(ENTRIES)
+
+
+def test_heads_with_the_chapter_and_the_section(read):
+    pages = Pages()
+    sections = ["Grinding rye", "Grinding oats", "Keeping the race", "Mending the wheel"]
+    for number, section in enumerate(sections):
+        chapter = "The mill" if number < 2 else "The water"
+        if number % 2 == 0:
+            pages.text(72, 770, chapter, 18, "Helvetica-Bold")
+        pages.text(72, 800, chapter, 9)
+        pages.text(400, 800, section, 9)
+        pages.text(72, 745, section, 14, "Helvetica-Bold")
+        pages.lines(72, 720, [f"{line} {chr(97 + number)}" for line in BODY])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    lines = [line for line in text.split("\n") if line.startswith("#")]
+    assert lines == [
+        "# The mill",
+        "## Grinding rye",
+        "## Grinding oats",
+        "# The water",
+        "## Keeping the race",
+        "## Mending the wheel",
+    ]
+    assert "The mill Grinding" not in text
+
+
+def test_the_first_words_of_a_page_are_no_guide(read):
+    pages = Pages()
+    for number in range(4):
+        pages.text(72, 800, f"Berth {number} - Odvar Felisk")
+        pages.lines(72, 740, [f"Berth {number}", *BODY])
+        pages.show()
+    assert count_pages(read, pages, "Felisk") == 4

@@ -16,7 +16,7 @@ from arag.errors import InputError, ModelError
 from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from openai_server import chat, serve
-from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, calls, in_thread
+from scripted import ANSWER, EndlessModel, ScriptedModel, asked, call, calls, in_thread, priced
 
 SEARCH = call("keyword_search", keywords=["Teutberga"])
 
@@ -107,12 +107,33 @@ class Structuring(EndlessModel):
     ],
 )
 def test_an_answer_that_cannot_be_structured_is_an_error_and_a_thread_keeps_the_text(small_index, reply, told):
-    model = ScriptedModel(SEARCH, ANSWER, reply, call("Father", name="Boso"))
+    model = ScriptedModel(SEARCH, ANSWER, reply, reply, call("Father", name="Boso"))
     agent = create_arag_agent(model, small_index, tools="paper", response_format=Father, checkpointer=InMemorySaver())
     with pytest.raises(ModelError, match=told):
         agent.invoke(asked(), in_thread())
     assert agent.get_state(in_thread()).values["answer"] == ANSWER.text
     assert agent.invoke(None, in_thread())["structured_response"] == Father(name="Boso")
+    model.assert_used_up()
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(AIMessage("Boso."), "called no tool named Father"), (call("Father", died=True), "Field required")],
+)
+def test_the_model_is_told_once_why_its_structured_answer_is_not_valid(small_index, reply, told):
+    model = ScriptedModel(SEARCH, ANSWER, reply, call("Father", name="Boso"))
+    state = create_arag_agent(model, small_index, tools="paper", response_format=Father).invoke(asked())
+    assert state["structured_response"] == Father(name="Boso")
+    assert (state["answer"], state["usage"]["model_calls"]) == (ANSWER.text, 4)
+    assert told in model.calls[-1].messages[-1].text
+
+
+def test_it_is_not_asked_for_again_above_the_cap_of_costs(small_index):
+    wrong = priced(call("Father", died=1))
+    model = ScriptedModel(priced(SEARCH), priced(ANSWER), wrong)
+    agent = create_arag_agent(model, small_index, tools="paper", response_format=Father, max_cost=0.76)
+    with pytest.raises(ModelError, match="is not valid"):
+        agent.invoke(asked())
     model.assert_used_up()
 
 

@@ -13,6 +13,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from arag import ARAGMiddleware
 from arag.errors import InputError
 from arag.graph.agent_tool import make_agent_tool
 from arag.graph.context import Context
@@ -110,6 +111,12 @@ def test_a_person_approves_a_call_of_the_agent_in_the_supervisors_thread(small_i
     assert (results(state)[0].text, state["messages"][-1].text) == (ANSWER.text, "It was Boso.")
 
 
+class Ours(Context):
+    """A context of a graph around the agent."""
+
+    documents: tuple[str, ...] | None = None
+
+
 class Login(BaseModel):
     """The context of a parent in which `scope` is something else."""
 
@@ -117,10 +124,12 @@ class Login(BaseModel):
     documents: tuple[str, ...] | None = None
 
 
-@pytest.mark.parametrize(("documents", "expected"), [(("boso",), ["boso:0"]), (None, ["teutberga:0", "boso:0"])])
+def find_scope(context):
+    return context.documents and Scope(documents=context.documents)
+
+
+@pytest.mark.parametrize(("documents", "expected"), [(("boso",), ["boso:0"]), (("*",), ["teutberga:0", "boso:0"])])
 def test_a_parent_whose_scope_means_something_else_says_where_ours_is(small_index, documents, expected):
-    def find_scope(context):
-        return context.documents and Scope(documents=context.documents)
 
     def make_parent(**options):
         agent = create_arag_agent(ScriptedModel(READ, ANSWER), small_index, tools="paper", **options)
@@ -131,3 +140,19 @@ def test_a_parent_whose_scope_means_something_else_says_where_ours_is(small_inde
     assert results(state)[0].artifact["chunk_ids"] == expected
     with pytest.raises(InputError, match="'read:all' is not a scope"):
         make_parent().invoke(asked(), context=Login(documents=documents))
+
+
+@pytest.mark.parametrize("context", [None, Login(), Ours()], ids=["none", "without documents", "ours without a scope"])
+@pytest.mark.parametrize("make", ["graph", "middleware"])
+def test_a_run_for_which_no_scope_is_found_sees_nothing(small_index, make, context):
+    model = ScriptedModel(*[READ, ANSWER] * 2)
+    if make == "graph":
+        agent = create_arag_agent(model, small_index, tools="paper", scope_from=find_scope)
+    else:
+        middleware = ARAGMiddleware(small_index, tools="paper", scope_from=find_scope)
+        agent = create_agent(model, middleware=[middleware])
+    with pytest.raises(InputError, match="scope_from finds no scope for this run"):
+        agent.invoke(asked(), context=context)
+    state = agent.invoke(asked(), context=Login(documents=("boso",)))
+    assert results(state)[0].artifact["chunk_ids"] == ["boso:0"]
+    assert len(results(agent.invoke(asked(), context=Context(scope=Scope())))) == 1

@@ -58,25 +58,25 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         model = os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if isinstance(model, str) and model != EXTRACTIVE:
         return _create(model, options)
-    if isinstance(model, BaseChatModel) and not options:
+    if options or not isinstance(model, BaseChatModel | str):
+        kind = model if isinstance(model, str) else f"{type(model).__name__} object"
+        raise ModelError(f"give a provider:model string, or a chat model without options, not the {kind}")
+    if isinstance(model, BaseChatModel):
         return model
-    if model == EXTRACTIVE and not options:
-        from arag.models.extractive import ExtractiveModel
+    from arag.models.extractive import ExtractiveModel
 
-        return ExtractiveModel()
-    kind = model if isinstance(model, str) else f"{type(model).__name__} object"
-    raise ModelError(f"give a provider:model string, or a chat model without options, not the {kind}")
+    return ExtractiveModel()
 
 
 def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
     """Create a model by its name, behind the border."""
     name = parse_name(text)
     terms = _read_terms(find_server(name, options), options)
-    given = dict(options)
-    if name.provider not in _LIMITED:  # the border's options, not those of the class
-        for option in ("timeout", "max_retries"):
-            given.pop(option, None)
-    settings = {**_default_settings(name, terms, given), **connection_options(name, given)}
+    given = _options_of_class(name, options)
+    settings = {
+        **_default_settings(name, terms, given),
+        **connection_options(name, given),
+    }
     model = _make(name, text, settings)
     # Some classes drop options that they do not know; others send them on and fail at the first request.
     unknown = given.keys() - get_pydantic_field_names(type(model))
@@ -90,6 +90,12 @@ def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
         model.stream_chunk_timeout = None  # the limit of the whole call counts
     add_border(model, terms)
     return model
+
+
+def _options_of_class(name: ModelName, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the provider's class has; the border takes the others."""
+    of_border = set() if name.provider in _LIMITED else {"timeout", "max_retries"}
+    return {option: value for option, value in options.items() if option not in of_border}
 
 
 def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel:
@@ -111,26 +117,47 @@ def _make(name: ModelName, text: str, settings: dict[str, Any]) -> BaseChatModel
 
 def find_server(name: ModelName, options: Mapping[str, Any]) -> Server:
     """Return the server of a model, as its name, its options and the environment say."""
-    address = name.base_url
-    if name.provider == "ollama" and address is None:
-        address = os.environ.get("OLLAMA_HOST", _OLLAMA_ADDRESS)
-        if "://" not in address:
-            address = f"http://{address}"
     has_own_key = any("api_key" in option for option in options)  # then the environment's may be another server's
-    return Server(name.provider, name.model, address, None if has_own_key else read_key(name))
+    key = None if has_own_key else read_key(name)
+    return Server(
+        provider=name.provider,
+        model=name.model,
+        base_url=name.base_url or _find_default_address(name),
+        key=key,
+    )
+
+
+def _find_default_address(name: ModelName) -> str | None:
+    """Return the address of Ollama's server, which is known; None for other providers."""
+    if name.provider != "ollama":
+        return None
+    address = os.environ.get("OLLAMA_HOST", _OLLAMA_ADDRESS)
+    if "://" in address:
+        return address
+    return f"http://{address}"
 
 
 def _read_terms(server: Server, options: Mapping[str, Any]) -> Terms:
     """Return the terms of a model's calls; a limit of another form is left to its client."""
-    terms = Terms(server, seconds=_LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS, retries=_RETRIES)
-    for option in _TIMEOUTS:
-        if option in options:
-            seconds = options[option]
-            terms.seconds = float(seconds) if isinstance(seconds, int | float) else None
     retries = options.get("max_retries")
-    if isinstance(retries, int):
-        terms.retries = retries
-    return terms
+    if not isinstance(retries, int):
+        retries = _RETRIES
+    return Terms(
+        server=server,
+        seconds=_read_limit(server, options),
+        retries=retries,
+    )
+
+
+def _read_limit(server: Server, options: Mapping[str, Any]) -> float | None:
+    """Return the seconds that a call may take; None if its client decides."""
+    given = [options[option] for option in _TIMEOUTS if option in options]
+    if not given:
+        return _LOCAL_SECONDS if server.is_local else _HOSTED_SECONDS
+    seconds = given[-1]
+    if isinstance(seconds, int | float):
+        return float(seconds)
+    return None
 
 
 def _default_settings(name: ModelName, terms: Terms, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,6 +196,8 @@ def naming_failures(model: str) -> Iterator[None]:
         modules = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
         if BaseChatModel.__module__ not in modules:  # a bug of ours, or an error of a tool
             raise
-        reason = error if isinstance(error, ModelError) else describe_failure(error, Server("", model, None))
+        reason = str(error)
+        if not isinstance(error, ModelError):
+            reason = describe_failure(error, Server("", model, None))
         kind = ContextError if is_overflow(error) else ModelError
         raise kind(f"{model} failed: {reason}") from error

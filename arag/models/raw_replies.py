@@ -11,6 +11,7 @@ from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_
 from langchain_core.outputs import ChatGenerationChunk
 
 SENT_CALLS = "arag_sent_calls"  # a key of a reply's metadata
+_NOTHING = "{}"  # JSON of a call without arguments
 REASONING = "reasoning_content"  # where servers send the thinking of a reply, and LangChain's classes keep it
 
 
@@ -20,11 +21,15 @@ def set_aside_calls(completion: Any) -> list[list[InvalidToolCall]]:
     LangChain puts such calls of a stream into `invalid_tool_calls`. It would refuse a whole reply that has one.
     """
     aside = []
-    for choice in _get(completion, "choices") or ():
+    for choice in _get_list(completion, "choices"):
         message = _get(choice, "message")
-        calls = _get(message, "tool_calls") or []
-        kept = [call for call in calls if _is_readable(_get_arguments(call))]
-        unread = [_as_invalid(call) for call in calls if call not in kept]
+        kept = []
+        unread = []
+        for call in _get_list(message, "tool_calls"):
+            if _is_readable(_get_arguments(call)):
+                kept.append(call)
+            else:
+                unread.append(_as_invalid(call))
         if unread:
             _set(message, "tool_calls", kept)
         aside.append(unread)
@@ -36,12 +41,17 @@ def _get_arguments(call: Any) -> Any:
 
 
 def _as_invalid(call: Any) -> InvalidToolCall:
-    arguments = _get_arguments(call)
     return invalid_tool_call(
         name=_get(_get(call, "function"), "name"),
-        args=arguments if isinstance(arguments, str) else json.dumps(arguments),
+        args=_as_text(_get_arguments(call)),
         id=_get(call, "id"),
     )
+
+
+def _as_text(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments)
 
 
 def _is_readable(arguments: object) -> bool:
@@ -62,6 +72,10 @@ def _get(part: Any, name: str) -> Any:
     return getattr(part, name, None)
 
 
+def _get_list(part: Any, name: str) -> list[Any]:
+    return _get(part, name) or []
+
+
 def _set(part: Any, name: str, value: Any) -> None:
     if isinstance(part, dict):
         part[name] = value
@@ -71,12 +85,13 @@ def _set(part: Any, name: str, value: Any) -> None:
 
 def write_arguments(chunk: Any) -> None:
     """Turn the arguments of calls in a chunk of a stream into texts, if a server has sent objects."""
-    for choice in _get(chunk, "choices") or ():
-        for call in _get(_get(choice, "delta"), "tool_calls") or ():
-            function = _get(call, "function")
-            arguments = _get(function, "arguments")
-            if arguments is not None and not isinstance(arguments, str):
-                _set(function, "arguments", json.dumps(arguments))
+    for choice in _get_list(chunk, "choices"):
+        delta = _get(choice, "delta")
+        for call in _get_list(delta, "tool_calls"):
+            arguments = _get_arguments(call)
+            if arguments is not None:
+                function = _get(call, "function")
+                _set(function, "arguments", _as_text(arguments))
 
 
 @dataclass
@@ -113,11 +128,21 @@ class CallPieces:
 
         LangChain completes the JSON of calls that are cut off, which whole replies would not have.
         """
-        calls = list(self._calls.values())
-        if all(_is_object(call.arguments or "{}") for call in calls):
+        sent = []
+        are_objects = True
+        for call in self._calls.values():
+            sent.append(
+                {
+                    "name": call.name,
+                    "args": call.arguments,
+                    "id": call.id,
+                }
+            )
+            are_objects = are_objects and _is_object(call.arguments)
+        if are_objects:
             return None
-        sent = [{"name": call.name, "args": call.arguments, "id": call.id} for call in calls]
-        return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata={SENT_CALLS: sent}))
+        metadata = {SENT_CALLS: sent}
+        return ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=metadata))
 
     def _number_piece(self, piece: ToolCallChunk) -> ToolCallChunk:
         number = self._find_number(piece)
@@ -155,9 +180,14 @@ def read_sent_calls(reply: AIMessage) -> AIMessage:
     calls = []
     invalid = []
     for call in sent:
-        if _is_object(call["args"] or "{}"):
+        if _is_object(call["args"]):
+            arguments = json.loads(call["args"] or _NOTHING, strict=False)
             calls.append(
-                tool_call(name=call["name"], args=json.loads(call["args"] or "{}", strict=False), id=call["id"])
+                tool_call(
+                    name=call["name"],
+                    args=arguments,
+                    id=call["id"],
+                )
             )
         else:
             invalid.append(invalid_tool_call(**call))
@@ -171,7 +201,9 @@ def read_sent_calls(reply: AIMessage) -> AIMessage:
 
 
 def _is_object(text: str) -> bool:
+    """Return whether arguments are an object; no text stands for no arguments."""
     try:
-        return isinstance(json.loads(text, strict=False), dict)
+        value = json.loads(text or _NOTHING, strict=False)
     except ValueError:
         return False
+    return isinstance(value, dict)

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_edges import MAX_PITCH, MIN_PAGES, Beside, Edge, find_edges, min_feet
+from arag.ingest.formats.pdf_guides import comparable, find_guides
 from arag.text.normalise import CELL_BOUNDARY
 
 _INNER_RANKS = {1, -2}
@@ -19,7 +20,6 @@ _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place o
 _MIN_RUN = 2  # pages of a chapter, on average
 
 _SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
-_OTHER = re.compile(r"[\W_]+")
 _NAME_ENDS = (":", "：")
 
 
@@ -28,7 +28,8 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
 
     A line is a head or a foot if it is at the same place of most pages, or of most pages on the left or on the right,
     and no page has another text there. One that changes with the chapter must be a heading of the document, too, or
-    have the page's number beside it. Headings with their text below them and rows of tables are none.
+    have the page's number beside it. Headings with their text below them and rows of tables are none. Guide words are
+    left out, too: see `find_guides`.
 
     Args:
         pages: The lines of each page.
@@ -37,9 +38,14 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     edges = find_edges(pages)
     headings = _headings(pages, titles)
     found: list[Edge] = []
-    for group in _group_by_place(edges):
+    groups = _group_by_place(edges)
+    for group in groups:
         found += _find_running(group, len(pages), headings)
     left_out = _choose(found, pages)
+    running = {edge.beside(0) for edge in found}
+    for edge in find_guides(groups, pages, headings):
+        if edge.beside(0) not in running:
+            left_out[edge.page].add(edge.position)
     kept: list[list[Line]] = []
     for number, page in enumerate(pages):
         kept.append(_without(page, left_out[number]))
@@ -192,7 +198,7 @@ def _is_chapters(edges: Sequence[Edge], pages: int, headings: Collection[str]) -
         return True
     in_headings = 0
     for text in texts:
-        in_headings += _comparable(text) in headings
+        in_headings += comparable(text) in headings
     return 2 * in_headings >= len(texts)
 
 
@@ -209,17 +215,13 @@ def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> set[str
     for line in lines:
         sizes[line.size] += len(line.text)
     body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
-    headings = set(map(_comparable, titles))
+    headings = set(map(comparable, titles))
     for line in lines:
         if line.size > _LARGER * body_size:
             without_number = _SECTION_NUMBER.sub("", line.text)
-            headings.add(_comparable(line.text))
-            headings.add(_comparable(without_number))
+            headings.add(comparable(line.text))
+            headings.add(comparable(without_number))
     return headings
-
-
-def _comparable(text: str) -> str:
-    return _OTHER.sub("", text).casefold()
 
 
 # --- lines that belong to the text ---

@@ -21,7 +21,7 @@ from arag.retrieval.presentation.selection import SeenChunks
 from arag.retrieval.scope import Scope, find_scope
 from arag.retrieval.tools.arguments import RetrievalArguments, explain
 from arag.retrieval.tools.documents import list_shown, retriever_run
-from arag.retrieval.tools.seen import digest_of, find_digests, find_seen_chunks
+from arag.retrieval.tools.seen import digest, digest_of, find_digests, find_seen_chunks
 from arag.text.tokens import count_tokens
 
 KEPT_SCOPES = 256  # whose limited indexes are kept: more takes memory, fewer makes a server read them again
@@ -84,6 +84,10 @@ class RetrievalTool(BaseTool):
             return retrieved
         return add_full_texts(self.index, retrieved, seen)
 
+    def stamp(self) -> str:
+        """Return what the tool's results depend on, beside the call: the texts that it sees, and how it shows them."""
+        return f"{self.index.stamp()}-{self.top_k}-{self.full_texts}"
+
     def _run(
         self,
         messages: Sequence[Any] = (),
@@ -95,6 +99,7 @@ class RetrievalTool(BaseTool):
         seen = find_seen_chunks(messages, tool.index, query)
         if not self.remembers:
             seen = SeenChunks(question=seen.question)
+        stamp = tool.stamp()
         try:
             with retriever_run(run_manager, self.name, query) as documents:
                 shown = tool.retrieve(seen=seen, **arguments)
@@ -114,12 +119,14 @@ class RetrievalTool(BaseTool):
         for chunk in shown.new_chunks:
             digests[chunk.id] = digest_of(chunk)
         artifact = event | {
+            "stamp": stamp,
             "results": shown.results,
             "documents": [document.model_dump() for document in documents],
             "sentences": _sort_positions(shown.sentences),
             "repeated": list(shown.repeated),
             "cut": _sort_positions(shown.cut),
             "digests": digests,
+            "digest": digest(shown.text),
         }
         return shown.text, artifact
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -72,7 +72,17 @@ def find_digests(index: Index, chunk_ids: Iterable[str]) -> dict[str, str]:
 
 def digest_of(chunk: Chunk | None) -> str:
     """Return the digest of a chunk's text; empty for None."""
-    return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
+    return digest(chunk.text) if chunk is not None else ""
+
+
+def digest(text: str) -> str:
+    """Return the digest of a text."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def is_as_given(text: str, artifact: Mapping[str, Any]) -> bool:
+    """Return whether a text is that of a result of a retrieval tool, which other middleware may have changed."""
+    return digest(text) == artifact.get("digest")
 
 
 def _last_question(messages: Sequence[Any]) -> str:

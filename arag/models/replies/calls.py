@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arag.models.replies.arguments import FENCE, KnownTool, read_value
@@ -21,6 +21,7 @@ _OPENINGS = re.compile(
     r"(?:[\s\[({*`@]|[^\w\s\"'“‘.,;:!?)\]}<>|]|```\w*|\b(?:print|json|tool_code|functions?|default_api|tools|await|call|xml)\b[.:]?|<[^<>\n]{1,80}>)*\Z"
 )
 _CITATION = re.compile(r"[\[【(][^\[\]【】()\n]*:\d+[^\[\]【】()\n]*[\]】)]")
+_GOES_ON = re.compile(r"[^\S\n]+[a-z]+[^\S\n]")  # prose behind a tag, on its line
 _MOST_BEFORE = 400  # characters of prose before a call that has no mark; an answer is longer, or cites
 _MOST_BEHIND = 250  # and behind it
 
@@ -45,28 +46,41 @@ def find_calls(text: str, tools: Mapping[str, KnownTool], *, marked_only: bool =
         tools: The tools that the model has, by name.
         marked_only: Whether a call counts only with a mark of its own, as for calls in thinking.
     """
-    invented = _INVENTED.search(text)
-    if invented and invented.start():
-        text = text[: invented.start()]
+    text = _drop_invented(text)
     mark = find_mark(text)
+    if mark is None and marked_only:
+        return CallsInText(text)
     if mark is not None:
         text = text[:mark] + _write_quotes(text[mark:])
     calls = list_written_calls(text, tools)
-    if mark is None and marked_only:
-        return CallsInText(text)
     if mark is None and not calls:
         return CallsInText(text, is_unread=_is_like_a_call(text))
+    before = text[: _find_start(mark, calls)]
+    behind = text[calls[-1].end :] if calls else ""
+    is_meant = mark is not None or _stands_alone(before, behind)
+    is_answer = _cites(before) or _cites(_CLOSINGS.sub("", behind))
+    if is_answer or not is_meant:
+        return CallsInText(text)
+    return CallsInText(
+        before=_OPENINGS.sub("", before).strip(),
+        calls=calls,
+        is_unread=not calls,
+    )
+
+
+def _drop_invented(text: str) -> str:
+    """Return a text up to the result that a model has invented."""
+    invented = _INVENTED.search(text)
+    if invented is None or invented.start() == 0:
+        return text
+    return text[: invented.start()]
+
+
+def _find_start(mark: int | None, calls: Sequence[WrittenCall]) -> int:
     starts = [call.start for call in calls]
     if mark is not None:
         starts.append(mark)
-    before = text[: min(starts)]
-    behind = text[calls[-1].end :] if calls else ""
-    if _cites(before) or _cites(_CLOSINGS.sub("", behind)):
-        return CallsInText(text)
-    if mark is None and not _stands_alone(before, behind):
-        return CallsInText(text)
-    said = _OPENINGS.sub("", before).strip()
-    return CallsInText(said, calls, is_unread=not calls)
+    return min(starts)
 
 
 def _write_quotes(text: str) -> str:
@@ -84,11 +98,12 @@ def find_mark(text: str) -> int | None:
 
 def _is_in_words(text: str, mark: re.Match[str]) -> bool:
     """Return whether prose goes on behind a tag on its line: the text mentions it."""
-    if not mark[0].startswith("<") or "=" in mark[0]:
+    is_plain_tag = mark[0].startswith("<") and "=" not in mark[0]
+    if not is_plain_tag:
         return False
-    before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
-    behind, _, _ = text[mark.end() :].partition("\n")
-    return bool(before.strip()) and re.match(r"\s+[a-z]+\s", behind) is not None
+    line_start = text.rfind("\n", 0, mark.start()) + 1
+    before = text[line_start : mark.start()].strip()
+    return before != "" and _GOES_ON.match(text, mark.end()) is not None
 
 
 def _cites(text: str) -> bool:
@@ -111,9 +126,13 @@ def _is_like_a_call(text: str) -> bool:
     if read is None or bare[read.end :].strip():
         return False
     values = read.value if isinstance(read.value, list) else [read.value]
-    for value in values:
-        if not isinstance(value, dict):
-            continue
-        if not value.keys().isdisjoint(NAME_KEYS) and not value.keys().isdisjoint(ARGUMENT_KEYS):
-            return True
-    return False
+    return any(_names_tool(value) for value in values)
+
+
+def _names_tool(value: object) -> bool:
+    """Return whether a value of JSON has a key for a tool and one for its arguments."""
+    if not isinstance(value, dict):
+        return False
+    has_name = not value.keys().isdisjoint(NAME_KEYS)
+    has_arguments = not value.keys().isdisjoint(ARGUMENT_KEYS)
+    return has_name and has_arguments

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.tool import tool_call
 
 from arag.models.raw_replies import REASONING, read_sent_calls
@@ -58,16 +58,21 @@ def read_reply(reply: AIMessage, tools: Mapping[str, KnownTool], *, is_streamed:
         read.repaired.append("thinking")
     _repair_calls(reply, tools, read)
     is_unread = False
-    if not read.calls and not reply.invalid_tool_calls:
+    if not _has_calls(reply, read):
         written = _read_written(separated, tools)
         _take_written(written, read)
         is_unread = written.is_unread
     end = find_end(reply)
-    is_cut_off = end == "cut_off" or separated.is_open or (is_streamed and _just_ends(reply, read.text))
-    if not read.calls and not reply.invalid_tool_calls and end != "refused":
-        read.doubt = _find_doubt(read.text, is_cut_off=is_cut_off, is_unread=is_unread)
-    if end == "refused" and not read.text.strip():
-        read.text = _find_refusal(reply) or _REFUSED
+    if end == "refused":
+        _take_refusal(reply, read)
+    elif not _has_calls(reply, read):
+        has_end = end is None and not separated.is_open
+        just_ends = is_streamed and _just_ends(reply, read.text)
+        read.doubt = _find_doubt(
+            read.text,
+            is_cut_off=just_ends or not has_end,
+            is_unread=is_unread,
+        )
     return _update(reply, read)
 
 
@@ -76,7 +81,11 @@ def without_thinking(reply: AIMessage) -> AIMessage:
     separated = separate_thinking(reply.text)
     if not separated.thinking:
         return reply
-    read = _Read(text=separated.text, thinking=separated.thinking, calls=list(reply.tool_calls))
+    read = _Read(
+        text=separated.text,
+        thinking=separated.thinking,
+        calls=list(reply.tool_calls),
+    )
     return _update(reply, read)
 
 
@@ -122,6 +131,25 @@ class _Read:
     repaired: list[str] = field(default_factory=list)
     doubt: Doubt | None = None
 
+    def list_notes(self) -> dict[str, Any]:
+        """Return what the reply's metadata say of it."""
+        notes: dict[str, Any] = {}
+        if self.repaired:
+            notes[REPAIRED] = list(dict.fromkeys(self.repaired))
+        if self.doubt is not None:
+            notes[DOUBT] = self.doubt
+        return notes
+
+
+def _has_calls(reply: AIMessage, read: _Read) -> bool:
+    """Return whether a reply has calls; those whose arguments cannot be read count."""
+    return bool(read.calls or reply.invalid_tool_calls)
+
+
+def _take_refusal(reply: AIMessage, read: _Read) -> None:
+    if not read.text.strip():
+        read.text = _find_refusal(reply) or _REFUSED
+
 
 def _find_refusal(reply: AIMessage) -> str:
     """Return the text of a refusal, which OpenAI's models give beside the content."""
@@ -141,7 +169,12 @@ def _repair_calls(reply: AIMessage, tools: Mapping[str, KnownTool], read: _Read)
         if tool is None or tool.name == call["name"]:
             read.calls.append(call)
         else:
-            read.calls.append(tool_call(name=tool.name, args=call["args"], id=call["id"]))
+            renamed = tool_call(
+                name=tool.name,
+                args=call["args"],
+                id=call["id"],
+            )
+            read.calls.append(renamed)
             read.repaired.append("name of a tool")
     for invalid in reply.invalid_tool_calls:
         tool = resolve_name(invalid["name"], tools)
@@ -149,7 +182,12 @@ def _repair_calls(reply: AIMessage, tools: Mapping[str, KnownTool], read: _Read)
             continue
         arguments = repair_arguments(invalid["args"], tool)
         if arguments is not None:
-            read.calls.append(tool_call(name=tool.name, args=arguments, id=invalid["id"]))
+            made = tool_call(
+                name=tool.name,
+                args=arguments,
+                id=invalid["id"],
+            )
+            read.calls.append(made)
             read.repaired.append("arguments")
 
 
@@ -159,13 +197,20 @@ def _read_written(separated: Separated, tools: Mapping[str, KnownTool]) -> Calls
     if separated.text.strip():
         return written
     thought = find_calls(separated.thinking, tools, marked_only=True)
-    return CallsInText("", thought.calls) if thought.calls else written
+    if thought.calls:
+        return CallsInText("", thought.calls)
+    return written
 
 
 def _take_written(written: CallsInText, read: _Read) -> None:
     read.text = written.before
     for call in written.calls:
-        read.calls.append(tool_call(name=call.name, args=call.arguments, id=""))
+        made = tool_call(
+            name=call.name,
+            args=call.arguments,
+            id="",
+        )
+        read.calls.append(made)
     if written.calls:
         read.repaired.append("call as text")
 
@@ -177,7 +222,9 @@ def _find_doubt(text: str, *, is_cut_off: bool, is_unread: bool) -> Doubt | None
         return "unread_call"
     if not text.strip():
         return "empty"
-    return "announced" if _only_announces(text) else None
+    if _only_announces(text):
+        return "announced"
+    return None
 
 
 def _just_ends(reply: AIMessage, text: str) -> bool:
@@ -185,19 +232,14 @@ def _just_ends(reply: AIMessage, text: str) -> bool:
     metadata = reply.response_metadata
     if metadata.get("model_provider") not in _TOLD_BY:
         return False
-    for key in END_KEYS:
-        if metadata.get(key):
-            return False
-    return _WITHOUT_END.search(text) is not None
+    words = [metadata.get(key) for key in END_KEYS]
+    return not any(words) and _WITHOUT_END.search(text) is not None
 
 
 def _only_announces(text: str) -> bool:
     if len(text) > _MOST_ANNOUNCED or _ANSWERS.search(text):
         return False
-    sentences = []
-    for sentence in _LAST_SENTENCES.split(text.strip()):
-        if sentence.strip(" *_`#"):
-            sentences.append(sentence)
+    sentences = [sentence for sentence in _LAST_SENTENCES.split(text.strip()) if sentence.strip(" *_`#")]
     return _ANNOUNCEMENT.search(" ".join(sentences[-2:])) is not None
 
 
@@ -208,19 +250,35 @@ def _update(reply: AIMessage, read: _Read) -> AIMessage:
         update["content"] = _replace_text(reply.content, read.text)
     if read.calls != reply.tool_calls:
         update["tool_calls"] = read.calls
-        made = {call["id"] for call in read.calls}
-        update["invalid_tool_calls"] = [call for call in reply.invalid_tool_calls if call["id"] not in made]
+        update["invalid_tool_calls"] = _list_invalid(reply, read)
     if read.thinking:
-        thoughts = [str(reply.additional_kwargs.get(REASONING) or ""), read.thinking]
-        update["additional_kwargs"] = {**reply.additional_kwargs, REASONING: "\n\n".join(filter(None, thoughts))}
-    notes: dict[str, Any] = {}
-    if read.repaired:
-        notes[REPAIRED] = list(dict.fromkeys(read.repaired))
-    if read.doubt is not None:
-        notes[DOUBT] = read.doubt
+        update["additional_kwargs"] = {
+            **reply.additional_kwargs,
+            REASONING: _join_thinking(reply, read),
+        }
+    notes = read.list_notes()
     if notes:
-        update["response_metadata"] = {**reply.response_metadata, **notes}
-    return reply.model_copy(update=update) if update else reply
+        update["response_metadata"] = {
+            **reply.response_metadata,
+            **notes,
+        }
+    if not update:
+        return reply
+    return reply.model_copy(update=update)
+
+
+def _list_invalid(reply: AIMessage, read: _Read) -> list[InvalidToolCall]:
+    """Return the calls that could not be repaired."""
+    made = {call["id"] for call in read.calls}
+    return [call for call in reply.invalid_tool_calls if call["id"] not in made]
+
+
+def _join_thinking(reply: AIMessage, read: _Read) -> str:
+    """Return the thinking that was sent apart and that in the text."""
+    sent = reply.additional_kwargs.get(REASONING)
+    if not sent:
+        return read.thinking
+    return f"{sent}\n\n{read.thinking}"
 
 
 def _replace_text(content: str | list[str | dict[str, Any]], text: str) -> str | list[str | dict[str, Any]]:

@@ -224,20 +224,18 @@ def _find_above_row_names(top: Sequence[Row]) -> Header | None:
             continue
         last = max(row_names)
         others = [_columns_after(row, last) for row in above]
-        names = others[0] if rows == 1 else _divide(_without_repeats(others[0]), others[1])
-        if not names or not _are_names({**row_names, **names}):
-            continue
+        names = _join_names(*others)
+        all_names = {**row_names, **names}
         has_parts = min(map(max, below)) <= last
-        if not has_parts:
-            names = {**row_names, **names}
-        return Header(names, rows=rows + 1)
+        if _are_names(all_names):
+            return Header(names if has_parts else all_names, rows=rows + 1)
     return None
 
 
 def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     """Return whether a row may name the first columns of a table, which the rows above it leave empty.
 
-    In two rows, there may be names of the columns' groups, such as `Year` beside `2022`, above its last name.
+    Above its last name, there may be those of the groups of columns, such as `Year` beside `2022`.
     """
     if not _are_names(row):
         return False
@@ -246,8 +244,21 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     goes_on_below = max(below) > last
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
-    are_groups_named = len(above) > 1 and first_columns == {last}
+    are_several = len(above) + len(row) > 2
+    are_groups_named = are_several and first_columns == {last}
     return is_whole and goes_on_below and (is_below_gap or are_groups_named)
+
+
+def _join_names(first: Row, second: Row | None = None) -> Row:
+    """Return the names of columns: of one row, or of groups of columns in it with the second row's names."""
+    if second is None:
+        return first
+    names: Row = {}
+    group = ""
+    for column, name in second.items():
+        group = first.get(column, group)
+        names[column] = f"{group} {name}".strip()
+    return names
 
 
 def _columns_after(row: Row, column: int) -> Row:

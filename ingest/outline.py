@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace
+from arag.text.units import is_unit_note
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
 
@@ -107,13 +108,15 @@ class Outline:
             row: The row.
             following: The line after it, which shows whether the row is a header.
         """
+        names = _split_cells(self._header)
+        if is_unit_note(names[0]) and _begins_with_name(_after_label(row), names):
+            return self._header
         is_header = _is_header(row, following)
         if is_header or self._has_years_as_columns(row, following):
             header = collapse_whitespace(row).strip("| ")
             is_short = len(header) <= _MAX_HEADER
             self._header = header if is_short else ""
             return ""
-        names = _split_cells(self._header)
         has_names = _begins_with_name(row, names)
         return "" if has_names else self._header
 
@@ -224,7 +227,16 @@ def _is_header(row: str, following: str) -> bool:
     """Return whether a row is a table's header: before a rule, or naming the next row's cells."""
     if _MARKDOWN_RULE.fullmatch(following):
         return True
-    return _begins_with_name(following, _split_cells(row))
+    names = _split_cells(row)
+    if is_unit_note(names[0]):
+        following = _after_label(following)
+    return _begins_with_name(following, names)
+
+
+def _after_label(row: str) -> str:
+    """Return the cells of a row after its label, which has no name below a note on units."""
+    _, _, cells = row.partition(CELL_BOUNDARY)
+    return cells
 
 
 def _split_cells(row: str) -> list[str]:

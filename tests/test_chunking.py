@@ -196,6 +196,18 @@ def rows(text):
                 ("Interest | 1 | 2", "(Millions) | 2022 | 2021"),
             ],
         ),
+        (
+            "In millions | 2022 | 2021\nCash | 2022: 4 | 2021: 5\nDebt | 2022: 6 | 2021: 7",
+            [
+                ("In millions | 2022 | 2021", ""),
+                ("Cash | 2022: 4 | 2021: 5", "In millions | 2022 | 2021"),
+                ("Debt | 2022: 6 | 2021: 7", "In millions | 2022 | 2021"),
+            ],
+        ),
+        (
+            "(Millions) | Plan | Actual\nCash | Plan: 4 | Actual: 5",
+            [("(Millions) | Plan | Actual", ""), ("Cash | Plan: 4 | Actual: 5", "(Millions) | Plan | Actual")],
+        ),
         ("One | Two\nThree | Four", [("One | Two", ""), ("Three | Four", "")]),
         (
             "| A | B |\n|---|---|\n| 1 | 2 |\n\n# Next\n\n| 3 | 4 |",

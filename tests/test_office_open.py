@@ -212,6 +212,32 @@ class TestSheets:
         assert content.left_out[0].startswith("1 formula without a saved value")
 
 
+def picture(title="", description=""):
+    about = f"<svg:title>{title}</svg:title><svg:desc>{description}</svg:desc>"
+    images = '<draw:image xlink:href="a.svg"/><draw:image xlink:href="a.png"/>'  # one for older programs
+    return f"<draw:frame>{images}{about}</draw:frame>"
+
+
+class TestPictures:
+    @pytest.mark.parametrize(
+        ("shown", "seen"),
+        [
+            (picture("Map", "The quay, with the mill behind it"), "Picture: The quay, with the mill behind it"),
+            (picture("The quay"), "Picture: The quay"),
+            (picture("image", "quay.png"), ""),
+            (picture(), ""),
+        ],
+    )
+    def test_what_is_read_out_for_a_picture(self, tmp_path, shown, seen):
+        content = read_open(tmp_path, f"{p('Orrin.')}<text:p>{shown}</text:p>")
+        assert content.text.split("\n\n") == ["Orrin.", *filter(None, [seen])]
+        assert content.left_out == ("1 picture",)
+        page = f"<draw:page>{picture('The quay')}</draw:page>"
+        content = read_open(tmp_path, page, extension="odp")
+        assert content.text == "# Slide 1\n\nPicture: The quay"
+        assert content.left_out == ("1 slide with nothing but a picture",)
+
+
 class TestOpenSlides:
     def test_all_shapes_of_a_slide_in_the_order_of_a_reader(self, tmp_path):
         def place(x, y):
@@ -284,6 +310,15 @@ class TestSlides:
         content = self.read(tmp_path, show)
         assert "Chart: Sacks\n\nCategory | 1880 | 1881\nCategory: Rye | 1880: 75 | 1881: 70.5" in content.text
         assert "Region: North | Quarter: Q2 | Sacks: 8" in content.text
+        assert content.left_out == ("1 slide with nothing but pictures",)
+
+    def test_what_is_read_out_for_a_picture(self, tmp_path):
+        show, slide = self.make()
+        space = slide.shapes._spTree.nsmap["p"]
+        properties = '<p:nvPicPr><p:cNvPr id="9" name="Picture 1" descr="The quay"/></p:nvPicPr>'
+        slide.shapes._spTree.append(etree.fromstring(f'<p:pic xmlns:p="{space}">{properties}</p:pic>'))
+        content = self.read(tmp_path, show)
+        assert content.text == "# Slide 1\n\nPicture: The quay"
         assert content.left_out == ("1 slide with nothing but pictures",)
 
     def test_comments_and_footers(self, tmp_path):

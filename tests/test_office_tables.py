@@ -75,6 +75,25 @@ class TestNames:
         assert text.lstrip().startswith(notes.replace("|", " "))
         assert text.endswith("\n\nName | Port | Tons | Since\n" + "\n".join(lines(table, sheet=True)[1:]))
 
+    @pytest.mark.parametrize(
+        "note",
+        [
+            "(in millions)",
+            "(MILLIONS, EXCEPT SHARES)",
+            "In thousands of marks",
+            "in Mio. Mark",
+            "单位：万元",
+            "（百万円）",
+        ],
+    )
+    def test_a_note_on_the_unit_does_not_name_labels(self, note):
+        written = lines(f"{note}|1881|1880\nCoal|4|5\nRope and twine|6|7", sheet=True)
+        assert written == [f"{note} | 1881 | 1880", "Coal | 1881: 4 | 1880: 5", "Rope and twine | 1881: 6 | 1880: 7"]
+
+    @pytest.mark.parametrize("name", ["Millions", "Place in Orra", "Inches", "Coal (tons)"])
+    def test_other_names_of_labels_stay(self, name):
+        assert lines(f"{name}|1881|1880\nCoal|4|5\nRope|6|7", sheet=True)[1] == f"{name}: Coal | 1881: 4 | 1880: 5"
+
     def test_two_rows_of_names_are_joined_also_above_texts(self):
         rows = "|North||South|\nYear|Miller|Clerk|Miller|Clerk\n1880|Ada|Bob|Cy|Dee\n1881|Eve|Fay|Gus|Hal"
         assert (

@@ -256,6 +256,24 @@ class TestInline:
         body = f"<w:p><m:oMath>{formula.format(**parts)}</m:oMath></w:p>"
         assert read_word(tmp_path, body).text == text
 
+    @pytest.mark.parametrize(
+        ("description", "seen"),
+        [
+            ("The quay, with the mill", "Picture: The quay, with the mill"),
+            ("A duck on a quay&#xA;&#xA;Description automatically generated", "Picture: A duck on a quay"),
+            ("一座码头&#xA;&#xA;AI 生成的内容可能不正确。", "Picture: 一座码头"),
+            ("quay.png", ""),
+            ("https://port.example/quay", ""),
+        ],
+    )
+    def test_what_is_read_out_for_a_picture(self, tmp_path, description, seen):
+        place = f'<wp:inline xmlns:wp="urn:wp"><wp:docPr id="1" name="Picture 1" descr="{description}"/>'
+        picture = f'<w:r><w:drawing>{place}<pic:pic xmlns:pic="urn:pic"/></wp:inline></w:drawing></w:r>'
+        content = read_word(tmp_path, f"{p('Orrin.')}<w:p>{picture}</w:p>")
+        assert content.text.split("\n\n") == ["Orrin.", *filter(None, [seen])]
+        assert content.left_out == ()
+        assert read_word(tmp_path, f"<w:p>{picture}</w:p>").left_out == ("1 picture",)
+
     def test_notes_and_comments_follow_their_paragraph(self, tmp_path):
         refers = (
             '<w:p><w:r><w:t>Lit in 1801.</w:t><w:footnoteReference w:id="2"/><w:commentReference w:id="0"/></w:r></w:p>'

@@ -222,6 +222,12 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
             "region dues_1920 dues_1921 ships",
             [("North", 1, 2, 3), ("South", None, 5, None)],
         ),
+        (
+            "a.csv",
+            "In millions,Plan,Actual\nCoal,4,5\nRope and twine,6,7\n",
+            "in_millions plan actual",
+            [("Coal", 4, 5), ("Rope and twine", 6, 7)],
+        ),
         ("a.txt", "k: v | 12\nk: w | 7\n", "c1 c2", [("k: v", 12), ("k: w", 7)]),
         ("a.md", "Pier | Ships\n\nPier: x\n\nPier: y | Ships: 2\n", "pier ships", [("x", None), ("y", 2)]),
         (

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from lxml import etree
 
+from arag.ingest.formats.pictures import SAYS_NOTHING
 from arag.text.normalise import collapse_whitespace
 
 _MAX_RAISED = 12  # characters of a raised or lowered text that gets a mark
@@ -31,11 +32,6 @@ _JAPANESE_OR_CHINESE = re.compile("[\u3041-\u30ff]")  # a reading in kana or bop
 _READINGS = ("rt", "rtc")
 _BRACKET_OF_READING = "rp"
 
-# Instead of a picture: the word for one, or the name of its file.
-_SAYS_NOTHING = re.compile(
-    r"(?i)|image|img|photo|picture|logo|icon|spacer|bullet|arrow|avatar|banner|thumbnail|graphic"
-    r"|.+\.(?:png|jpe?g|gif|svg|webp|bmp|tiff?)"
-)
 _DECORATION_ROLES = ("presentation", "none")
 _ICON_SIZE = re.compile(r"(?:1?\d|2[0-4])(?:px)?")  # pixels, at most 24
 _STANDS_FOR_LETTERS = re.compile("(?i)math|tex|formula|emoji|smiley")
@@ -150,7 +146,7 @@ def picture_text(picture: etree._Element) -> str:
     """Return what is shown instead of a picture, if that says more than that there is one."""
     title = picture.get("title", "")
     text = collapse_whitespace(picture.get("alt") or title)
-    if _SAYS_NOTHING.fullmatch(text) or _is_decoration(picture):
+    if SAYS_NOTHING.fullmatch(text) or _is_decoration(picture):
         return ""
     source = picture.get("src", "")
     file_name = PurePath(source).stem

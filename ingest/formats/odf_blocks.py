@@ -15,6 +15,7 @@ from arag.ingest.formats.odf_lines import SHAPES, read_line
 from arag.ingest.formats.odf_rows import has_header, plain_value, read_rows
 from arag.ingest.formats.odf_styles import ListNumbers, Styles
 from arag.ingest.formats.package import Package, attribute, local_name, to_int
+from arag.ingest.formats.pictures import describe
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word_numbers import BULLET
 from arag.ingest.outline import escape_structure
@@ -24,6 +25,7 @@ _AROUND = frozenset(
     "index-body table-of-content illustration-index table-index object-index user-index alphabetical-index "
     "bibliography index-title numbered-paragraph".split()
 )
+_BESIDE_PICTURES = frozenset("title desc glue-point event-listeners image-map contour-polygon contour-path".split())
 _MAX_LEVEL = 6  # of a heading in Markdown
 _ITEM = re.compile(r"-|\d{1,3}[.)] ")
 
@@ -245,14 +247,17 @@ class BlockReader:
 
     def _read_frame(self, frame: etree._Element) -> Iterator[str]:
         """Yield what a frame shows: its contents that have text; the others are pictures of them."""
-        for content in frame:
+        contents = [content for content in frame if local_name(content) not in _BESIDE_PICTURES]
+        if contents and all(local_name(content) == "image" for content in contents):
+            self.document.lost["picture"] += 1
+            title = frame.findtext("{*}title") or ""
+            yield describe(frame.findtext("{*}desc") or title)
+        for content in contents:
             match local_name(content):
                 case "object":
                     yield from self._read_object(content)
                 case "object-ole":
                     self.document.lost["embedded document"] += 1
-                case "image" if len(frame) == 1:
-                    self.document.lost["picture"] += 1
                 case _:
                     yield from self._read_block(content)
 

@@ -23,6 +23,7 @@ from arag.ingest.formats.drawings import (
     text_on_one_line,
 )
 from arag.ingest.formats.package import local_name, parse_xml
+from arag.ingest.formats.pictures import PICTURE, describe
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
@@ -85,9 +86,10 @@ def read_slides(path: Path) -> Content:
     for number, slide in enumerate(opened.slides, 1):
         heading = " ".join(_placeholder_texts(slide, _TITLES))
         title = title or heading
-        body = join_blocks(_slide_blocks(slide, shared))
+        blocks = list(_slide_blocks(slide, shared))
+        body = join_blocks(blocks)
         has_picture = slide.element.find(".//{*}pic") is not None
-        has_text = heading or body
+        has_text = heading or any(block and not block.startswith(PICTURE) for block in blocks)
         if has_picture and not has_text:
             only_pictures += 1
         heading = heading or f"Slide {number}"
@@ -183,6 +185,9 @@ def _shape_texts(
                 yield from _first_alternative(shape, part, inherited, lost)
             case "graphicFrame":
                 yield from _frame_texts(shape, part, lost)
+            case "pic":
+                properties = shape.find(".//{*}cNvPr")
+                yield "" if properties is None else describe(properties.get("descr", ""))
 
 
 def _first_alternative(

@@ -14,6 +14,7 @@ from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, de
 from arag.ingest.formats.table_headers import MAX_ROWS, Header, Row, count_notes, find_header, is_group_above
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.units import is_unit_note
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"sep=(?P<delimiter>[,;|\t])[ \t]*(?:\n|$)")  # as Excel writes it
@@ -122,10 +123,15 @@ def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str
 
 
 def cells_with_names(row: Row, names: Row) -> list[str]:
-    """Return the cells of a row, each after the name of its column."""
+    """Return the cells of a row, each after the name of its column.
+
+    A note on the unit of the whole table, above the labels of its rows, names none of them.
+    """
     cells: list[str] = []
+    first = min(names)
     for column, text in row.items():
-        if column in names:
+        is_label = column == first and is_unit_note(names[first])
+        if column in names and not is_label:
             name = names[column].rstrip(":")
             cells.append(f"{name}: {text}")
         else:

@@ -14,6 +14,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_lost
 from arag.ingest.formats.drawings import drawing_texts
 from arag.ingest.formats.package import Package, Relation, attribute, find_child, local_name, value_of
+from arag.ingest.formats.pictures import PICTURE
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word_drawings import Drawing
 from arag.ingest.formats.word_numbers import BULLET, Numbering
@@ -81,7 +82,7 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     blocks = list(reader.read(root.iterfind("{*}body")))
     blocks += _read_headers(document, relations.values())
     text = _join(blocks)
-    if text:
+    if any(block.plain and not block.plain.startswith(PICTURE) for block in blocks):
         del document.lost["picture"]  # it may be an ornament
     return Content(
         title=document.title,
@@ -253,6 +254,9 @@ class _PartReader:
                 self._after += [_Block(text, text) for text in texts]
                 if not texts:
                     self._document.lost[drawing.kind] += 1
+            case "picture":
+                self._document.lost["picture"] += 1
+                self._after.append(_Block(drawing.text, drawing.text))
             case lost:
                 self._document.lost[lost] += 1
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from lxml import etree
 
 from arag.ingest.formats.drawings import text_on_one_line
-from arag.ingest.formats.package import attribute, local_name
+from arag.ingest.formats.package import attribute, find_child, local_name
+from arag.ingest.formats.pictures import describe
 
 _KINDS = {
     "txbxContent": "box",
@@ -29,9 +30,9 @@ class Drawing:
     """Something that stands beside the text.
 
     Attributes:
-        kind: `box` with paragraphs, `text`, `chart` or `diagram`; or a noun for what is not read.
+        kind: `box` with paragraphs, `text`, `chart`, `diagram` or `picture`; or a noun for what is not read.
         element: The box's content.
-        text: The text, or the id of the reference to a chart or diagram.
+        text: The text, the id of the reference to a chart or diagram, or what is read out for a picture.
     """
 
     kind: str
@@ -72,6 +73,20 @@ def _make_drawing(element: etree._Element, name: str) -> Drawing | None:
         kind = "equation"
     if name == "txBody":
         text = text_on_one_line(element)
+    elif kind == "picture":
+        text = describe(_description(element))
     else:
         text = attribute(element, _ATTRIBUTES.get(name, ""))
     return Drawing(kind, element, text)
+
+
+def _description(picture: etree._Element) -> str:
+    """Return the description of a picture, or of the place in the text where it stands alone."""
+    own = find_child(picture, "{*}nvPicPr/{*}cNvPr")
+    place = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
+    properties = find_child(place, "{*}docPr")
+    for element in (properties, own):
+        if element is not None and attribute(element, "descr"):
+            return attribute(element, "descr")
+    shape = picture.getparent()
+    return "" if shape is None else attribute(shape, "alt")

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from arag.retrieval.corpus.values import read_date, read_number
 from arag.retrieval.types import Chunk
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.units import is_unit_note
 
 LABEL = "label"  # the name of a first column that has none
 UNNAMED = "unnamed"  # the name of any other column that has none
@@ -127,6 +128,8 @@ class _Header:
     def __init__(self, cells: Sequence[str]) -> None:
         self._names = [cell.rstrip(":") for cell in cells]
         self.columns = _distinct(self._names)
+        if is_unit_note(self._names[0]):
+            self._names[0] = ""  # the labels below it do not repeat it
         longest_first = sorted([name for name in self._names if name], key=len, reverse=True)
         names = "|".join(map(re.escape, longest_first))
         self._name = re.compile(rf" \| ({names}): ")

@@ -118,7 +118,7 @@ class TestNames:
                 "Isle: Holm | 1880 oats: 1 | 1881 oats",
             ),
             ("Year|1880|1881\nCrop|oats|rye\nIsle\nOrra|7|8\nHolm|1|2", "Isle: Holm | 1880 oats: 1 | 1881 rye: 2"),
-            ("|Year|1880|1881\nIsle|Crop\nOrra|oats|7|8\nHolm|rye|5|6", "Isle: Holm | Crop: rye | 1880: 5"),
+            ("|May|June\nOven\nSoup|Ada|Bob\nCellar|Bob|Ada", "Cellar | May: Bob | June: Ada"),  # a row of its own
             ("|1880|1881\nIncome\nDues|7|8\nCosts\nOil|5|6", "Oil | 1880: 5 | 1881: 6"),  # titles of parts
         ],
     )

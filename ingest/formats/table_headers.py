@@ -226,16 +226,17 @@ def _find_above_row_names(top: Sequence[Row]) -> Header | None:
         others = [_columns_after(row, last) for row in above]
         names = _join_names(*others)
         all_names = {**row_names, **names}
-        has_parts = min(map(max, below)) <= last
+        are_parts = min(map(max, below)) <= last
+        may_be_part = rows + len(row_names) == 2  # or a row whose other cells are empty
         if _are_names(all_names):
-            return Header(names if has_parts else all_names, rows=rows + 1)
+            return Header(names if are_parts or may_be_part else all_names, rows=rows + 1)
     return None
 
 
 def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     """Return whether a row may name the first columns of a table, which the rows above it leave empty.
 
-    Above its last name, there may be those of the groups of columns, such as `Year` beside `2022`.
+    In two rows, there may be names of the columns' groups, such as `Year` beside `2022`, above its last name.
     """
     if not _are_names(row):
         return False
@@ -244,8 +245,7 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     goes_on_below = max(below) > last
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
-    are_several = len(above) + len(row) > 2
-    are_groups_named = are_several and first_columns == {last}
+    are_groups_named = len(above) > 1 and first_columns == {last}
     return is_whole and goes_on_below and (is_below_gap or are_groups_named)
 
 

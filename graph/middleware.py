@@ -215,11 +215,12 @@ class ARAGMiddleware(SourcesMiddleware):
         read = union(run["read"], find_seen_chunks(messages, index).whole)
         seen = union([*read, *run["seen"]], find_seen(messages, index))
         others = find_others(state)
+        removed = find_removed(run["reply"], replies[-1].text) if is_answer else []
+        hide_parts(others, removed)
         earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
         shown = list_shown(messages, run["given"], run["rewritten"])
         described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
-        if is_answer:
-            hide_parts(described["citations"], find_removed(run["reply"], replies[-1].text))
+        hide_parts(described["citations"], removed)
         update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections import defaultdict
 from contextlib import ExitStack, suppress
+from functools import cache
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -17,6 +18,7 @@ import certifi
 import pytest
 import tiktoken.registry
 import tiktoken_ext.openai_public
+import typer.main
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
@@ -69,10 +71,10 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx hub concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment "
-    "server foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp mcp_stop "
-    "mcp_resources copy vectors query_tables grep way_on list_documents eval_forms waterway contents dci printing "
-    "office_files locations trust child progress languages web"
+    "crash docs onnx cli foreign_index marks query_tables hub eval_cli notebooks concurrency eval_runs fuzz mcp grep "
+    "web languages mcp_stop eval_experiment locations list_documents mcp_resources store maintenance eval_failures "
+    "server keywords chunking extractive semantic protocol cold_starts copy vectors way_on eval_forms waterway contents "
+    "dci printing office_files trust child progress"
 ).split()
 
 
@@ -92,6 +94,7 @@ def _own_configuration(tmp_path_factory):
     say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))  # hundreds of calls in one process
         patch.setattr(progress, "_SECONDS_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
@@ -178,13 +181,38 @@ def make_index(tmp_path, backend, places):
 
 
 @pytest.fixture(scope="session")
-def example_index(tmp_path_factory):
-    """The example corpus, embedded with the real default model; pytest's processes share it."""
+def shared_folder(tmp_path_factory):
+    """A folder that pytest's processes share."""
     folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with FileLock(folder / "example.lock"):
-        run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
-    with open_index(folder / "example-index") as index:
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def example_index(shared_folder):
+    """The example corpus, embedded with the real default model."""
+    with FileLock(shared_folder / "example.lock"):
+        run_ingest(_ROOT / "examples" / "corpus", shared_folder / "example-index")
+    with open_index(shared_folder / "example-index") as index:
+        yield index
+
+
+@pytest.fixture(scope="session")
+def office_folder(shared_folder):
+    """The files of an invented company."""
+    from office_files import write_files  # slow: libraries that write office files
+
+    folder = shared_folder / "office"
+    with FileLock(shared_folder / "office.lock"):
+        if not folder.exists():
+            write_files(folder)
+            run_ingest(folder, shared_folder / "office-index", embedder=HashEmbeddings())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def office(shared_folder, office_folder):
+    """An index of these files."""
+    with open_index(shared_folder / "office-index", embedder=HashEmbeddings()) as index:
         yield index
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
@@ -250,6 +252,25 @@ def test_what_was_taken_out_for_an_earlier_question_stays_out(make_index, redact
     kept = agent.get_state(in_thread()).values
     if redactor == "requests":
         kept["messages"] = kept["messages"][-1:]
+    assert ADDRESS not in repr(kept)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("own", [True, False], ids=["with an index", "without"])
+def test_what_is_taken_out_of_a_supervisors_answer_is_in_no_quote_of_an_agent(make_index, own, asynchronous):
+    index = make_index(CONTACT)
+    read = call("chunk_read", chunk_ids=["contact:0"])
+    below = create_arag_agent(ScriptedModel(read, MOORING), index, tools="paper")
+    ours = ARAGMiddleware(index, tools="paper") if own else SourcesMiddleware()
+    said = AIMessage(f"Write to {ADDRESS} [contact:0].")
+    output = PIIMiddleware("email", strategy="redact", apply_to_output=True)
+    model = ScriptedModel(call("ask_documents", question="How?"), said)
+    agent = create_agent(model, [make_agent_tool(below)], middleware=[ours, output], checkpointer=InMemorySaver())
+    state = asyncio.run(agent.ainvoke(asked(), in_thread())) if asynchronous else agent.invoke(asked(), in_thread())
+    assert state["answer"] == "Write to [REDACTED_EMAIL] [contact:0]."
+    assert quotes(state) == ["Write to the harbour master at … about a mooring."]
+    kept = agent.get_state(in_thread()).values
+    kept["messages"] = kept["messages"][-1:]
     assert ADDRESS not in repr(kept)
 
 

@@ -57,7 +57,7 @@ class IndexBackend(BackendProtocol):  # type: ignore[misc]
         documents = self._read_corpus().documents
         folder = _as_name(path)
         if folder and folder not in documents.folders:
-            return LsResult(error=f"{path} is no folder")
+            return LsResult(error=f"{path} is not a folder")
         entries: dict[str, FileInfo] = {}
         for below in documents.below(folder):
             name = below[len(folder) :].lstrip("/").partition("/")[0]

@@ -43,7 +43,7 @@ def test_documents_are_files_in_folders(index):
         ("/places", True),
     ]
     assert names(files.ls("/places/").entries) == ["/places/lamp.md", "/places/mill.md"]
-    assert files.ls("/nowhere").error == "/nowhere is no folder"
+    assert files.ls("/nowhere").error == "/nowhere is not a folder"
 
 
 @pytest.mark.parametrize(

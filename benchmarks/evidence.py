@@ -60,7 +60,7 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "archive": Experiment("archive", ["arag-shell", "dci", "naive-rag", "direct"]),
+    "archive": Experiment("archive", ["arag-shell", "arag", "dci", "naive-rag", "direct"]),
     "excerpt": Experiment("excerpt", ALL_METHODS, EXCERPT, "excerpt"),
 }
 

@@ -73,8 +73,8 @@ settings.load_profile("quick")
 _LONG = (
     "crash docs onnx cli foreign_index marks query_tables hub eval_cli notebooks concurrency eval_runs fuzz mcp grep "
     "web languages mcp_stop eval_experiment locations list_documents mcp_resources store maintenance eval_failures "
-    "server keywords chunking extractive semantic protocol cold_starts copy vectors way_on eval_forms waterway contents "
-    "dci printing office_files trust child progress"
+    "server keywords chunking extractive semantic protocol cold_starts copy vectors way_on eval_forms waterway "
+    "contents dci printing office_files trust child progress"
 ).split()
 
 

@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 # As pip would, but on all cores, and without kubernetes: chromadb requires it, and nothing here loads it.
 COMPILE := @env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -qq -j 0 -x kubernetes $(VENV)/lib || true
+AGENTS := build/agents
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
@@ -19,7 +20,8 @@ help:
 	@echo "make test     set up, run the tests"
 	@echo "make test-fast  set up without the models' weights, run the tests that are quick and load no embedding model"
 	@echo "make coverage  set up, run the tests and show which lines of the package they do not run"
-	@echo "make test-servers  set up, run the tests on PostgreSQL, on servers that they start, and in Chromium"
+	@echo "make test-servers  set up, run the tests on PostgreSQL, on servers that they start, in Chromium, and below"
+	@echo "              deep agents, supervisors and swarms"
 	@echo "make test-torch  set up with PyTorch, run the tests of embedding models that need it"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, imports, spelling and wording"
@@ -63,6 +65,14 @@ $(VENV)/studio: $(VENV)/demo
 	$(COMPILE)
 	@touch $@
 
+# Other frameworks of agents, in front of the packages of $(VENV).
+$(AGENTS)/done: tests/agents.txt $(VENV)/demo $(VENV)/test
+	$(PYTHON) -m venv $(AGENTS)
+	$(AGENTS)/bin/python -m pip install --quiet --no-compile --no-deps --requirement tests/agents.txt
+	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+		> $$($(AGENTS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/arag.pth
+	@touch $@
+
 install: $(VENV)/demo $(VENV)/test $(VENV)/lint $(VENV)/docs
 
 demo: $(VENV)/demo
@@ -94,9 +104,10 @@ test-fast: $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "not heavy and not slow and not servers and not torch" \
 		--max-worker-restart 0
 
-test-servers: $(VENV)/demo $(VENV)/test $(VENV)/browser
+test-servers: $(VENV)/demo $(VENV)/test $(VENV)/browser $(AGENTS)/done
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
+	env -u PYTHONDONTWRITEBYTECODE $(AGENTS)/bin/python -m pytest -n 0 tests/test_subagents.py tests/test_shared_citations.py
 
 test-torch: $(VENV)/demo $(VENV)/test $(VENV)/torch
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -m torch

@@ -6,13 +6,15 @@
 `replay` writes the archive, makes its indexes in `--work`, and runs the experiments that have a recording, without key
 and network. If a model is shown anything else than was recorded, questions fail, and the exit code is 1.
 
-- `archive`: 80 questions, 239 documents; methods with few calls a question.
+- `archive`: 80 questions, 239 documents; methods with few calls a question. A language model replied.
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
-- `look-ups`: 20 questions for one fact each, 239 documents; A-RAG with a shell.
 
 A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
 how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
 on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
+
+The recorded commands of `dci` run in bash without a sandbox, and without your environment's keys. They are a part of
+the repository, as its scripts are.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ _NO_NETWORK = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
-LOOK_UPS = [f"look-up-{number:02}" for number in range(5, 25)]
+_KEPT_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}  # for recorded commands: no keys
+ALL_METHODS = ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"]
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
 
 
@@ -61,9 +64,8 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "archive": Experiment("archive", ["arag", "arag-all", "arag-shell", "dci", "arag-naive", "naive-rag", "direct"]),
-    "excerpt": Experiment("excerpt", ["table1", "graphrag-global", "arag-shell", "dci"], EXCERPT, "excerpt"),
-    "look-ups": Experiment("look-ups", ["arag-shell"], LOOK_UPS),
+    "archive": Experiment("archive", ["arag-shell", "arag", "dci", "naive-rag", "direct"]),
+    "excerpt": Experiment("excerpt", ALL_METHODS, EXCERPT, "excerpt"),
 }
 
 
@@ -189,6 +191,9 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no experiment {', '.join(sorted(unknown))}: valid are {', '.join(EXPERIMENTS)}")
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.action == "replay":
+        for name in set(os.environ) - _KEPT_VARIABLES:
+            del os.environ[name]
     os.environ.update(_NO_NETWORK)  # before anything counts tokens
     if options.action == "replay":
         sys.exit(replay(names, options.work, options.out))

@@ -28,7 +28,7 @@ class Quote(TypedDict):
     end: int
     """Where it ends there."""
     text: str
-    """The sentence, as the model was shown it."""
+    """The sentence; in an agent with other middleware, as that has left it."""
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))

@@ -188,9 +188,12 @@ class Resources:
         """
         if self.settings.system_prompt is not None:
             return self.settings.system_prompt
-        prompt = system_prompt(self.tools.tools_by_name.values(), self.index)
+        return self.note_steps(system_prompt(self.tools.tools_by_name.values(), self.index), steps)
+
+    def note_steps(self, prompt: str, steps: int) -> str:
+        """Return the system prompt of the search, with how many steps are left after some, if it is ours."""
         left = self.settings.max_steps - steps
-        if steps and left <= _FEW_STEPS:
+        if self.settings.system_prompt is None and steps and left <= _FEW_STEPS:
             return f"{prompt}\n\n{few_steps_note(left)}"
         return prompt
 

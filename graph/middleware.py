@@ -129,7 +129,7 @@ class ARAGMiddleware(SourcesMiddleware):
             index=self._index_name,
             seen=[],
             read=previous.get("read", []),
-            given=[],
+            given=previous.get("given", []),
             rewritten=previous.get("rewritten", {}),
         )
         return super().before_agent(state, runtime) | {"arag_run": run}
@@ -173,8 +173,7 @@ class ARAGMiddleware(SourcesMiddleware):
                 except Exception as error:  # noqa: BLE001
                     step = await run_in_executor(None, fail, steps, error)
                     continue
-            reply = _make_reply(response, sent.messages, step, began)
-            step = await run_in_executor(None, advance, steps, reply)
+            step = advance(steps, _make_reply(response, sent.messages, step, began))
         return cast("ExtendedModelResponse[Any]", step)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], _Result]) -> _Result:
@@ -216,11 +215,12 @@ class ARAGMiddleware(SourcesMiddleware):
         read = union(run["read"], find_seen_chunks(messages, index).whole)
         seen = union([*read, *run["seen"]], find_seen(messages, index))
         others = find_others(state)
+        removed = find_removed(run["reply"], replies[-1].text) if is_answer else []
+        hide_parts(others, removed)
         earlier = [citation for citation in state["arag_earlier"] if citation["index"] != self._index_name]
-        shown = list_shown(messages, run["rewritten"])
+        shown = list_shown(messages, run["given"], run["rewritten"])
         described = describe_answer(text, index, seen, read, others=[*others, *earlier], shown=shown)
-        if is_answer:
-            hide_parts(described["citations"], find_removed(run["reply"], replies[-1].text))
+        hide_parts(described["citations"], removed)
         update["messages"] = [*correct_artifacts(turn)]
         if is_answer and not replies[-1].tool_calls:
             unused = [message for message in turn if kind_of_reply(message) == "doubtful"]
@@ -235,7 +235,7 @@ class ARAGMiddleware(SourcesMiddleware):
         return await run_in_executor(None, self.after_agent, state, runtime)
 
     def _ask(self, request: ModelRequest[Any]) -> Asking[ExtendedModelResponse[Any]]:
-        """Take a step. The work begins when the first request is asked for: in a thread, in asynchronous runs."""
+        """Take a step. What waits for the index comes before the first request: in asynchronous runs, in a thread."""
         return (yield from self._begin_step(request).ask())
 
     def _begin_step(self, request: ModelRequest[Any]) -> ModelStep:

@@ -21,7 +21,7 @@ from arag.graph.node import Call, advance, fail
 from arag.graph.overflow import ask_with_less, force_with_less, has_results
 from arag.graph.prompts import forced_prompt
 from arag.graph.records import find_seen, record_results
-from arag.graph.sent import find_quoted_results, find_sent_results
+from arag.graph.sent import SentResults, find_quoted_results, find_sent_results
 from arag.graph.sources import ARAGState, RunRecord
 from arag.graph.state import (
     StopReason,
@@ -40,7 +40,7 @@ from arag.models.replies.reading import find_doubt, read_reply
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tools.base import RetrievalTool
-from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
+from arag.retrieval.tools.seen import find_artifacts
 
 _MOST_TOOL_LISTS = 256  # whose facts are kept
 
@@ -122,9 +122,14 @@ class ModelStep:
         self._before = self.run.copy()
         self._unused: list[AIMessage] = []
         self._calls: list[ModelCall] = []
+        self._found: dict[str, Any] = {}
 
     def ask(self) -> Asking[ExtendedModelResponse[Any]]:
-        """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer."""
+        """Ask for a step of the search, again if the reply cannot be used. If a budget is used up, force an answer.
+
+        What is read of the index is read before the first request. The code behind it may run in an event loop.
+        """
+        self._note_results()
         sent = self._list_sent()
         reason = self._find_spent_budget(sent)
         while reason is None:
@@ -149,7 +154,7 @@ class ModelStep:
         return self._finish(reply, reason, is_forced=True)
 
     def _search(self, sent: Sequence[AnyMessage]) -> Asking[Reply]:
-        prompt = self.resources.system_prompt(self.run["steps"])
+        prompt = self.resources.note_steps(self._prompt, self.run["steps"])
         reply = yield from self._send(
             ask_with_less(self.resources.model, [self._add_to_system(prompt)], sent),
             tools=self._tools,
@@ -174,19 +179,18 @@ class ModelStep:
     def _note_intact_results(self, reply: Reply) -> None:
         """Note which results the model has. Once one is taken away, any other may be gone before it is read again."""
         sent = find_sent_results(reply.sent, self._state["messages"])
-        self._note_given([*sent.as_given, *sent.as_kept])
-        changed = {call_id: text for call_id, text in sent.changed.items() if call_id not in self.run["given"]}
-        self.run["rewritten"] = changed | self.run["rewritten"]  # the first text counts: later ones may be shorter
+        self._note_sent(sent)
         intact = sent.as_given
         if not set(self.run["intact"]) <= set(intact):
             self.run["forgets"] = True
         self.run["intact"] = [] if self.run["forgets"] else list(intact)
 
-    def _note_given(self, call_ids: Sequence[str]) -> None:
-        """Note which results the model was sent as the tools gave them."""
-        self.run["given"] = union(self.run["given"], call_ids)
-        rewritten = self.run["rewritten"]
-        self.run["rewritten"] = {call_id: rewritten[call_id] for call_id in rewritten if call_id not in call_ids}
+    def _note_sent(self, sent: SentResults) -> None:
+        """Note what the model was sent as the tools gave it, and what it was sent in place of that."""
+        given = union(self.run["given"], [*sent.as_given, *sent.as_kept])
+        rewritten = {**sent.changed, **self.run["rewritten"]}  # the first text counts: later ones may be shorter
+        self.run["given"] = given
+        self.run["rewritten"] = {call_id: rewritten[call_id] for call_id in rewritten if call_id not in given}
 
     def _force(self) -> Asking[Reply]:
         """Ask for an answer without tools, from what the tools gave, also if other middleware no longer sends it."""
@@ -201,7 +205,7 @@ class ModelStep:
             tools=[],
             tool_choice=None,
         )
-        self._note_given(find_quoted_results(reply.sent, self._turn))
+        self._note_sent(find_quoted_results(reply.sent, self._turn))
         if reply.is_read:
             return reply
         reply = self._repair(reply, [])
@@ -249,12 +253,8 @@ class ModelStep:
         self._calls.append(model_call(message, step=step, forced=is_forced))
         if message.id is None:
             message = message.model_copy(update={"id": str(uuid4())})
-        results = list_results(self._turn, self._before["reply_id"])
-        index = self.resources.index
-        self.run["seen"] = union(self.run["seen"], find_seen(results, index))
-        self.run["read"] = union(self.run["read"], find_seen_chunks(results, index).whole)
         update = {
-            **describe_results(results, index, self._before),
+            **self._found,
             "model_calls": self._calls,
             "arag_run": self.run
             | {
@@ -266,6 +266,14 @@ class ModelStep:
         }
         messages = [*self._unused, message, *reply.response.result[1:]]
         return ExtendedModelResponse(replace(reply.response, result=messages), Command(update=update))
+
+    def _note_results(self) -> None:
+        """Note what the results since the last call show."""
+        results = list_results(self._turn, self._before["reply_id"])
+        self._found = describe_results(results, self.resources.index, self._before)
+        seen = self._found["seen_chunks"]
+        self.run["seen"] = union(self.run["seen"], seen)
+        self.run["read"] = union(self.run["read"], [each for each in self._found["read_chunks"] if each in seen])
 
     def _find_spent_budget(self, sent: Sequence[AnyMessage]) -> StopReason | None:
         """Return the budget that the run has used up, if any, before it sends a conversation."""
@@ -315,9 +323,14 @@ class ModelStep:
         return split_turn(self._state["messages"]).turn
 
     @cached_property
+    def _prompt(self) -> str:
+        """The system prompt of the search."""
+        return self.resources.system_prompt()
+
+    @cached_property
     def _room(self) -> int:
         """Tokens that the system message and the tools' schemas leave for the conversation."""
-        system = self._add_to_system(self.resources.system_prompt())
+        system = self._add_to_system(self._prompt)
         used = self.facts.find(self._tools).tokens + count_context_tokens([system])
         return self.resources.settings.max_context_tokens - used
 

@@ -30,7 +30,8 @@ def find_repetition(
         turn: The question and everything behind it.
         searches: The names of tools that show the same for the same call.
     """
-    if replies and _is_repeated(replies, searches):
+    groups = [results for results in _group_results(turn) if results]
+    if replies and _is_repeated(replies, searches) and not (groups and _offers_more(groups[-1])):
         return "repeated_call"
     if len(replies) >= MOST_REPEATS and _has_same_errors(turn):
         return "repeated_error"
@@ -44,7 +45,8 @@ def notice_of_repeat(
 ) -> ToolMessage | None:
     """Return the result of a search that was made before in a turn and would give the same; None for other calls.
 
-    The search before may be that of another agent with another index; or another scope may hold now.
+    The search before may be that of another agent with another index; or another scope may hold now; or it may have
+    shown a part of what it found, and said that the same call shows more.
     """
     if not isinstance(tool, RetrievalTool) or tool.name == "chunk_read":  # which has a notice of its own
         return None
@@ -66,13 +68,18 @@ def notice_of_repeat(
 def _is_result(message: ToolMessage, call: ToolCall, asked: Mapping[str | None, ToolCall], stamp: str) -> bool:
     """Return whether a message has the result of a call like this one, made before in the same index and scope."""
     made = asked.get(message.tool_call_id)
-    if made is None or message.status == "error":
+    if made is None or message.status == "error" or _offers_more([message]):
         return False
     stamps = [artifact.get("stamp") for artifact in find_artifacts([message])]
     if stamp not in stamps:
         return False
     carried_out = find_call(message, made)
     return (carried_out["name"], carried_out["args"]) == (call["name"], call["args"])
+
+
+def _offers_more(results: Sequence[ToolMessage]) -> bool:
+    """Return whether one of some results says that the same call shows more."""
+    return any(artifact.get("has_more") for artifact in find_artifacts(results))
 
 
 def _is_repeated(replies: Sequence[AIMessage], searches: Collection[str]) -> bool:

@@ -92,15 +92,11 @@ def find_sent_results(sent: Sequence[BaseMessage], messages: Sequence[BaseMessag
     return SentResults(as_given, as_kept, changed)
 
 
-def find_quoted_results(prompt: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the ids of the calls whose results the prompt of a forced answer has, as the tools gave them."""
+def find_quoted_results(prompt: Sequence[BaseMessage], messages: Sequence[BaseMessage]) -> SentResults:
+    """Return the results that the prompt of a forced answer has, as the conversation has them."""
     text = "\n".join(message.text for message in prompt)
-    quoted: list[str] = []
-    for result in _list_results(messages):
-        for artifact in find_artifacts([result]):
-            if result.text in text and is_as_given(result.text, artifact):
-                quoted.append(result.tool_call_id)
-    return quoted
+    quoted = [result for result in _list_results(messages) if result.text in text]
+    return find_sent_results(quoted, messages)
 
 
 def _list_results(messages: Iterable[BaseMessage]) -> list[ToolMessage]:

@@ -22,6 +22,7 @@ from arag.text.normalise import CUT, collapse_whitespace
 _TOKEN = re.compile(r"(?:[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s])\s*")
 _WORD = re.compile(r"\w")
 _LEAST_SHARE = 0.5  # of a sentence's words, in a text that was changed
+_LEAST_RUN = 8  # words in a row that are from a sentence
 _MOST_ADDED = 8  # tokens that may stand for a part that was taken out, beyond as many as the part had
 
 
@@ -53,6 +54,14 @@ class ShownResult:
         return matcher
 
     @cached_property
+    def _runs(self) -> set[tuple[str, ...]]:
+        return set(_list_runs(self.collapsed))
+
+    def has_run(self, sentence: str) -> bool:
+        """Return whether the text has many words of a sentence in a row."""
+        return not self._runs.isdisjoint(_list_runs(sentence))
+
+    @cached_property
     def is_as_given(self) -> bool:
         """Whether the text is what a retrieval tool gave."""
         return self.artifact is not None and is_as_given(self.text, self.artifact)
@@ -65,6 +74,14 @@ class ShownResult:
             return range(len(chunk.sentences))
         positions: Collection[int] = self.artifact.get("sentences", {}).get(chunk.id, ())
         return positions
+
+    def only_names(self, chunk: Chunk) -> bool:
+        """Return whether the text as the tool gave it shows sentences, but none of a chunk: it was shown before."""
+        if self.artifact is None or not self.is_as_given:
+            return False
+        shown = {*self.artifact["new_chunks"]}
+        shown.update(self.artifact.get("sentences", {}), self.artifact.get("cut", {}))
+        return bool(shown) and chunk.id not in shown
 
 
 def correct_artifacts(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
@@ -155,12 +172,17 @@ class ShownTexts:
         return sentences
 
 
-def list_shown(messages: Iterable[AnyMessage], rewritten: Mapping[str, str]) -> ShownTexts:
+def list_shown(
+    messages: Iterable[AnyMessage],
+    given: Collection[str],
+    rewritten: Mapping[str, str],
+) -> ShownTexts:
     """Return what a conversation shows of documents.
 
     Args:
         messages: The conversation.
-        rewritten: Texts that the model was sent in place of those in the conversation, by the ids of the calls.
+        given: Ids of the calls whose results the model was sent as the tools gave them.
+        rewritten: By the ids of other calls, what the model was sent as their results.
     """
     results: list[ShownResult] = []
     was_changed = bool(rewritten)
@@ -168,7 +190,7 @@ def list_shown(messages: Iterable[AnyMessage], rewritten: Mapping[str, str]) -> 
         if not isinstance(message, ToolMessage) or read_citations(message):
             continue
         result = ShownResult(
-            text=rewritten.get(message.tool_call_id, message.text),
+            text=message.text if message.tool_call_id in given else rewritten.get(message.tool_call_id, ""),
             chunk_ids=find_shown_chunks([message]),
             artifact=next(find_artifacts([message]), None),
         )
@@ -181,14 +203,13 @@ def _find_parts(sentence: str, chunk: Chunk, results: Iterable[ShownResult]) -> 
     """Return the parts of a sentence that one of the results shows; empty if they are too few to be from it."""
     best = _Parts()
     for result in results:
-        if not result.is_as_given:
-            parts = _compare(sentence, result)
-            is_enough = parts.share >= _LEAST_SHARE
-        elif not result.list_whole(chunk):  # such as some cells of a table's row
-            parts = _compare(sentence, result)
-            is_enough = True
-        else:
+        has_whole = bool(result.list_whole(chunk))
+        if result.only_names(chunk) or (has_whole and not result.has_run(sentence)):
             continue
+        parts = _compare(sentence, result)
+        is_enough = parts.share >= _LEAST_SHARE
+        if result.is_as_given:  # such as some cells of a table's row, or a long sentence around what was searched for
+            is_enough = is_enough or not has_whole or parts.words >= _LEAST_RUN
         if is_enough and parts.share > best.share:
             best = parts
     return best.text
@@ -196,9 +217,10 @@ def _find_parts(sentence: str, chunk: Chunk, results: Iterable[ShownResult]) -> 
 
 @dataclass(frozen=True)
 class _Parts:
-    """The parts of a sentence that a result shows, and their share of its words."""
+    """The parts of a sentence that a result shows, the number of their words, and their share of the sentence's."""
 
     text: str = ""
+    words: int = 0
     share: float = 0.0
 
 
@@ -220,7 +242,7 @@ def _compare(sentence: str, result: ShownResult) -> _Parts:
             words += found
     if not blocks:
         return _Parts()
-    return _Parts(_join(blocks, place, len(tokens)), words / _count_words(tokens))
+    return _Parts(_join(blocks, place, len(tokens)), words, words / _count_words(tokens))
 
 
 def _join(blocks: Sequence[Match], place: Sequence[str], length: int) -> str:
@@ -238,6 +260,12 @@ def _join(blocks: Sequence[Match], place: Sequence[str], length: int) -> str:
     text = "".join(parts).rstrip()
     last = blocks[-1]
     return text if last.a + last.size == length else f"{text} {CUT}"
+
+
+def _list_runs(text: str) -> Iterable[tuple[str, ...]]:
+    """Return all words in a row of a text, with their punctuation."""
+    words = text.split()
+    return zip(*(words[start:] for start in range(_LEAST_RUN)), strict=False)
 
 
 def _count_words(tokens: Iterable[str]) -> int:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
-from langchain.agents.middleware.types import AgentMiddleware, AgentState, OmitFromInput, PrivateStateAttr
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    OmitFromInput,
+    PrivateStateAttr,
+)
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -16,7 +24,7 @@ from arag.graph.annotations import annotate
 from arag.graph.cited import Citation, is_citation, merge_citations
 from arag.graph.outcome import describe_linked_answer, read_answer
 from arag.graph.records import collect_citations
-from arag.graph.shown import correct_artifacts
+from arag.graph.shown import correct_artifacts, find_removed, hide_parts
 from arag.graph.state import Grounding, StopReason, ToolRecord, kind_of_reply, split_turn, union
 from arag.models.usage import ModelCall, Usage, total
 
@@ -62,9 +70,9 @@ class RunRecord(TypedDict):
     read: list[str]
     """Chunks of the index that it was shown in full in this conversation."""
     given: list[str]
-    """Ids of the calls whose results a model was sent as the tools gave them."""
+    """Ids of the calls whose results a model was sent as the tools gave them, in this conversation."""
     rewritten: dict[str, str]
-    """By the ids of other calls, what a model was sent as their results in this conversation."""
+    """By the ids of other calls, what a model was sent as their results."""
 
 
 class ARAGState(AgentState[Any], total=False):
@@ -106,6 +114,7 @@ class ARAGState(AgentState[Any], total=False):
         Usage, Field(description="Token usage for the last question, as the providers report it."), OmitFromInput, _last
     ]
     arag_earlier: Annotated[list[Citation], PrivateStateAttr]
+    arag_reply: Annotated[str, PrivateStateAttr]
     arag_run: Annotated[RunRecord, PrivateStateAttr]
     remaining_steps: Annotated[int, PrivateStateAttr, RemainingStepsManager]
 
@@ -133,20 +142,42 @@ class SourcesMiddleware(AgentMiddleware[ARAGState, Any, Any]):
             "answer": "",
             "citations": Overwrite([]),
             "arag_earlier": merge_citations(state.get("arag_earlier", []), cited),
+            "arag_reply": "",
             "seen_chunks": Overwrite([]),
             "trace": Overwrite([]),
             "model_calls": Overwrite([]),
         }
 
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ExtendedModelResponse[Any]:
+        """Keep the model's text, as other middleware may take words out of it."""
+        return _with_reply(handler(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ExtendedModelResponse[Any]:
+        """Keep the model's text, as other middleware may take words out of it."""
+        return _with_reply(await handler(request))
+
     def after_agent(self, state: ARAGState, runtime: Any) -> dict[str, Any]:  # noqa: ARG002
         """Describe the answer, with what subagents and tools cited, and sum up the model calls."""
         others = find_others(state)
-        described = describe_linked_answer(_read_end(state), [*others, *state["arag_earlier"]])
+        answer = _read_end(state)
+        removed = find_removed(state["arag_reply"], answer)
+        hide_parts(others, removed)
+        described = describe_linked_answer(answer, [*others, *state["arag_earlier"]])
+        hide_parts(described["citations"], removed)
         described["messages"] = [*correct_artifacts(split_turn(state["messages"]).turn)]
         last = state["messages"][-1]
         if isinstance(last, AIMessage) and kind_of_reply(last) == "answer":
             described["messages"].append(annotate(last, described["citations"]))
         described["citations"] = merge_citations(others, described["citations"])
+        described["arag_reply"] = ""  # it may have what other middleware took out
         return described | sum_up(state["model_calls"])
 
 
@@ -162,6 +193,11 @@ def sum_up(calls: Sequence[ModelCall]) -> dict[str, Any]:
         "steps": sum(not call["forced"] for call in calls),
         "usage": total(calls),
     }
+
+
+def _with_reply(response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
+    reply = response.result[0]
+    return ExtendedModelResponse(response, Command(update={"arag_reply": reply.text}))
 
 
 def _read_end(state: ARAGState) -> str:

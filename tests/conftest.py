@@ -5,7 +5,9 @@ import re
 import shutil
 import sys
 import warnings
-from contextlib import ExitStack
+from collections import defaultdict
+from contextlib import ExitStack, suppress
+from functools import cache
 from itertools import count, product
 from pathlib import Path
 from string import ascii_lowercase
@@ -16,18 +18,19 @@ import certifi
 import pytest
 import tiktoken.registry
 import tiktoken_ext.openai_public
+import typer.main
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from arag.cli import main
-from arag.ingest import progress
+from arag.ingest import formats, progress
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.folder import chroma
-from arag.system.worker_process import WorkerProcess
+from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.tokens import ESTIMATE, count_batch, load_encoding, name_tokenizer, warn_of_estimates
 from fakes import HashEmbeddings, write_corpus
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
@@ -68,10 +71,10 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx hub concurrency notebooks docs cli store maintenance fuzz eval_failures eval_runs eval_experiment "
-    "server foreign_index keywords chunking extractive semantic protocol cold_starts eval_cli marks mcp mcp_stop "
-    "mcp_resources copy vectors query_tables grep way_on list_documents eval_forms waterway contents dci printing "
-    "office_files locations trust child progress languages web"
+    "crash docs onnx cli foreign_index marks query_tables hub eval_cli notebooks concurrency eval_runs fuzz mcp grep "
+    "web languages mcp_stop eval_experiment locations list_documents mcp_resources store maintenance eval_failures "
+    "server keywords chunking extractive semantic protocol cold_starts copy vectors way_on eval_forms waterway "
+    "contents dci printing office_files trust child progress"
 ).split()
 
 
@@ -91,6 +94,7 @@ def _own_configuration(tmp_path_factory):
     say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))  # hundreds of calls in one process
         patch.setattr(progress, "_SECONDS_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
@@ -129,24 +133,39 @@ def places(request):
 
 
 class _LastingProcess(WorkerProcess):
-    """A worker process for Chroma that the next ingestion takes over: to start one takes most of a small ingestion."""
+    """A worker process that the next one of its kind takes over: to start one takes most of a small ingestion."""
 
-    idle: ClassVar = []
+    idle: ClassVar = defaultdict(list)
+
+    @property
+    def _kind(self):
+        return os.getpid(), self._module, self._memory_bytes  # a fork starts its own
 
     def _launch(self):
-        return self.idle.pop() if self.idle else super()._launch()
+        idle = self.idle[self._kind]
+        return idle.pop() if idle else super()._launch()
 
     def close(self):
-        if self._process is not None:
-            self.call("close", seconds=30)
-            self.idle.append((self._process, self._connection))
-            self._process = None
+        if self._process is not None and not self.is_killed and not self._lock.locked():
+            with suppress(WorkerError, RaisedInWorkerError):
+                if self._module == chroma._PROCESS:
+                    self.call("close", seconds=30)
+                self.idle[self._kind].append((self._process, self._connection))
+                self._process = None
+        super().close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lasting_processes():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (chroma, formats):
+            patch.setattr(module, "WorkerProcess", _LastingProcess)
+        yield
 
 
 @pytest.fixture
-def make_index(tmp_path, backend, places, monkeypatch):
+def make_index(tmp_path, backend, places):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
-    monkeypatch.setattr(chroma, "WorkerProcess", _LastingProcess)
     made = []
     with ExitStack() as stack:
 
@@ -162,13 +181,38 @@ def make_index(tmp_path, backend, places, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def example_index(tmp_path_factory):
-    """The example corpus, embedded with the real default model; pytest's processes share it."""
+def shared_folder(tmp_path_factory):
+    """A folder that pytest's processes share."""
     folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with FileLock(folder / "example.lock"):
-        run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
-    with open_index(folder / "example-index") as index:
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def example_index(shared_folder):
+    """The example corpus, embedded with the real default model."""
+    with FileLock(shared_folder / "example.lock"):
+        run_ingest(_ROOT / "examples" / "corpus", shared_folder / "example-index")
+    with open_index(shared_folder / "example-index") as index:
+        yield index
+
+
+@pytest.fixture(scope="session")
+def office_folder(shared_folder):
+    """The files of an invented company."""
+    from office_files import write_files  # slow: libraries that write office files
+
+    folder = shared_folder / "office"
+    with FileLock(shared_folder / "office.lock"):
+        if not folder.exists():
+            write_files(folder)
+            run_ingest(folder, shared_folder / "office-index", embedder=HashEmbeddings())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def office(shared_folder, office_folder):
+    """An index of these files."""
+    with open_index(shared_folder / "office-index", embedder=HashEmbeddings()) as index:
         yield index
 
 

@@ -4,11 +4,18 @@ There is one server for all test modules, and whoever sets what it imports last 
 """
 
 import multiprocessing
+import os
+import runpy
+import sys
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
     [
         "arag.cli",
+        "arag.evaluation.experiment",
         "arag.evaluation.runs",
         "arag.ingest.pipeline",
         "langchain_openai",
@@ -26,3 +33,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from arag.cli import main
 main()
 """
+
+
+def run_script(name, folder):
+    """Run a Python script in its folder, as `python name` does; return what it prints, with the error that ends it."""
+    printed = Path(folder, f"{name}.out")
+    process = processes.Process(target=_run_script, args=(name, folder, printed))
+    process.start()
+    process.join()
+    return printed.read_text()
+
+
+def _run_script(name, folder, printed):
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    with printed.open("w") as out, redirect_stdout(out):
+        try:
+            runpy.run_path(name, run_name="__main__")
+        except Exception:  # noqa: BLE001 - it is printed, as Python prints it
+            traceback.print_exc(file=out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import httpx
 import pytest
@@ -27,6 +28,7 @@ ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
 SEARCH = ("call_1", "keyword_search", json.dumps({"keywords": ["Lothair II"]}))
 both_ways = pytest.mark.parametrize("streaming", [False, True])
 TOO_LONG = "This model's maximum context length is 4096 tokens. However, you requested 5103 tokens."
+TOO_LONG_FOR_LLAMA = "request (930 tokens) exceeds the available context size (512 tokens), try increasing it"
 
 
 @pytest.fixture(autouse=True)
@@ -222,10 +224,14 @@ def test_an_answer_is_forced_when_nothing_more_can_go(small_index, streaming):
     assert lengths == sorted(lengths, reverse=True)
 
 
-def test_a_question_that_is_too_long_is_a_clear_error(small_index):
+@pytest.mark.parametrize("said", [TOO_LONG, TOO_LONG_FOR_LLAMA])
+def test_a_question_that_is_too_long_is_a_clear_error(small_index, said):
     with (
-        serve([Failure(400, message=TOO_LONG)]) as server,
-        pytest.raises(ModelError, match="context of some-model: This"),
+        serve([Failure(400, message=said)]) as server,
+        pytest.raises(
+            ModelError,
+            match=r"longer than the context of some-model: give it a longer one \(" + re.escape(said.rstrip(".")),
+        ),
     ):
         ask(server, small_index)
 
@@ -254,6 +260,9 @@ def test_a_local_server_is_asked_for_its_context_and_never_sent_more(small_index
     [
         (Failure(400, message="gemma3:4b does not support tools"), "cannot call tools there: choose a model that can"),
         (Failure(400, message="requires --enable-auto-tool-choice"), "start vLLM with --enable-auto-tool-choice"),
+        (Failure(500, message="tools param requires --jinja flag"), "start .*, llama.cpp with --jinja"),
+        (Failure(400, message="Unable to generate parser for this template."), "and a chat template that has tools"),
+        (Failure(400, message="Conversation roles must alternate user/assistant/..."), "cannot call tools there"),
         (Failure(401, message="Incorrect API key"), "the key is refused: check OPENAI_API_KEY"),
         (Failure(429, message="You exceeded your current quota"), "no credit is left"),
         (Failure(429, {"Retry-After": "3600"}, message="Daily limit"), "the server asks to wait 3,600 seconds: Daily"),
@@ -445,6 +454,18 @@ def test_what_is_kept_of_a_question_has_no_key_and_no_address(arag, index, monke
     text = kept.read_text("utf-8")
     assert (QUESTION in text, "s3cret-key" in text, "127.0.0.1" in text) == (True, False, False)
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_ask_takes_a_cap_of_costs(arag, index, monkeypatch):
+    search, answer = (reply | {"model": "gpt-5-mini"} for reply in (chat(None, SEARCH), chat(ANSWER)))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with serve([search, answer]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        options = ["--model", "openai:gpt-5-mini", "--tools", "paper", "--index", index, "--json", "--max-cost"]
+        code, out, _ = arag("ask", QUESTION, *options, 0.00001)
+        refused = arag("ask", QUESTION, *options, 0)
+    assert (code, json.loads(out)["stop_reason"]) == (0, "max_cost")
+    assert (refused[0], "max_cost: Input should be greater than 0" in refused[2]) == (1, True)
 
 
 def test_ask_takes_a_smaller_context(arag, index):

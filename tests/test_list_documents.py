@@ -7,7 +7,6 @@ import json
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from office_files import write_files
 
 from arag import create_arag_agent, make_tools
 from arag.errors import InputError
@@ -29,14 +28,6 @@ RECORDS = [
 @pytest.fixture
 def index(make_index):
     return make_index(RECORDS)
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("office")
-    write_files(folder / "corpus")
-    with ingest(folder / "corpus", folder / "index", embedder=HashEmbeddings()) as index:
-        yield index
 
 
 def use(kind, index, **arguments):

@@ -74,3 +74,22 @@ def test_a_search_whose_result_the_model_still_has_was_made_before(make_index, t
     agent.invoke(asked("Who?"), in_thread())
     state = agent.invoke(asked("Who?"), in_thread())
     assert ["made before" in result.text for result in results(state)] == [False, True]
+
+
+@both_kinds
+def test_the_same_search_shows_what_is_left_while_the_result_offers_more(make_index, make):
+    filler = " ".join(f"Nothing happened in {year}." for year in range(1600, 1660))
+    names = [f"ketch-{number:02}" for number in range(16)]
+    index = make_index(
+        [{"id": name, "title": name, "text": f"The {name} was lost off the Mole. {filler}"} for name in names]
+    )
+    search = call("keyword_search", keywords=["ketch"])
+    model = ScriptedModel(*[search] * 4, AIMessage("All of them."))
+    if make == "graph":
+        agent = create_arag_agent(model, index, tools="paper")
+    else:
+        agent = create_agent(model, middleware=[ARAGMiddleware(index, tools="paper")])
+    texts = [result.text for result in results(agent.invoke(asked("Which were lost?")))]
+    assert "(again for more)" in texts[0]
+    assert {name for name in names if any(f"[{name}:0] " in text for text in texts)} == set(names)
+    assert not any("made before" in text for text in texts)

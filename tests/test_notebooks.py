@@ -11,7 +11,7 @@ import pytest
 _script = runpy.run_path(str(Path(__file__).resolve().parent.parent / "notebooks" / "execute.py"))
 execute, text_of, without_seconds = _script["execute"], _script["text_of"], _script["without_seconds"]
 NOTEBOOKS = _script["NOTEBOOKS"]
-_QUICK = 2  # notebooks that are run each time; the others take half a minute together
+_QUICK = 1  # notebooks that are run each time; the others take most of a minute together
 MARKED = [*NOTEBOOKS[:_QUICK], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[_QUICK:])]
 
 _PATH = re.compile(r"(?:^|[\s'\"(=:])(?:/[\w.-]+){2,}|[A-Z]:\\|\bfile://")

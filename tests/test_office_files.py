@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from office_files import write_files
 
 from arag.evaluation.datasets import load_questions
 from arag.ingest.documents import Document
@@ -17,11 +16,9 @@ QUESTIONS = load_questions(Path(__file__).parent.parent / "examples" / "company"
 
 
 @pytest.fixture(scope="module")
-def documents(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("office")
-    write_files(folder)
+def documents(office_folder):
     with Readers() as readers:
-        items = list(SourceReader(folder, readers).read())
+        items = list(SourceReader(office_folder, readers).read())
     assert [item for item in items if not isinstance(item, Document)] == []
     return {item.id: item for item in items}
 

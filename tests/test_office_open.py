@@ -150,7 +150,10 @@ class TestTexts:
                 shown = f'<text:span text:style-name="Span">{text}</text:span>' if is_span else text
                 cells.append(cell(shown).replace("<text:p>", f'<text:p text:style-name="{style}">'))
             rows += row(*cells)
-        text = read_open(tmp_path, f"<table:table>{rows}</table:table>", styles=definitions).text
+        title = row(
+            cell("Lamps", 'table:number-columns-spanned="2"').replace("<text:p>", '<text:p text:style-name="Head">')
+        )
+        text = read_open(tmp_path, f"<table:table>{title}{rows}</table:table>", styles=definitions).text
         assert text.split("\n")[-1] == last
 
     def test_a_chart(self, tmp_path):

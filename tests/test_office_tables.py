@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from docx import Document as WordDocument
+from docx.oxml.ns import qn
 from openpyxl import Workbook
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
@@ -116,6 +117,8 @@ class TestNames:
                 "Year|1880||1881|\nCrop|oats|rye|oats|rye\nIsle\nOrra|7|8|9|4\nHolm|1||3",
                 "Isle: Holm | 1880 oats: 1 | 1881 oats",
             ),
+            ("Year|1880|1881\nCrop|oats|rye\nIsle\nOrra|7|8\nHolm|1|2", "Isle: Holm | 1880 oats: 1 | 1881 rye: 2"),
+            ("|May|June\nOven\nSoup|Ada|Bob\nCellar|Bob|Ada", "Cellar | May: Bob | June: Ada"),  # a row of its own
             ("|1880|1881\nIncome\nDues|7|8\nCosts\nOil|5|6", "Oil | 1880: 5 | 1881: 6"),  # titles of parts
         ],
     )
@@ -138,15 +141,29 @@ class TestNames:
     )
     def test_a_first_row_in_bold_gives_the_names_of_two_columns(self, tmp_path, read, bold, last):
         word = WordDocument()
-        table = word.add_table(2, 2)
+        table = word.add_table(3, 2)
+        title = table.cell(0, 0).merge(table.cell(0, 1))
+        title.paragraphs[0].add_run("Lamps").bold = True
         cells: list[str] = []
-        for cell, text, is_bold in zip(table._cells, ["Lamp", "Keeper", "Outer", "Ada"], bold, strict=True):
+        for cell, text, is_bold in zip(table._cells[2:], ["Lamp", "Keeper", "Outer", "Ada"], bold, strict=True):
             cell.paragraphs[0].add_run(text).bold = bool(is_bold)
             cells.append(f"<td><p><b>{text}</b>&nbsp;</p></td>" if is_bold else f"<td>{text}</td>")
         word.save(tmp_path / "a.docx")
         assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
         assert read("a.html", html).text.split("\n")[-1] == last
+
+    @pytest.mark.parametrize(("first_row", "last"), [(True, "Lamp: Outer | Keeper: Ada"), (False, "Outer | Ada")])
+    def test_a_style_of_word_that_sets_the_first_row_in_bold(self, tmp_path, first_row, last):
+        word = WordDocument()
+        table = word.add_table(2, 2, style="Light Grid Accent 1")
+        look = table._tbl.tblPr.find(qn("w:tblLook"))
+        look.set(qn("w:val"), "04A0" if first_row else "0480")
+        look.set(qn("w:firstRow"), str(int(first_row)))
+        for cell, text in zip(table._cells, ["Lamp", "Keeper", "Outer", "Ada"], strict=True):
+            cell.text = text
+        word.save(tmp_path / "a.docx")
+        assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
 
     def test_a_table_of_word_without_a_header(self, tmp_path):
         rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]

@@ -334,3 +334,27 @@ def test_the_title_of_a_table_stands_above_it(tmp_path):
     word.save(tmp_path / "a.docx")
     text = read_office(tmp_path / "a.docx").text
     assert text == "What ducks eat\n\nFood | Price\nOats | 3"
+
+
+@pytest.mark.parametrize(
+    ("entry", "seen"),
+    [
+        ('<w:checkBox><w:default w:val="1"/></w:checkBox>', "☒"),
+        ('<w:checkBox><w:default w:val="0"/></w:checkBox>', "☐"),
+        ('<w:checkBox><w:default w:val="0"/><w:checked/></w:checkBox>', "☒"),
+        ('<w:checkBox><w:default w:val="1"/><w:checked w:val="0"/></w:checkBox>', "☐"),
+        ('<w:ddList><w:result w:val="1"/><w:listEntry w:val="Orra"/><w:listEntry w:val="Holm"/></w:ddList>', "Holm"),
+        ('<w:ddList><w:listEntry w:val="Orra"/><w:listEntry w:val="Holm"/></w:ddList>', "Orra"),
+    ],
+)
+def test_fields_of_forms_without_text(tmp_path, entry, seen):
+    word = WordDocument()
+    paragraph = word.add_paragraph("Town: ")
+    for mark in (
+        f'<w:fldChar w:fldCharType="begin"><w:ffData>{entry}</w:ffData></w:fldChar>',
+        '<w:fldChar w:fldCharType="end"/>',
+    ):
+        paragraph._p.append(parse_xml(f"<w:r {SPACES}>{mark}</w:r>"))
+    paragraph.add_run(" by the sea")
+    word.save(tmp_path / "a.docx")
+    assert read_office(tmp_path / "a.docx").text == f"Town: {seen} by the sea"

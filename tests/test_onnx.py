@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,7 +207,10 @@ def test_weights_of_a_later_version_are_refused(index):
 
 
 def test_an_index_made_with_fp32_vectors_is_searched_with_int8_queries(tmp_path, minilm):
-    places = Path(__file__).parent.parent / "examples" / "corpus" / "places"
+    texts = {
+        "vellin": "The Vellin Light was first lit in 1791. It stands on the northern cape.",
+        "skellavy": "Skellavy has a slate quarry. The ferries land at its eastern pier.",
+    }
 
     class Exact(type(minilm)):
         def __init__(self):
@@ -218,13 +220,11 @@ def test_an_index_made_with_fp32_vectors_is_searched_with_int8_queries(tmp_path,
             return bert.embed(self._weights, self._encode(text))
 
     before = Embedder(ENGLISH_EMBEDDER, Exact)
-    run_ingest([places / "vellin-light.md", places / "skellavy.md"], tmp_path / "before", embedder=before)
+    run_ingest(write_corpus(tmp_path / "corpus", texts), tmp_path / "before", embedder=before)
     questions = [
         "When was the Vellin Light first lit?",
         "Where do the ferries land?",
-        "Which island has a quarry?",
         "Who keeps the bees?",
-        "How deep is the harbour?",
     ]
     with open_index(tmp_path / "before", embedder=before) as exact, open_index(tmp_path / "before") as rounded:
         for question in questions:

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from office_files import write_files
 
 from arag import Scope, make_tools
 from arag.errors import InputError
@@ -127,20 +126,18 @@ def test_sums_groups_dates_extremes_and_joins_are_right(reports):
     assert dict(reports.query_tables(sql).rows) == dict(members)
 
 
-def test_the_tables_of_an_office_are_few_lines(tmp_path):
-    write_files(tmp_path / "files")
-    with ingest(tmp_path / "files", tmp_path / "index", embedder=HashEmbeddings()) as index:
-        results = index.query_tables()
-        shown = show_tables(results)
-        tables = {table.name: table for table in results.tables}
-        assert {".pdf", ".docx", ".pptx", ".xlsx", ".html", ".csv", ".md"} <= {
-            Path(document_id).suffix for table in tables.values() for document_id in table.documents
-        }
-        with (tmp_path / "files" / "registers" / "tickets.csv").open(newline="", encoding="utf-8") as file:
-            solved = Counter(row["Solved by"] for row in csv.DictReader(file))
-        assert dict(index.query_tables("SELECT solved_by, count(*) FROM tickets GROUP BY 1").rows) == dict(solved)
-        assert index.query_tables("SELECT count(*), count(DISTINCT document) FROM budget").rows == ((12, 2),)
-        assert index.query_tables('SELECT max("交货期") > 0 FROM 供应商名录').rows == ((1,),)
+def test_the_tables_of_an_office_are_few_lines(office, office_folder):
+    results = office.query_tables()
+    shown = show_tables(results)
+    tables = {table.name: table for table in results.tables}
+    assert {".pdf", ".docx", ".pptx", ".xlsx", ".html", ".csv", ".md"} <= {
+        Path(document_id).suffix for table in tables.values() for document_id in table.documents
+    }
+    with (office_folder / "registers" / "tickets.csv").open(newline="", encoding="utf-8") as file:
+        solved = Counter(row["Solved by"] for row in csv.DictReader(file))
+    assert dict(office.query_tables("SELECT solved_by, count(*) FROM tickets GROUP BY 1").rows) == dict(solved)
+    assert office.query_tables("SELECT count(*), count(DISTINCT document) FROM budget").rows == ((12, 2),)
+    assert office.query_tables('SELECT max("交货期") > 0 FROM 供应商名录').rows == ((1,),)
     assert len(tables) > 15
     assert count_tokens(shown.text) < 1_400  # these are estimates
 

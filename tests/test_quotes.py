@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
@@ -90,6 +92,31 @@ def quotes(state):
     return [quote["text"] for citation in state["citations"] for quote in citation["quotes"]]
 
 
+def test_a_result_that_the_model_is_never_sent_is_not_quoted(make_index):
+    @wrap_model_call
+    def withhold(request, handler):
+        allowed = [message for message in request.messages if ADDRESS not in message.text]
+        return handler(request.override(messages=allowed))
+
+    look = call("chunk_read", chunk_ids=["contact:0"])
+    middleware = [ARAGMiddleware(make_index(CONTACT), tools="paper"), withhold]
+    state = create_agent(ScriptedModel(look, MOORING), middleware=middleware).invoke(asked("How?"))
+    assert quotes(state) == []
+
+
+@both_orders
+@pytest.mark.parametrize("redactor", ["redact", "results"])
+def test_a_forced_answer_is_quoted_as_its_evidence_was_shown(make_index, ours_first, redactor):
+    model = ScriptedModel(call("chunk_read", chunk_ids=["contact:0"]), MOORING)
+    ours = ARAGMiddleware(make_index(CONTACT), tools="paper", max_steps=1)
+    middleware = [ours, REDACTORS[redactor]] if ours_first else [REDACTORS[redactor], ours]
+    state = create_agent(model, middleware=middleware).invoke(asked("How?"))
+    assert state["stop_reason"] == "max_steps"
+    [quote] = quotes(state)
+    assert quote in model.calls[-1].messages[-1].text
+    assert ADDRESS not in repr([quote, state["messages"]])
+
+
 @pytest.mark.parametrize("redactor", REDACTORS)
 def test_a_tool_of_somebody_else_is_quoted_as_it_was_shown(make_index, redactor):
     @tool(response_format="content_and_artifact")
@@ -158,6 +185,38 @@ def test_a_sentence_that_was_not_shown_is_not_quoted(make_index, name):
     assert ADDRESS not in repr(state["citations"])
 
 
+def test_a_chunk_that_a_result_only_names_is_not_quoted_from_it(make_index):
+    long = " ".join(f"On day {day} the mooring number {day * 7} was free." for day in range(60))
+    lamp = {"id": "lamp", "text": f"The lamp was lit at noon. {long} The keeper of the tower was Bob Birch."}
+    boat = {"id": "boat", "text": "The keeper of the tower was Ada Alder, and Bob Birch made the lamp."}
+    searches = [call("keyword_search", keywords=[word]) for word in ("lit at noon", "lamp")]
+    model = ScriptedModel(*searches, AIMessage("The keeper of the tower was Bob Birch [lamp:0]."))
+    agent = create_agent(model, middleware=[ARAGMiddleware(make_index([lamp, boat]), tools="paper")])
+    state = agent.invoke(asked("Who?"))
+    assert "Shown above: [lamp:0]" in results(state)[-1].text
+    assert quotes(state) == []
+
+
+@pytest.mark.parametrize("name", ["shell", "keyword_search"])
+def test_a_long_sentence_is_quoted_as_far_as_it_was_shown(make_index, name):
+    """The tools show a part of such a sentence, around what was looked for; others beside it are shown whole."""
+    before = ", ".join(f"the mast of boat {number} and the sail of boat {number}" for number in range(15))
+    after = ", ".join(f"the rope of ship {number} and the oar of ship {number}" for number in range(15))
+    long = f"The yard book lists {before}, then a silver anchor that Ada Alder forged in the winter of 1751, {after}."
+    index = make_index([{"id": "book", "text": f"Ada Alder forged in winter. {long} {ADDRESS} is its keeper."}])
+    looks = {
+        "shell": {"command": "rg 'forged in winter'; rg -o '.{50}forged in the.{25}'"},
+        "keyword_search": {"keywords": ["forged in the winter"]},
+    }
+    model = ScriptedModel(call(name, **looks[name]), AIMessage("She forged a silver anchor in 1751 [book:0]."))
+    middleware = [ARAGMiddleware(index, tools=[name, "chunk_read"]), personal("redact")]
+    state = create_agent(model, middleware=middleware).invoke(asked("What?"))
+    [quote] = quotes(state)
+    assert "a silver anchor that Ada Alder forged in the winter of 1751" in quote
+    assert quote.startswith("…")
+    assert quote.endswith("…")
+
+
 def test_some_cells_of_a_row_are_quoted_as_they_were_shown(make_index):
     index = make_index(
         {"crew.csv": f"Name,Mail,Since\nOdvar Felisk,{ADDRESS},1751\nAda Alder,ada@felisk.example,1760\n"}
@@ -193,6 +252,25 @@ def test_what_was_taken_out_for_an_earlier_question_stays_out(make_index, redact
     kept = agent.get_state(in_thread()).values
     if redactor == "requests":
         kept["messages"] = kept["messages"][-1:]
+    assert ADDRESS not in repr(kept)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("own", [True, False], ids=["with an index", "without"])
+def test_what_is_taken_out_of_a_supervisors_answer_is_in_no_quote_of_an_agent(make_index, own, asynchronous):
+    index = make_index(CONTACT)
+    read = call("chunk_read", chunk_ids=["contact:0"])
+    below = create_arag_agent(ScriptedModel(read, MOORING), index, tools="paper")
+    ours = ARAGMiddleware(index, tools="paper") if own else SourcesMiddleware()
+    said = AIMessage(f"Write to {ADDRESS} [contact:0].")
+    output = PIIMiddleware("email", strategy="redact", apply_to_output=True)
+    model = ScriptedModel(call("ask_documents", question="How?"), said)
+    agent = create_agent(model, [make_agent_tool(below)], middleware=[ours, output], checkpointer=InMemorySaver())
+    state = asyncio.run(agent.ainvoke(asked(), in_thread())) if asynchronous else agent.invoke(asked(), in_thread())
+    assert state["answer"] == "Write to [REDACTED_EMAIL] [contact:0]."
+    assert quotes(state) == ["Write to the harbour master at … about a mooring."]
+    kept = agent.get_state(in_thread()).values
+    kept["messages"] = kept["messages"][-1:]
     assert ADDRESS not in repr(kept)
 
 

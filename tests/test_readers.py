@@ -130,7 +130,7 @@ class TestMarkdown:
         ],
     )
     def test_the_first_heading_is_the_title_and_the_text_stays(self, read, text, title):
-        assert read("a.md", text) == Content(title, text)
+        assert read("a.md", text) == Content(title, text, headings_apart=True)
 
     def test_front_matter_becomes_metadata(self, read):
         content = read(

@@ -234,8 +234,7 @@ class TestNotes:
 
 
 @needs_ocr
-@pytest.mark.parametrize("is_pdf", [False, True])
-def test_most_characters_of_a_rendered_page_are_read(read_with_ocr, is_pdf):
+def test_most_characters_of_a_rendered_page_are_read(read_with_ocr):
     lines = [
         "The new fog bell arrived from Skellavy on Monday",
         "in two crates. The clapper is bent, but the smith",
@@ -244,9 +243,10 @@ def test_most_characters_of_a_rendered_page_are_read(read_with_ocr, is_pdf):
         "Die Glocke läutet über dem Hafen, für 36 Mark.",
     ]
     picture = draw_page(lines)
-    content = read_with_ocr("a.pdf", pdf((picture, ""))) if is_pdf else read_with_ocr("a.png", as_file(picture, "PNG"))
-    assert character_accuracy(content.text, " ".join(lines)) > 0.97
-    assert content.ocr_pages == (1,)
+    for name, data in (("a.pdf", pdf((picture, ""))), ("a.png", as_file(picture, "PNG"))):
+        content = read_with_ocr(name, data)
+        assert character_accuracy(content.text, " ".join(lines)) > 0.97
+        assert content.ocr_pages == (1,)
 
 
 # --- with a stand-in for OCR ---

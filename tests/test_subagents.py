@@ -1,6 +1,6 @@
 """Agents that ask subagents with ARAGMiddleware: as tools, in a deep agent, below a supervisor, in a swarm.
 
-The last three need packages that `make test` does not install.
+The last ones need packages that only `make test-servers` installs.
 """
 
 from __future__ import annotations

@@ -51,6 +51,10 @@ MaxContextOption = Annotated[
         "--max-context-tokens", min=2000, help="Maximum tokens in the model's context before an answer is forced."
     ),
 ]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option("--max-cost", metavar="DOLLARS", help="Maximum cost of a run; an answer is forced before it."),
+]
 
 
 def ask(
@@ -63,6 +67,7 @@ def ask(
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_context_tokens: MaxContextOption = None,
+    max_cost: MaxCostOption = None,
     within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -90,9 +95,15 @@ def ask(
     messages = _read_conversation(question, index, resume=resume)
     asked = messages[0].text
     options = read_model_options(model_option)
-    settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
+    settings: dict[str, Any] = {
+        "tools": tools,
+        "top_k": top_k,
+        "max_steps": max_steps,
+        "max_context_tokens": max_context_tokens,
+        "max_cost": max_cost,
+    }
     with open_scoped(index, where, documents, within) as opened:
-        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
+        conversation = Conversation(opened, model, options, **settings)
         if not as_json:
             _introduce_built_in(context)
         try:
@@ -157,6 +168,7 @@ def chat(
     top_k: TopKOption = DEFAULT_TOP_K,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_context_tokens: MaxContextOption = None,
+    max_cost: MaxCostOption = None,
     within: WithinOption = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
@@ -170,9 +182,15 @@ def chat(
     code = 0
     is_interrupted = False
     options = read_model_options(model_option)
-    settings: dict[str, Any] = {} if max_context_tokens is None else {"max_context_tokens": max_context_tokens}
+    settings: dict[str, Any] = {
+        "tools": tools,
+        "top_k": top_k,
+        "max_steps": max_steps,
+        "max_context_tokens": max_context_tokens,
+        "max_cost": max_cost,
+    }
     with open_scoped(index, where, documents, within) as opened:
-        conversation = Conversation(opened, model, options, tools=tools, top_k=top_k, max_steps=max_steps, **settings)
+        conversation = Conversation(opened, model, options, **settings)
         _introduce_built_in(context)
         for question in _read_questions():
             try:

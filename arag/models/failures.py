@@ -68,9 +68,10 @@ def _on(*statuses: int) -> frozenset[int]:
 # The first row that matches decides.
 _CAUSES = (
     _Cause(
-        r"does not support tools|support tool use|enable-auto-tool-choice|tool-call-parser|requires? --jinja",
+        r"does not support tools|support tool use|enable-auto-tool-choice|tool-call-parser|requires? --jinja|"
+        r"roles must alternate|unable to generate parser",
         "{model} cannot call tools there: choose a model that can, or start vLLM with --enable-auto-tool-choice and "
-        "--tool-call-parser, llama.cpp with --jinja ({said})",
+        "--tool-call-parser, llama.cpp with --jinja and a chat template that has tools ({said})",
     ),
     _Cause(
         r"CERTIFICATE_VERIFY_FAILED", "the certificate of {address} is not trusted: name its CA's file in SSL_CERT_FILE"
@@ -219,7 +220,7 @@ def _describe_time(failure: _Failure) -> str | None:
 
 def _describe_overflow(failure: _Failure) -> str | None:
     if is_overflow(failure.links[0]):
-        return f"the prompt is longer than the context of {failure.server.model}: {failure.said}"
+        return f"the prompt is longer than the context of {failure.server.model}: give it a longer one ({failure.said})"
     return None
 
 

@@ -118,11 +118,11 @@ def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
     The row of a sum may be bold, too.
     """
     with_cells = [row for row in rows if len(row) > 1]
-    if not with_cells:
-        return False
-    first = with_cells[0]
-    is_marked = all(cell.tag == "th" for cell in first)
-    return is_marked or (_is_bold(first) and not any(map(_is_bold, with_cells[1:2])))
+    for row in with_cells[:1]:
+        if all(cell.tag == "th" for cell in row):
+            return True
+    are_bold = list(map(_is_bold, with_cells[:2]))
+    return are_bold == [True, False]
 
 
 def _is_bold(row: Sequence[etree._Element]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeAlias
 
 from lxml import etree
@@ -85,8 +84,8 @@ def has_header(table: etree._Element, styles: Styles) -> bool:
     """Return whether a table's first row is marked as the header, or is bold above one that is not."""
     if table.find("{*}table-header-rows") is not None:
         return True
-    rows = list(islice(table.iter("{*}table-row"), 2))
-    are_bold = [_is_bold(row, styles) for row in rows]
+    with_cells = [row for row in table.iter("{*}table-row") if len(row.findall("{*}table-cell")) > 1]
+    are_bold = [_is_bold(row, styles) for row in with_cells[:2]]
     return are_bold == [True, False]
 
 

@@ -199,16 +199,17 @@ def insert_fields(lines: Sequence[list[Word]], fields: Sequence[Field]) -> list[
     completed = [list(line) for line in lines]
     for field in sorted(fields, key=lambda field: (-field.top, field.left)):
         line = _line_beside(completed, field)
-        if line is not None and not all(word.is_field for word in line):
+        is_in_text = not all(word.is_field for word in line)
+        if is_in_text:
             beside = line[0]
             _insert(line, [Word(field.value, field.left, field.right, beside.bottom, beside.top)])
             continue
         place = _place_below(completed, field)
         words = _labelled(field, _label_above(completed[:place], field))
-        if line is None:
-            completed.insert(place, words)
-        else:
+        if line:
             _insert(line, words)
+        else:
+            completed.insert(place, words)
     for line in completed:
         _end_labels(line)
     return completed
@@ -275,9 +276,9 @@ def _label_from(words: Sequence[Word]) -> str:
     return "" if is_sentence else " ".join(word.text for word in label)
 
 
-def _line_beside(lines: Sequence[list[Word]], field: Field) -> list[Word] | None:
-    """Return the line that a field is beside, and nearest to."""
-    best: list[Word] | None = None
+def _line_beside(lines: Sequence[list[Word]], field: Field) -> list[Word]:
+    """Return the line that a field is beside, and nearest to; no words if there is none."""
+    best: list[Word] = []
     best_common = 0.0
     for line in lines:
         word = line[0]

@@ -224,13 +224,12 @@ def _find_above_row_names(top: Sequence[Row]) -> Header | None:
             continue
         last = max(row_names)
         others = [_columns_after(row, last) for row in above]
-        names = others[0] if rows == 1 else _divide(_without_repeats(others[0]), others[1])
-        if not names or not _are_names({**row_names, **names}):
-            continue
-        has_parts = min(map(max, below)) <= last
-        if not has_parts:
-            names = {**row_names, **names}
-        return Header(names, rows=rows + 1)
+        names = _join_names(*others)
+        all_names = {**row_names, **names}
+        are_parts = min(map(max, below)) <= last
+        may_be_part = rows + len(row_names) == 2  # or a row whose other cells are empty
+        if _are_names(all_names):
+            return Header(names if are_parts or may_be_part else all_names, rows=rows + 1)
     return None
 
 
@@ -250,13 +249,22 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     return is_whole and goes_on_below and (is_below_gap or are_groups_named)
 
 
+def _join_names(first: Row, second: Row | None = None) -> Row:
+    """Return the names of columns: of one row, or of groups of columns in it with the second row's names."""
+    if second is None:
+        return first
+    names: Row = {}
+    group = ""
+    for column, name in second.items():
+        group = first.get(column, group)
+        names[column] = f"{group} {name}".strip()
+    return names
+
+
 def _columns_after(row: Row, column: int) -> Row:
     """Return the cells of a row after a column."""
-    after: Row = {}
-    for number, text in row.items():
-        if number > column:
-            after[number] = text
-    return after
+    after = sorted(row.keys() - range(column + 1))
+    return {number: row[number] for number in after}
 
 
 # --- rows that are no header ---

@@ -233,7 +233,7 @@ class _PartReader:
                 yield from self._blocks(row.cells[0])
             return
         grid = lay_out(rows, self._cell_text)
-        lines = table_lines(grid, header=has_header(rows))
+        lines = table_lines(grid, header=has_header(table, rows, self._document.styles))
         cells = filter(None, chain.from_iterable(grid))
         yield _Block("\n".join(lines), " ".join(cells))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from arag.ingest.formats.drawings import raised
-from arag.ingest.formats.package import attribute, find_child, local_name, value_of
+from arag.ingest.formats.package import attribute, find_child, local_name, to_int, value_of
 from arag.ingest.formats.word_drawings import Drawing, find_drawings
 from arag.ingest.formats.word_maths import maths
 from arag.ingest.formats.word_styles import Styles, is_on
@@ -22,6 +22,8 @@ _CHARACTERS = {"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen":
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 _DRAWINGS = ("drawing", "pict", "object")
 _BASELINES = {"superscript": 1, "subscript": -1}
+_CHECKED = "☒"
+_NOT_CHECKED = "☐"
 _ZERO_WIDTH_SPACE = "\u200b"  # in fields of forms that are not filled in
 
 
@@ -120,6 +122,7 @@ class _LineReader:
         self._is_page_number = False
 
     def _read_field_mark(self, mark: etree._Element) -> None:
+        self._add(_entry(find_child(mark, "{*}ffData")))
         if attribute(mark, "fldCharType") == "end":
             self._is_page_number = False
 
@@ -172,3 +175,18 @@ class _LineReader:
         above = "".join(letters)
         if above:
             self._add(f"({above})")
+
+
+def _entry(form_field: etree._Element | None) -> str:
+    """Return what the field of a form shows that is not text of the paragraph: a box, or the chosen item of a list."""
+    box = find_child(form_field, "{*}checkBox")
+    if box is not None:
+        name = "checked" if find_child(box, "{*}checked") is not None else "default"
+        return _CHECKED if is_on(box, name) else _NOT_CHECKED
+    items = find_child(form_field, "{*}ddList")
+    if items is None:
+        return ""
+    chosen = to_int(value_of(items, "{*}result") or value_of(items, "{*}default"), 0)
+    for item in items.findall("{*}listEntry")[chosen : chosen + 1]:
+        return attribute(item, "val")
+    return ""

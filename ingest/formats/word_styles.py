@@ -31,6 +31,7 @@ class _Style:
     properties: etree._Element | None  # of its paragraphs
     list_id: str
     is_hidden: bool
+    has_bold_first_row: bool  # in a table
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Styles:
                 properties=properties,
                 list_id=value_of(properties, "{*}numPr/{*}numId"),
                 is_hidden=is_on(find_child(element, "{*}rPr"), "vanish"),
+                has_bold_first_row=any(map(_is_bold_first_row, element.iterfind("{*}tblStylePr"))),
             )
             is_default = attribute(element, "default") not in {"", *_OFF}
             if is_default and attribute(element, "type") == "paragraph":
@@ -137,9 +139,17 @@ class Styles:
                 found[style_id] = style.list_id
         return found
 
+    def has_bold_first_row(self, style_id: str) -> bool:
+        """Return whether a style of tables sets the first row in bold."""
+        return any(style.has_bold_first_row for _, style in self._with_parents(style_id))
+
     def is_hidden(self, style_id: str) -> bool:
         """Return whether a style hides its text."""
         return any(style.is_hidden for _, style in self._with_parents(style_id))
+
+
+def _is_bold_first_row(part: etree._Element) -> bool:
+    return attribute(part, "type") == "firstRow" and is_on(find_child(part, "{*}rPr"), "b")
 
 
 def _outline_level(properties: etree._Element | None) -> int:

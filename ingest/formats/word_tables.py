@@ -9,7 +9,7 @@ from typing import TypeAlias
 from lxml import etree
 
 from arag.ingest.formats.package import attribute, find_child, local_name, to_int, value_of
-from arag.ingest.formats.word_styles import is_on
+from arag.ingest.formats.word_styles import Styles, is_on
 
 CellText: TypeAlias = "Callable[[etree._Element], str]"  # noqa: SLF001 - lxml names the type so
 
@@ -17,6 +17,7 @@ _AROUND = frozenset(  # elements around paragraphs, tables, rows or cells that d
     "sdt sdtContent customXml smartTag ins moveTo AlternateContent Choice".split()
 )
 _DELETED = frozenset({"del", "moveFrom"})
+_FIRST_ROW = 0x20  # in the bits that say which parts of a table's style show
 _MAX_SPAN = 1_000  # columns that a cell spans: more would fill the memory
 
 
@@ -76,10 +77,23 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
     return grid
 
 
-def has_header(rows: Sequence[Row]) -> bool:
+def has_header(table: etree._Element, rows: Sequence[Row], styles: Styles) -> bool:
     """Return whether the first row is marked as the header, or is bold above one that is not."""
-    first = rows[0]
-    return is_on(first.properties, "tblHeader") or (_is_bold(first) and not any(map(_is_bold, rows[1:2])))
+    is_marked = is_on(rows[0].properties, "tblHeader")
+    if is_marked or _has_style_of_header(find_child(table, "{*}tblPr"), styles):
+        return True
+    with_cells = [row for row in rows if len(row.cells) > 1]
+    are_bold = list(map(_is_bold, with_cells[:2]))
+    return are_bold == [True, False]
+
+
+def _has_style_of_header(properties: etree._Element | None, styles: Styles) -> bool:
+    """Return whether a table has a style that sets its first row in bold, and shows that row so."""
+    look = find_child(properties, "{*}tblLook")
+    if look is None or not styles.has_bold_first_row(value_of(properties, "{*}tblStyle")):
+        return False
+    shown_parts = int(attribute(look, "val") or "0", 16)
+    return shown_parts & _FIRST_ROW != 0
 
 
 def _is_bold(row: Row) -> bool:

@@ -66,6 +66,8 @@ class Retrieved:
     """By chunk id, the positions of the sentences of which a part is shown, around a match."""
     evidence: Sequence[str] = ()
     """The documents' sentences in the text."""
+    has_more: bool = False
+    """Whether the same call would show more, and the text says so."""
 
 
 # --- the three functions ---
@@ -99,7 +101,8 @@ def search_keywords(
     elif seen.question:  # in a conversation
         way_on = _AGAIN_FOR_MORE
     text = render_keywords(results, selection, way_on=way_on)
-    return _make_result(index, results, [selection], text)
+    has_more = way_on == _AGAIN_FOR_MORE and selection.count_named() < results.total
+    return replace(_make_result(index, results, [selection], text), has_more=has_more)
 
 
 def search_meaning(

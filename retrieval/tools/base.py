@@ -124,6 +124,7 @@ class RetrievalTool(BaseTool):
             "documents": [document.model_dump() for document in documents],
             "sentences": _sort_positions(shown.sentences),
             "repeated": list(shown.repeated),
+            "has_more": shown.has_more,
             "cut": _sort_positions(shown.cut),
             "digests": digests,
             "digest": digest(shown.text),

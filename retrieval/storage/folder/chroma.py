@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.storage.batches import batches
-from arag.retrieval.storage.folder.derived import CHROMA_DATABASE, TRUST_VARIABLE, is_trusted
+from arag.retrieval.storage.folder.derived import TRUST_VARIABLE, is_trusted
+from arag.retrieval.storage.folder.names import CHROMA_DATABASE
 from arag.system.files import delete, publish_path, sync_tree
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 

@@ -18,7 +18,7 @@ import numpy as np
 from chromadb_rust_bindings import Bindings, MigrationHash, MigrationMode, SqliteDBConfig
 from numpy.typing import NDArray
 
-from arag.retrieval.storage.folder.derived import CHROMA_DATABASE
+from arag.retrieval.storage.folder.names import CHROMA_DATABASE
 
 Vectors = NDArray[np.float32]
 

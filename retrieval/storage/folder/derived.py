@@ -24,7 +24,6 @@ from arag.system.files import delete, make_folder, written_whole
 
 TRUST_VARIABLE = "ARAG_TRUST_INDEX"
 VECTOR_INDEX_DRAFT = "chroma-draft"
-CHROMA_DATABASE = "chroma.sqlite3"
 
 _DERIVED = re.compile(r"(?:keywords|words|chroma)-(?:[0-9a-f]{32}|draft)(?:\..*)?")
 # A receipt of a missing folder is kept for so long after its last use: the folder's disk may only be away.

@@ -254,7 +254,7 @@ def time_web(location: Path | str, queries: Sequence[str], work: Path) -> dict[s
             get = partial(client.get, "/", params={"q": query})
             beyond.append(min(seconds(get) for _ in range(3)) - min(seconds(partial(search, query)) for _ in range(3)))
         later = min(seconds(partial(client.get, "/?from=d5")) for _ in range(3))
-    draw = partial(draw_page, work / "pages.pdf", marked, (1, 3))
+    draw = partial(draw_page, work / "pages.pdf", marked, 3)
     return {
         "the first page": first,
         "a page of documents": later,

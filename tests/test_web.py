@@ -27,8 +27,10 @@ from arag.web import originals
 from arag.web.originals import start_drawing
 from arag.web.site import Site
 from fakes import HashEmbeddings, write_index
+from pdf_pages import Pages
 from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
 
+PORT = "A man named Koptein started the first port of it in August."
 MARKED = [255, 226, 110]  # the colour of a mark on white paper
 NAME = f"notes/x{SCRIPT.replace('/', '')}.html"
 
@@ -116,6 +118,74 @@ def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(c
     assert not find_marked(client, re.sub(r"&at=\d+", "", address)).any()
 
 
+def test_the_page_with_the_sentence_that_matched_best_is_shown_and_links_lead_to_the_pages_around_it(tmp_path):
+    pages = Pages()
+    pages.lines(72, 700, ["This was the first release for boats.", "It was the first one with sails, too."])
+    pages.show()
+    pages.lines(72, 600, [PORT, "He had no help."])
+    pages.show()
+    pages.lines(72, 700, ["Nothing else is known of these years."])
+    pages.show()
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "ports.pdf").write_bytes(pages.finish())
+    run_ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hit = search(client, q="first port zebrafish").select_one(".hits li")
+        passage = soup(client.get(hit.a["href"]))
+        before = soup(client.get(passage.find("a", string="Previous page")["href"]))
+        after = soup(client.get(passage.find("a", string="Next page")["href"]))
+        again = soup(client.get(after.find("a", string="Previous page")["href"]))
+        marked = find_marked(client, passage.figure.img["src"])
+        on_next = find_marked(client, after.figure.img["src"])
+    assert texts(hit.select("p"))[1] == PORT
+    rows = np.flatnonzero(marked.any(axis=1)) / len(marked)
+    assert rows.min() == pytest.approx(1 - 612 / 842, abs=0.02)
+    assert not on_next.any()
+    assert ["Page 2 of 3" in shown.get_text() for shown in (passage, before, after, again)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert before.find("a", string="Previous page") is None
+    assert after.find("a", string="Next page") is None
+
+
+def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headings_without_markup(tmp_path):
+    pages = Pages()
+    for number in range(1, 5):
+        lines = [
+            f"Page {number}, line {line}, tells of ropes, of tar and of all that boats need." for line in range(40)
+        ]
+        pages.lines(72, 780, lines)
+        pages.show()
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "ropes.pdf").write_bytes(pages.finish())
+    (tmp_path / "corpus" / "list.md").write_text(
+        "## Zebrafish\n\nZebrafish tanks . . . . . . . . 12\n\nMore.\n\n| A | B |\n| --- | --- |\n| | zebrafish |\n"
+    )
+    (tmp_path / "corpus" / "makers.md").write_text(
+        "## Boats\n\nThe first had sails.\n\n## The makers\n\nKoptein came first."
+    )
+    run_ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=400)
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        page = soup(client.get("/passage?chunk=ropes.pdf:0&at=0"))
+        for _ in range(3):
+            page = soup(client.get(page.find("a", string="Next page")["href"]))
+        assert "Page 4, line 0," in page.select_one(".text").get_text()
+        assert client.get(page.figure.img["src"]).headers["content-type"] == "image/png"
+        assert client.get("/picture?chunk=ropes.pdf:0&page=99").status_code == 400
+        hit = search(client, q="zebrafish").select_one(".hits li")
+        headed = search(client, q="first Koptein").select_one(".hits li")
+    assert headed.select_one(".note").get_text() == "The makers"
+    assert texts(headed.select("p"))[1] == "Koptein came first."
+    assert set(texts(hit.select("p"))[1:-1]) == {"Zebrafish", "Zebrafish tanks … 12", "zebrafish"}
+
+
 def test_a_sentence_in_a_column_is_marked_there_alone(client):
     passage = first_hit(client, "eel supper in the Corn Exchange")
     assert IN_COLUMN in [" ".join(text.split()) for text in texts(passage.select("mark"))]
@@ -150,7 +220,7 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         hit = search(client, q="InfoMagic").select_one(".hits li")
         assert texts(hit.select("p"))[1:2] == ["Its owner was InfoMagic."]
         nowhere = search(client, q="qqzzxy ship")
-        assert texts(nowhere.select(".warn")) == ["In no document: qqzzxy."]
+        assert texts(nowhere.select(".warn")) == ["Not found: qqzzxy."]
         document = soup(client.get("/document?id=r7"))
         passage = soup(client.get(document.find("a", string="1")["href"]))
         assert "The ship sails on day 7." in passage.select_one(".text").get_text()
@@ -170,6 +240,8 @@ def test_filters_choose_folders_kinds_and_dates(client):
         hits = search(client, q="keeper of the secret word of salt, open to all", **filters)
         assert set(texts(hits.select(".hits .note a"))) == expected
         assert len(search(client, **filters).select("th[scope=row]")) == len(expected)
+    undated = search(client, q="salt qqzzxy", before="2021-05-10")
+    assert texts(undated.select(".warn")) == ["Left out, without a date: 3 documents.", "Not found: salt, qqzzxy."]
     form = search(client, folder="notes", kind="md", after="2021-05-01")
     assert [field["value"] for field in form.select("input[name=folder], input[name=after]")] == ["notes", "2021-05-01"]
     assert texts(form.select("option[selected]")) == ["md"]
@@ -357,4 +429,4 @@ def test_the_process_that_draws_pages_starts_with_the_server(folder, monkeypatch
         serve_web(index)
     assert begun.is_set()
     monkeypatch.setattr(WorkerProcess, "_launch", None)  # no other process is started
-    assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], (1, 1)).startswith(b"\x89PNG")
+    assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], 1).startswith(b"\x89PNG")

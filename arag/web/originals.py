@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from arag.errors import InputError
 from arag.ingest.records import RECORD_READERS
@@ -38,15 +39,28 @@ def start_drawing() -> None:
         worker.call("get_ready", seconds=_SECONDS)
 
 
-def draw_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> bytes:
-    """Draw the page of a PDF, between two pages, that has most of some sentences, with these marked: a PNG file.
+def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int]:
+    """Return the page of a PDF, between two pages, that has the first of some sentences, and how many pages it has.
+
+    Raises:
+        InputError: The pages cannot be read.
+    """
+    page, count = _call_worker("find_page", str(path), list(texts), *pages)
+    return page, count
+
+
+def draw_page(path: Path, texts: Sequence[str], page: int) -> bytes:
+    """Draw a page of a PDF with some sentences marked: a PNG file.
 
     Raises:
         InputError: The page cannot be drawn.
     """
+    return bytes(_call_worker("draw_page", str(path), list(texts), page))
+
+
+def _call_worker(name: str, *arguments: Any) -> Any:
     try:
         with _POOL.worker() as worker:
-            picture = worker.call("draw_page", str(path), list(texts), *pages, seconds=_SECONDS)
+            return worker.call(name, *arguments, seconds=_SECONDS)
     except (RaisedInWorkerError, WorkerError) as error:
         raise InputError(f"the page cannot be drawn: {error}") from error
-    return bytes(picture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlencode
@@ -11,13 +12,16 @@ from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_place
-from arag.retrieval.presentation.selection import ShownHit
+from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
 
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
 _DAY = len("2020-01-31")
 _LAST_DAY = "9999-12-31"
+_HEADING_MARK = re.compile(r"^#{1,6} ")
+_LEADER = re.compile(r"\s*(?:\. ?){4,}\s*|\s*…{2,}\s*")
+_EMPTY_CELL = re.compile(r"^\s*\||\|\s*\||\|\s*$")
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
 
 
@@ -49,10 +53,26 @@ def list_headings(chunks: Iterable[Chunk]) -> dict[str, str]:
     return places
 
 
-def list_starts(shown: ShownHit) -> list[str]:
-    """Return where the sentences that matched start in their chunk, as addresses have it."""
-    matched = [sentence.position for sentence in shown.excerpt.sentences if sentence.matched]
-    return [str(shown.hit.chunk.sentences[position].start) for position in matched]
+def list_starts(passage: Passage) -> list[str]:
+    """Return where the sentences that matched start in their chunk, as addresses have it, the best one first."""
+    sentences = passage.shown.hit.chunk.sentences
+    return [str(sentences[position].start) for position in passage.matched]
+
+
+def list_excerpts(passage: Passage) -> Iterator[str]:
+    """Yield the sentences that matched, the best one first, as a reader wants to see them."""
+    texts = {sentence.position: sentence.text for sentence in passage.shown.excerpt.sentences}
+    for position in passage.matched:
+        yield _without_markup(texts[position])
+
+
+def _without_markup(text: str) -> str:
+    """Return a sentence without the marks of a heading, the dots of a table of contents, and empty cells."""
+    text = _LEADER.sub(" … ", _HEADING_MARK.sub("", text))
+    if not _EMPTY_CELL.search(text):
+        return text
+    cells = [cell.strip() for cell in text.split("|")]
+    return " | ".join(filter(None, cells))
 
 
 def address(chunk_id: str, starts: Sequence[str | int], pages: Sequence[int] | None) -> str:
@@ -63,11 +83,29 @@ def address(chunk_id: str, starts: Sequence[str | int], pages: Sequence[int] | N
     return f"/passage?{query}{anchor}"
 
 
-def name_passage(chunk: Chunk, starts: Collection[str]) -> str:
-    """Return the headings above the first of some sentences, and the pages of the chunk."""
-    headings = [sentence.heading for sentence in chunk.sentences if str(sentence.start) in starts]
-    parts = [*headings[:1], name_place(chunk)]
+def name_passage(chunk: Chunk, starts: Sequence[str]) -> str:
+    """Return the headings above the first of some sentences, as addresses name them, and the pages of the chunk."""
+    headings = [sentence.heading for sentence in chunk.sentences if str(sentence.start) in starts[:1]]
+    parts = [*headings, name_place(chunk)]
     return " · ".join(filter(None, parts))
+
+
+def list_texts(chunk: Chunk, starts: Sequence[str]) -> list[str]:
+    """Return the sentences of a chunk that start at some places, in the order of these."""
+    texts = {str(sentence.start): chunk.text[sentence.start : sentence.end] for sentence in chunk.sentences}
+    return [texts[start] for start in starts if start in texts]
+
+
+def find_chunk_on(index: Index, chunk: Chunk, page: int) -> Chunk:
+    """Return the chunk of the same document that is nearest to a chunk, and has a page or all but has it."""
+    chunks = index.chunks_of(chunk.document_id)
+    with_pages = [(other, other.pages) for other in chunks if other.pages]
+
+    def distance(pair: tuple[Chunk, tuple[int, int]]) -> tuple[int, int]:
+        other, (first, last) = pair
+        return max(first - page, page - last, 0), abs(other.ordinal - chunk.ordinal)
+
+    return min(with_pages, key=distance)[0]
 
 
 def split_marked(chunk: Chunk, starts: Collection[str]) -> Iterator[tuple[str, str]]:

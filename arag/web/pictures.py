@@ -22,16 +22,29 @@ _MARGIN = 3  # pixels around a marked word
 _FAST = 1  # compression that takes little time: the picture is not sent over a network
 
 
-def draw_page(path: str, texts: Sequence[str], first: int, last: int) -> NDArray[np.uint8]:
-    """Draw the page between two pages, counted from 1, that has most of some sentences: the bytes of a PNG file."""
+def find_page(path: str, texts: Sequence[str], first: int, last: int) -> list[int]:
+    """Return the page between two pages, counted from 1, with most of the first of some sentences, and the last page.
+
+    If no page has it, the other sentences decide.
+    """
+    document = pypdfium2.PdfDocument(path)
+    numbers = range(first, last + 1)
+    for text in texts:
+        found = {number: len(_find_words(document[number - 1], [text])) for number in numbers}
+        best = max(numbers, key=lambda number: found[number])
+        if found[best]:
+            return [best, len(document)]
+    return [first, len(document)]
+
+
+def draw_page(path: str, texts: Sequence[str], number: int) -> NDArray[np.uint8]:
+    """Draw a page, counted from 1, with some sentences marked: the bytes of a PNG file."""
     document = pypdfium2.PdfDocument(path)
     if document.get_formtype():
         document.init_forms()  # or the values in its fields are not drawn
-    pages = [document[number - 1] for number in range(first, last + 1)]
-    found = [_find_words(page, texts) for page in pages]
-    words, page = max(zip(found, pages, strict=True), key=lambda pair: len(pair[0]))
+    page = document[number - 1]
     file = io.BytesIO()
-    _draw(page, set(words)).save(file, "PNG", compress_level=_FAST)
+    _draw(page, set(_find_words(page, texts))).save(file, "PNG", compress_level=_FAST)
     return np.frombuffer(file.getvalue(), np.uint8)
 
 
@@ -75,4 +88,4 @@ def get_ready() -> None:
     """Do nothing: everything that this module imports is loaded now."""
 
 
-SERVED = (draw_page, get_ready)
+SERVED = (find_page, draw_page, get_ready)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from arag.retrieval.tools.fused import find_passages
 from arag.web import passages
 from arag.web.asking import Run
 from arag.web.guard import guard
-from arag.web.originals import draw_page, find_original
+from arag.web.originals import draw_page, find_original, find_page
 
 _MAX_FOLDERS = 1_000  # that the filter offers
 
@@ -90,7 +91,8 @@ class Site:
             hits=hits,
             missing=missing,
             total=len(chosen),
-            has_dates=any(document.date for document in documents),
+            of_all=len(documents),
+            undated=sum(not document.date for document in documents),
             listed=listed,
         )
 
@@ -118,27 +120,35 @@ class Site:
         """Show a passage with its sentences marked: in a picture of the page, and as text."""
         chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
         original = find_original(self.index, chunk.document_id)
-        picture = ""
-        if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
-            picture = f"/picture?{request.url.query}"
         starts = request.query_params.getlist("at")
+        link, page, last_page = passages.address(chunk.id, starts, chunk.pages), 0, 0
+        if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
+            page, last_page = find_page(original, passages.list_texts(chunk, starts), chunk.pages)
+            page = min(_read_number(request.query_params.get("page", "")) or page, last_page)
+            shown = passages.find_chunk_on(self.index, chunk, page)
+            if shown.id != chunk.id:
+                chunk, starts = shown, []
         return _page(
             "passage",
             title=chunk.title or chunk.document_id,
             chunk=chunk,
             original=original,
-            picture=picture,
+            link=link,
+            page=page,
+            last_page=last_page,
             place=passages.name_passage(chunk, starts),
             parts=passages.split_marked(chunk, starts),
         )
 
     def picture(self, request: Request) -> Response:
-        """Send the picture of a passage's page."""
-        chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
+        """Send the picture of a page, with a passage's sentences marked."""
+        values = request.query_params
+        chunk = _check_found(self.index.get(values.get("chunk", "")))
         original = _check_found(find_original(self.index, chunk.document_id))
-        parts = passages.split_marked(chunk, request.query_params.getlist("at"))
-        texts = [text for start, text in parts if start]
-        return Response(draw_page(original, texts, _check_found(chunk.pages)), media_type="image/png")
+        page = _check_found(_read_number(values.get("page", "")))
+        first, last = _check_found(chunk.pages)
+        texts = passages.list_texts(chunk, values.getlist("at")) if first <= page <= last else []
+        return Response(draw_page(original, texts, page), media_type="image/png")
 
     def list_runs(self, _: Request) -> Response:
         """Show the form for a question, the questions so far, and the pages in the folder of reports."""
@@ -162,6 +172,11 @@ class Site:
 
 def _page(template: str, *, status: int = 200, **values: Any) -> Response:
     return HTMLResponse(render(f"web/{template}.html", passages=passages, **values), status)
+
+
+def _read_number(text: str) -> int | None:
+    """Return a page's number, or None if the text is none."""
+    return int(text) if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) else None
 
 
 def _check_found(value: T | None) -> T:

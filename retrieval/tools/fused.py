@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.selection import ShownHit, show_keyword_hits, show_semantic_hits
 from arag.retrieval.tools.retriever import list_keywords
+from arag.retrieval.types import Hit, KeywordResults
 
 HITS = 30  # of each search, and of both together
 _SMOOTHING = 60  # of ranks, as is usual in reciprocal rank fusion
 
 
-def find_passages(index: Index, query: str) -> tuple[list[ShownHit], list[str]]:
+@dataclass(frozen=True)
+class Passage:
+    """A chunk that was found."""
+
+    shown: ShownHit
+    matched: list[int]
+    """The positions of the sentences that matched: the best one first, the others in order."""
+
+
+def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
     """Return the best chunks by keywords and meaning, those with all keywords first, and the keywords without any."""
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
@@ -29,4 +41,32 @@ def find_passages(index: Index, query: str) -> tuple[list[ShownHit], list[str]]:
         return not has_all, -scores[chunk_id], chunk_id
 
     missing = [report.keyword for report in by_keyword.keywords if not report.chunks]
-    return [hits[chunk_id] for chunk_id in sorted(hits, key=rank_of)[:HITS]], missing
+    passages: list[Passage] = []
+    for chunk_id in sorted(hits, key=rank_of):
+        matched = _order_sentences(hits[chunk_id], by_keyword)
+        if matched:
+            passages.append(Passage(hits[chunk_id], matched))
+    return passages[:HITS], missing
+
+
+def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
+    """Return the positions of the sentences that matched, the best one first; one without letters is no match."""
+    chunk = shown.hit.chunk
+    matched = [sentence.position for sentence in shown.excerpt.sentences if sentence.matched]
+    if shown.hit.similarities:
+        matched = [position for position in matched if any(map(str.isalpha, chunk.sentence_text(position)))]
+    if not matched:
+        return []
+    weights = _weigh_sentences(shown.hit, by_keyword)
+    best = max(matched, key=lambda position: (weights.get(position, 0), -position))
+    return [best, *(position for position in matched if position != best)]
+
+
+def _weigh_sentences(hit: Hit, by_keyword: KeywordResults) -> dict[int, float]:
+    """Return how well sentences match: by how many keywords they hold and how rare these are, or by their meaning."""
+    if hit.similarities:
+        return dict(hit.similarities)
+    weights: dict[int, float] = {}
+    for position, found in find_keywords(hit.chunk, list(hit.keyword_counts)).items():
+        weights[position] = sum(1 + 1 / by_keyword.document_frequency.get(keyword, 1) for keyword in found)
+    return weights

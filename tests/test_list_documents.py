@@ -55,6 +55,7 @@ def ids(listed):
         ("handbook de", ["handbook-de_DE.md"]),
         ("hand de", ["handbook-de_DE.md"]),
         ("handbook", ["handbook-de_DE.md", "handbook-en_US.md"]),
+        ("handbook-d", ["handbook-de_DE.md"]),
         ("人員", ["書類.md"]),
     ],
 )

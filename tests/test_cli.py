@@ -221,6 +221,12 @@ def test_an_empty_scope_is_named(arag, index):
     assert "scope" not in arag("search", "keyword", "light", "--index", index)[2]
 
 
+def test_a_strict_exit_code_says_that_the_built_in_model_found_no_answer(arag, index):
+    assert arag("ask", QUESTION, "--strict", "--index", index)[0] == 0
+    code, out, _ = arag("ask", "When did the light of Vellin cost a crown?", "--strict", "--index", index)
+    assert (code, "No sentence that was found answers this" in out) == (3, True)
+
+
 def test_a_name_limits_searches_and_questions(arag, index):
     out = arag("search", "keyword", "light", "--within", "vellin light", "--index", index)[1]
     assert "light: 1 chunk. All:" in out

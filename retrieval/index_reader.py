@@ -193,7 +193,7 @@ class IndexReader:
         Args:
             name: A document's id, path or file name, a chunk's id, or words that all occur in the id or the title, or
                 else in the file's name, in any order; case does not matter. If no document has them as whole words,
-                the name may be a part as it stands, or words of three letters or more parts of longer ones.
+                numbers, and words of three letters or more, may be parts of longer ones.
             limit: How many ids of documents to return at most, at least 1.
         """
         return self.with_view(find_meant, name, limit)

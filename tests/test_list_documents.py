@@ -55,7 +55,7 @@ def ids(listed):
         ("handbook de", ["handbook-de_DE.md"]),
         ("hand de", ["handbook-de_DE.md"]),
         ("handbook", ["handbook-de_DE.md", "handbook-en_US.md"]),
-        ("handbook-d", ["handbook-de_DE.md"]),
+        ("minutes-2023-1", ["minutes-2023-10.md", "minutes-2023-12.md"]),
         ("人員", ["書類.md"]),
     ],
 )
@@ -68,6 +68,8 @@ def test_a_name_means_the_documents_with_its_whole_words(make_index, name, expec
             "faq/basics.en.md": "Three.",
             "handbook-de_DE.md": "Vier.",
             "handbook-en_US.md": "# Modes of use\n\nFour.",
+            "minutes-2023-10.md": "Six.",
+            "minutes-2023-12.md": "Seven.",
             "書類.md": "# 全人員名簿\n\nFive.",
         }
     )

@@ -83,9 +83,8 @@ def find_documents(view: View, name: str, limit: int) -> list[str]:
 def find_meant(view: View, name: str, limit: int) -> list[str]:
     """Find the documents that a name means: the one with this id or at this path, or else those with its words.
 
-    Words are whole ones if a document has them so. Otherwise the name may be a part of a document's name as it stands,
-    or its words of three letters or more parts of longer words: `leaders.de` never means `leaders.en` for the letters
-    in its middle.
+    Words are whole ones if a document has them so. Otherwise numbers, and words of three letters or more, may be parts
+    of longer ones: `leaders.de` never means `leaders.en` for the letters in its middle.
     """
     document_id = _find_by_id(view, name)
     if document_id is not None:
@@ -95,7 +94,7 @@ def find_meant(view: View, name: str, limit: int) -> list[str]:
     by_name = view.entries(view.named(wanted, most))
     names = {record.id: f"{record.id} {record.title}" for record in by_name.values()}
     at_path = [record_id for record_id in names if _is_at(record_id, name)]
-    meant = at_path or _list_with_words(names, wanted) or _list_with_part(names, name)
+    meant = at_path or _list_with_words(names, wanted)
     if not meant:
         by_file = view.entries(view.of_files_named(wanted, most))
         files = {record.id: PurePath(record.source).name for record in by_file.values()}
@@ -118,22 +117,16 @@ def _is_at(document_id: str, path: str) -> bool:
     return ("." in path or "/" in path) and f"/{searchable(document_id)}".endswith(f"/{path}")
 
 
-def _list_with_part(names: Mapping[str, str], part: str) -> list[str]:
-    """Return the ids of the documents whose names have a text as it stands, such as the start of a number."""
-    part = searchable(part)
-    return [document_id for document_id, name in names.items() if part in searchable(name)]
-
-
 def _list_with_words(names: Mapping[str, str], wanted: Sequence[str], *, least: int | None = None) -> list[str]:
     """Return the ids of the documents whose names have all wanted words; see `_has_words`."""
     return [document_id for document_id, name in names.items() if _has_words(name, wanted, least)]
 
 
 def _has_words(text: str, wanted: Sequence[str], least: int | None) -> bool:
-    """Return whether a name that holds some texts has them as words; those of `least` letters may be parts of words."""
+    """Return whether a name that holds some texts has them as words; numbers, and those of `least` letters, may be parts."""
     in_text = set(name_words(text))
     for word in wanted:
-        may_be_part = is_east_asian(word) or (least is not None and len(word) >= least)
+        may_be_part = is_east_asian(word) or (least is not None and (len(word) >= least or word.isdecimal()))
         if word not in in_text and not may_be_part:
             return False
     return True

@@ -123,7 +123,7 @@ def _list_with_words(names: Mapping[str, str], wanted: Sequence[str], *, least: 
 
 
 def _has_words(text: str, wanted: Sequence[str], least: int | None) -> bool:
-    """Return whether a name that holds some texts has them as words; numbers, and those of `least` letters, may be parts."""
+    """Return whether a name has all wanted words; numbers, and words of `least` letters, may be parts of its words."""
     in_text = set(name_words(text))
     for word in wanted:
         may_be_part = is_east_asian(word) or (least is not None and (len(word) >= least or word.isdecimal()))

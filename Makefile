@@ -107,7 +107,8 @@ test-fast: $(VENV)/test
 test-servers: $(VENV)/demo $(VENV)/test $(VENV)/browser $(AGENTS)/done
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
 		--max-worker-restart 0
-	env -u PYTHONDONTWRITEBYTECODE $(AGENTS)/bin/python -m pytest -n 0 tests/test_subagents.py tests/test_shared_citations.py
+	env -u PYTHONDONTWRITEBYTECODE $(AGENTS)/bin/python -m pytest -n 0 tests/test_subagents.py \
+		tests/test_shared_citations.py tests/test_deep_files.py
 
 test-torch: $(VENV)/demo $(VENV)/test $(VENV)/torch
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -m torch

@@ -12,6 +12,9 @@ and network. If a model is shown anything else than was recorded, questions fail
 A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
 how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
 on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
+
+The recorded commands of `dci` run in bash without a sandbox, and without your environment's keys. They are a part of
+the repository, as its scripts are.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ _NO_NETWORK = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
+_KEPT_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}  # for recorded commands: no keys
 ALL_METHODS = ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"]
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
 
@@ -187,6 +191,9 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no experiment {', '.join(sorted(unknown))}: valid are {', '.join(EXPERIMENTS)}")
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.action == "replay":
+        for name in set(os.environ) - _KEPT_VARIABLES:
+            del os.environ[name]
     os.environ.update(_NO_NETWORK)  # before anything counts tokens
     if options.action == "replay":
         sys.exit(replay(names, options.work, options.out))

@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=_EXAMPLES, help="the documents; those of examples/ by default")
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--at-most", type=float, help="the highest ratio of create_arag_agent to the bare loop")
+    parser.add_argument("--at-most", type=float, help="the highest ratio of our loops to the bare one")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ingest(options.corpus, Path(folder) / "index") as index:
         best = measure(index, options.questions, options.rounds)
@@ -124,7 +124,7 @@ def main() -> None:
     for name, seconds in best.items():
         each = 1000 * seconds / options.questions
         print(f"{name:<30} {each:6.1f} ms a question {seconds / bare:6.2f} times the bare loop")
-    ratio = best["create_arag_agent"] / bare
+    ratio = max(best["create_arag_agent"], best["create_agent, ARAGMiddleware"]) / bare
     if options.at_most is not None and ratio > options.at_most:
         sys.exit(f"The ratio is {ratio:.2f}: above {options.at_most}.")
 

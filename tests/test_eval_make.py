@@ -209,6 +209,13 @@ def test_a_question_that_fails_a_check_is_dropped_with_the_reason(writer, reason
     assert not (folder / "q.jsonl").exists()
 
 
+def test_a_question_which_of_two_it_is_names_both(arag, folder):
+    question = "Who kept the light of the place that is called {id} in those days, Ada Quist or Ben Orre?"
+    with serve(Writer(question)) as server:
+        code, out, _ = arag(*make(server, "-n", 1, "--kind", "dates", "--out", "q.jsonl"))
+    assert (code, "dates 1 of 1" in out) == (0, True), out
+
+
 def test_a_question_about_an_absent_fact_is_dropped_if_the_corpus_answers_it(arag, folder):
     for answer, code in [("", 0), ("The corpus does not say who kept it.", 0), ("Ada Quist", 1)]:
         with serve(Writer(with_chunk=answer, without_chunk=answer)) as server:

@@ -123,7 +123,7 @@ def test_a_title_is_not_cut_at_its_first_colon(tmp_path):
     with ingest(tmp_path / "m.eml", tmp_path / "index", embedder=HashEmbeddings()) as index:
         state = create_arag_agent("extractive", index).invoke(asked("When does the launch move?"))
     first, *_, read = [message.text for message in state["messages"] if message.type == "tool"]
-    assert "Re: Ledgerloom: new date > " in first
+    assert "Re: Ledgerloom: new date: " in first
     assert read.startswith("[m.eml:0] Re: Ledgerloom: new date\n")
     assert state["answer"].startswith("Re: Ledgerloom: new date: The launch moves to May. [m.eml:0]\n")
 

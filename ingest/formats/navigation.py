@@ -138,6 +138,9 @@ def _leads_to(link: etree._Element, neighbours: _Neighbours) -> str:
 
 
 def _shown_text(element: etree._Element) -> str:
+    has_children = len(element) > 0
+    if not has_children:
+        return collapse_whitespace(element.text or "")
     return collapse_whitespace(" ".join(_TEXT(element)))
 
 

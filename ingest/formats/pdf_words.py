@@ -173,7 +173,7 @@ def _make_word(page: PageText, span: _Span, mended: Mapping[int, str]) -> Word:
     text = page.text[span.start : span.end]
     if _may_have_raised(text, span):
         mended = {**mended, **set_raised_apart(page, places)}
-    if mended:
+    if not mended.keys().isdisjoint(places):
         text = "".join([mended.get(place, page.text[place]) for place in places])
     larger = span.tail
     if span.head.height >= span.tail.height:

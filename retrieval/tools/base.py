@@ -137,13 +137,22 @@ class RetrievalTool(BaseTool):
         Raises:
             InputError: The scope in the run's context is not valid.
         """
-        context = None
-        with suppress(RuntimeError, KeyError):  # not in a graph
-            context = getattr(get_runtime(), "context", None)
-        scope = find_scope(context) if self.follows_context else None
+        scope = find_scope_of_run() if self.follows_context else None
         if scope is None:
             return self
         return self.model_copy(update={"index": self.limit(self.index, scope)})
+
+
+def find_scope_of_run() -> Scope | None:
+    """Return the scope in the context of the run that calls this; None outside of graphs, and without one.
+
+    Raises:
+        InputError: The scope is not valid.
+    """
+    context = None
+    with suppress(RuntimeError, KeyError):  # not in a graph
+        context = getattr(get_runtime(), "context", None)
+    return find_scope(context)
 
 
 def _sort_positions(positions: Mapping[str, Collection[int]]) -> dict[str, list[int]]:

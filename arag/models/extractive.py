@@ -326,7 +326,7 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     def gain(sentence: _Sentence) -> float:
         covered = open_words & sentence.words
         if covered <= SHARED_WORDS and not has_english(sentence.text):
-            covered = set()  # "die" is no death in a German sentence
+            covered = set()  # "die" is an article in a German sentence
         words = float(len(covered))
         lowered = sentence.text.lower()
         if any(name in lowered for name in links):

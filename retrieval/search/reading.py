@@ -112,7 +112,7 @@ def _find_by_id(view: View, name: str) -> str | None:
 
 
 def _is_at(document_id: str, path: str) -> bool:
-    """Return whether an id is a path, or ends with it; a bare word without a dot is no path."""
+    """Return whether an id is a path, or ends with it; a bare word without a dot does not count as a path."""
     path = searchable(path)
     return ("." in path or "/" in path) and f"/{searchable(document_id)}".endswith(f"/{path}")
 

@@ -16,6 +16,7 @@ _WORDS = ("content", "value", "text", "message")
 _TURN = {"role", "content"}
 _EMPTY: tuple[JSON, ...] = (None, "", [], {})
 _MAX_HEADING = 6  # the deepest heading of Markdown
+_MAX_CELLS_PER_VALUE = 4  # of a table of records: one with more empty cells is hard to read, and may be huge
 
 
 def write_record(record: Mapping[str, JSON]) -> str:
@@ -152,12 +153,17 @@ def _write_nested(record: Mapping[str, JSON], level: int = 1) -> str:
 
 
 def _write_list(items: Sequence[JSON], level: int) -> str:
-    """Return the objects of a list as the rows of a table if they have only values, else one after another."""
+    """Return the objects of a list as the rows of a table, if they have only values, most of them the same fields.
+
+    Others stand one after another.
+    """
     rows = find_objects(items)
     all_names = chain.from_iterable(rows)
     names = list(dict.fromkeys(all_names))
     are_nested = any(map(_is_nested, rows))
-    if len(names) > 1 and not are_nested:
+    filled = sum(map(len, rows))
+    is_sparse = len(names) * len(rows) > _MAX_CELLS_PER_VALUE * filled
+    if len(names) > 1 and not are_nested and not is_sparse:
         return _write_table(names, rows)
     blocks: list[str] = []
     for item in items:

@@ -261,3 +261,10 @@ def test_an_ebook_that_is_protected_says_so(readers, tmp_path):
     path = book(tmp_path / "a.epub", "<p>x", "<p>y", **{"META-INF/encryption.xml": encryption})
     with pytest.raises(ValueError, match="protected against copying"):
         readers.read(path)
+
+
+def test_comments_without_an_end_and_comments_before_a_page_cost_no_more_than_they_are_long(read):
+    """The time of patterns that try all ways to read these would double with each comment, or grow with the square."""
+    open_comments = "<!-- a\n" * 200_000
+    assert read("a.md", f"# Lamps\n\n{open_comments}").text.count("<!-- a") == 200_000
+    assert read("b.txt", f"{'<!---->' * 60}The oil costs six marks.").text.endswith("six marks.")

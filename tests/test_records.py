@@ -259,3 +259,10 @@ def test_lines_in_a_json_file_and_lists_in_a_jsonl_file_are_read(tmp_path):
     assert [d.text for d in read(tmp_path / "a.json", lines(*records))[0]] == ["One.", "Two."]
     assert [d.text for d in read(tmp_path / "a.jsonl", json.dumps(records, indent=1).encode())[0]] == ["One.", "Two."]
     assert [d.text for d in read(tmp_path / "b.jsonl", json.dumps(records[0], indent=1).encode())[0]] == ["One."]
+
+
+def test_objects_with_fields_of_their_own_are_no_table(tmp_path):
+    data = {"title": "Stores", "harbours": [{f"crate {number}": f"{number} lamps"} for number in range(5_000)]}
+    (document,), _ = read(tmp_path / "a.json", data)
+    assert "crate 4999: 4999 lamps" in document.text
+    assert len(document.text) < 40 * 5_000

@@ -111,7 +111,7 @@ class _Sentence:
     title: str
     text: str
     similarity: float = 0.0  # to a query, if it was found by its meaning
-    headings: str = ""
+    headings: str = ""  # questions above it, which it may answer
 
     @cached_property
     def words(self) -> set[str]:
@@ -167,7 +167,7 @@ class _Notes:
             similarity = max(0.0, hit["score"]) if is_semantic else 0.0
             for sentence in hit["sentences"]:
                 if not sentence.get("cut"):
-                    headings = " ".join(sentence.get("under", ()))
+                    headings = " ".join(filter(only_asks, sentence.get("under", ())))
                     self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity, headings)
 
     def add_call(self, arguments: dict[str, Any]) -> None:

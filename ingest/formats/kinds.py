@@ -86,7 +86,8 @@ _NO_DOCUMENTS = {
     b"SQLite format 3\0": "an SQLite database: export its tables as csv",
 }
 
-_BEFORE_HTML = rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*"
+# Possessive, or else the time would double with each comment.
+_BEFORE_HTML = rb"(?:<\?xml[^>]*+>|<!--(?:(?!-->).)*+-->|\s++)*+"
 _HTML = re.compile(_BEFORE_HTML + rb"(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
 # Programs write a table in HTML, without a head, and name it like a sheet.
 _PART_OF_HTML = re.compile(_BEFORE_HTML + rb"<(?:head|body|meta|table|style|div)\b", re.IGNORECASE | re.DOTALL)

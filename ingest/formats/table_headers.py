@@ -242,11 +242,11 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
         return False
     last = max(row)
     is_whole = len(row) == last - min(below) + 1
-    goes_on_below = max(below) > last
+    goes_on = all(max(other) > last for other in [*above, below])
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
     are_groups_named = len(above) > 1 and first_columns == {last}
-    return is_whole and goes_on_below and (is_below_gap or are_groups_named)
+    return is_whole and goes_on and (is_below_gap or are_groups_named)
 
 
 def _join_names(first: Row, second: Row | None = None) -> Row:

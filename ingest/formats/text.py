@@ -34,7 +34,8 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 # Possessive, or else a last line of marks would be tried from each of them.
 _FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_COMMENT = re.compile(r"^ {0,3}<!--.*?-->[ \t]*\n?", re.DOTALL | re.MULTILINE)
+_COMMENT_START = re.compile(r"^ {0,3}<!--", re.MULTILINE)
+_COMMENT_END = re.compile(r"-->[ \t]*\n?")
 _FORM_FEED = "\f"
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
@@ -116,10 +117,23 @@ def _without_comments(text: str) -> str:
     end = 0
     for code in _FENCED.finditer(text):
         between = text[end : code.start()]
-        parts += [_COMMENT.sub("", between), code[0]]
+        parts += [_drop_comments(between), code[0]]
         end = code.end()
-    rest = _COMMENT.sub("", text[end:])
+    rest = _drop_comments(text[end:])
     return "".join([*parts, rest])
+
+
+def _drop_comments(text: str) -> str:
+    """Return a text without the comments that begin a line; one without an end is text."""
+    parts: list[str] = []
+    end = 0
+    while True:
+        start = _COMMENT_START.search(text, end)
+        close = _COMMENT_END.search(text, start.end()) if start else None
+        if start is None or close is None:
+            return "".join([*parts, text[end:]])
+        parts.append(text[end : start.start()])
+        end = close.end()
 
 
 def _take_title(fields: dict[str, JSON]) -> str:

@@ -85,7 +85,7 @@ def copy_index(
         with place.draft(lambda: empty) as draft:
             _check_target(place.location, view, draft)
             written = _copy_changed(view, draft, meter)
-            meter.report("publishing", documents=written)
+            meter.report("publishing")
             published = draft.publish(settings)
         meter.end()
         return CopySummary(
@@ -131,7 +131,7 @@ def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
             copied += record.chunks
             if record.id in changed:
                 written += record.chunks
-        meter.report("copying", copied)
+        meter.report("copying", copied, documents=len(records))
     return written
 
 

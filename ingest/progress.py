@@ -13,6 +13,7 @@ from arag.text.normalise import count
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
 
 _WHOLE = 1_000  # the total of a step of which only the finished part is known
+_LEAST_SHARE = 0.01  # of the total: less tells nothing about the time that the rest takes
 _SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
 
@@ -190,9 +191,9 @@ class Meter:
         )
 
     def _estimate_seconds_left(self) -> float | None:
-        """Estimate the seconds left in this phase; None before any of it is finished."""
+        """Estimate the seconds left in this phase; None before enough of it is finished to tell."""
         done_in_phase = self.done - self._phase_start_done
-        if not self._total or done_in_phase <= 0:
+        if not self._total or done_in_phase < _LEAST_SHARE * self._total:
             return None
         return self._seconds_in_phase() * (self._total - self.done) / done_in_phase
 

@@ -187,7 +187,7 @@ class Index(IndexReader):
         Args:
             pattern: A regular expression in RE2's syntax. Its time is linear: there are no back-references and no
                 look-around. `\w` matches letters and digits of all scripts.
-            within: Look only in documents that this names, as in `find_documents`.
+            within: Look only in documents that this names, as in `find_meant`.
             ignore_case: Whether case does not matter.
             start: How many matching lines to leave out at the start.
             limit: How many lines to return at most; all are counted.
@@ -221,7 +221,7 @@ class Index(IndexReader):
         Dates and authors that only tell which library has made an office file are left out.
 
         Args:
-            within: Only documents that this names, as in `find_documents`.
+            within: Only documents that this names, as in `find_meant`.
             where: Conditions on their metadata, as a `Scope` has them.
             sort: `id`, `title`, `date`, `author`, `kind`, `chunks`, or a field of their metadata; with `-` in front,
                 the highest comes first. Documents without a value come last.

@@ -14,7 +14,7 @@ from arag.models.embedders import Embedder
 from arag.models.names import knows_only_english
 from arag.retrieval.corpus.overview import find_overview
 from arag.retrieval.scope import Scope
-from arag.retrieval.search.reading import find_documents
+from arag.retrieval.search.reading import find_documents, find_meant
 from arag.retrieval.snapshots import Snapshot, Snapshots
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import IndexStore, View
@@ -85,14 +85,14 @@ class IndexReader:
         return type(self)(self._snapshots, parent=self, limit=limit)
 
     def within(self, name: str) -> Self:
-        """Return this index limited to the documents that a name means, as in `find_documents`; a blank one means all.
+        """Return this index limited to the documents that a name means, as in `find_meant`; a blank one means all.
 
         Raises:
             InputError: There is no such document.
         """
         if not name.strip():
             return self
-        documents = self.find_documents(name, limit=max(1, self._settings().documents))
+        documents = self.find_meant(name, limit=max(1, self._settings().documents))
         if not documents:
             shown = shorten(repr(name), _MAX_SHOWN)
             raise InputError(f"no document has {shown} in its title, its id or its file's name")
@@ -186,6 +186,17 @@ class IndexReader:
             limit: How many ids of documents to return at most, at least 1.
         """
         return self.with_view(find_documents, name, limit)
+
+    def find_meant(self, name: str, limit: int = 100) -> list[str]:
+        """Find the documents that a name means.
+
+        Args:
+            name: A document's id, path or file name, a chunk's id, or words that all occur in the id or the title, or
+                else in the file's name, in any order; case does not matter. If no document has them as whole words,
+                numbers, and words of three letters or more, may be parts of longer ones.
+            limit: How many ids of documents to return at most, at least 1.
+        """
+        return self.with_view(find_meant, name, limit)
 
     def document(self, document_id: str) -> DocumentInfo | None:
         """Return a description of a document, without its text, or None if the index does not hold it."""

@@ -104,5 +104,8 @@ def _load(settings: Settings, location: Path | str) -> EmbeddingModel:
     except InputError as error:
         raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
     if allowed is None:
-        raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
+        raise ModelError(
+            f"the index in {location} was made with an embedder object, {name}: pass it as embedder=... in Python; "
+            "on the command line, only keywords and patterns find texts in it"
+        )
     return load_embeddings(allowed, settings.weights)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from arag import make_tools, open_index
+from arag import ingest, make_tools, open_index
 from arag.cli.ingest import LEFT_OUT
 from arag.ingest import progress
 from arag.terminal import FAILED, INTERRUPTED
-from fakes import hash_vector, write_corpus
+from fakes import HashEmbeddings, hash_vector, write_corpus
 from forked import ARAG
 from openai_server import Failure, chat, embeddings, serve
 
@@ -219,6 +219,19 @@ def test_an_empty_scope_is_named(arag, index):
         err = arag(*command, "--documents", "no/*", "--index", index)[2]
         assert "No document of the index is in the scope." in err
     assert "scope" not in arag("search", "keyword", "light", "--index", index)[2]
+
+
+def test_a_strict_exit_code_says_that_the_built_in_model_found_no_answer(arag, index):
+    assert arag("ask", QUESTION, "--strict", "--index", index)[0] == 0
+    code, out, _ = arag("ask", "When did the light of Vellin cost a crown?", "--strict", "--index", index)
+    assert (code, "No sentence that was found answers this" in out) == (3, True)
+
+
+def test_an_index_of_an_embedder_object_says_what_finds_texts_on_the_command_line(arag, tmp_path):
+    ingest([{"id": "a", "text": "One mill."}], tmp_path / "i", embedder=HashEmbeddings()).close()
+    code, _, err = arag("search", "semantic", "mill", "--index", tmp_path / "i")
+    assert (code, "on the command line, only keywords and patterns" in " ".join(err.split())) == (FAILED, True)
+    assert arag("search", "keyword", "mill", "--index", tmp_path / "i")[0] == 0
 
 
 def test_a_name_limits_searches_and_questions(arag, index):

@@ -16,7 +16,7 @@ from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.locations import using_store
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, write_index
 from forked import processes
 from selection import EVERYWHERE
 from stores import read_all
@@ -118,6 +118,14 @@ def test_documents_that_another_process_writes_are_left_to_it(new_place, source)
         with pytest.raises(IndexLockedError, match="another process is writing the same documents"):
             copy_index(source, target)
     assert copy_index(source, target).written == 1
+
+
+def test_the_progress_counts_documents_at_the_end(tmp_path):
+    source = write_index(tmp_path, [{"id": f"r{n}", "text": "The mill turned. " * 900} for n in range(3)])
+    shown = []
+    summary = copy_index(source, tmp_path / "copy", progress=shown.append)
+    assert summary.chunks > 3
+    assert str(shown[-1]) == "Done: 100%, 3 documents"
 
 
 # --- interrupted ---

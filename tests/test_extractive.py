@@ -174,6 +174,22 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
     assert passages == [f"Log: {text} [log:0]"]
 
 
+def test_a_word_that_only_looks_like_one_of_the_question_and_a_name_alone_make_no_answer(make_index):
+    index = make_index(
+        {
+            "geschichte.md": "# Geschichte\n\nDie Mühlen bis 1921.\n\nDie 0.x Versionen: 4.1.1.",
+            "engines.md": "# Engines\n\nIt was designed for 386 wheels; today Rye Works has it, too.",
+            "orlath.md": "# Founders\n\nOrlath Tamsin founded Rye Works.",
+        }
+    )
+    state = create_arag_agent("extractive", index).invoke(asked("When did Orlath Tamsin die?"))
+    assert state["answer"].startswith(NO_ANSWER)
+    assert "Die" not in state["answer"]
+    index = make_index({"orlath.md": "# Founders\n\nOrlath Tamsin came home to die in May 1803."})
+    state = create_arag_agent("extractive", index).invoke(asked("When did Orlath Tamsin die?"))
+    assert state["answer"].startswith("Founders: Orlath Tamsin came home to die in May 1803.")
+
+
 SECTIONS = "# 3. The mill\n\nTable of Contents\n\n3.1. {0}\n\n3.2. {1}\n\n## 3.1. {0}\n\n{2}\n\n## 3.2. {1}\n\n{2}"
 
 

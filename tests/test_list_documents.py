@@ -44,6 +44,45 @@ def ids(listed):
 
 @pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("leaders.de", ["dpl/leaders.de.md"]),
+        ("LEADERS de", ["dpl/leaders.de.md"]),
+        ("leaders.fr", []),
+        ("basics.md", ["faq/basics.md"]),  # a file's name, though all its words are in another one's
+        ("faq/basics.en.md", ["faq/basics.en.md"]),
+        ("basics", ["faq/basics.en.md", "faq/basics.md"]),
+        ("handbook de", ["handbook-de_DE.md"]),
+        ("hand de", ["handbook-de_DE.md"]),
+        ("handbook", ["handbook-de_DE.md", "handbook-en_US.md"]),
+        ("minutes-2023-1", ["minutes-2023-10.md", "minutes-2023-12.md"]),
+        ("人員", ["書類.md"]),
+    ],
+)
+def test_a_name_means_the_documents_with_its_whole_words(make_index, name, expected):
+    index = make_index(
+        {
+            "dpl/leaders.de.md": "Eins.",
+            "dpl/leaders.en.md": "One.",
+            "faq/basics.md": "Two.",
+            "faq/basics.en.md": "Three.",
+            "handbook-de_DE.md": "Vier.",
+            "handbook-en_US.md": "# Modes of use\n\nFour.",
+            "minutes-2023-10.md": "Six.",
+            "minutes-2023-12.md": "Seven.",
+            "書類.md": "# 全人員名簿\n\nFive.",
+        }
+    )
+    if not expected:
+        with pytest.raises(InputError, match="no document has"):
+            index.list_documents(within=name)
+        return
+    assert [document.id for document in index.list_documents(within=name).documents] == expected
+    assert [document.id for document in index.within(name).documents()] == expected
+
+
+@pytest.mark.parametrize("backend", EVERYWHERE, indirect=True)
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ({}, "abcd"),

@@ -9,7 +9,7 @@ import pytest
 
 from arag import run_ingest
 from arag.ingest import progress
-from arag.ingest.progress import Progress
+from arag.ingest.progress import Meter, Progress
 from arag.models import onnx
 from arag.models.embedders import Embedder
 from fakes import HashEmbeddings
@@ -83,6 +83,14 @@ def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path):
     _, shown = follow(tmp_path / "book.txt", tmp_path / "index", embedder=embedder)
     assert [now.sentences for now in shown if now.phase == "embedding"][-1] == 2_000
     assert len({round(now.share, 1) for now in shown if not now.documents and now.seconds_left is not None}) >= 9
+
+
+def test_the_time_that_is_left_is_not_estimated_from_the_first_of_many_documents():
+    shown = []
+    meter = Meter(shown.append, total=100_000)
+    for done in (5, 999, 2_000):
+        meter.report(done=done)
+    assert [now.seconds_left is None for now in shown] == [True, True, True, False]
 
 
 def test_an_interrupted_run_says_what_is_kept_and_is_finished_by_the_next(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -124,9 +124,15 @@ def ask(
         conversation.show_end()
     if html is not None:
         conversation.write_page(html)
-    is_weak = conversation.state["stop_reason"] != "answered" or conversation.state["grounding"] == "none"
-    if strict and is_weak:
+    if strict and _is_weak(conversation.state):
         raise typer.Exit(WEAK_ANSWER)
+
+
+def _is_weak(state: Mapping[str, Any]) -> bool:
+    """Return whether an answer is not complete, has no source, or says that nothing answers the question."""
+    from arag.models.extractive import admits_no_answer
+
+    return state["stop_reason"] != "answered" or state["grounding"] == "none" or admits_no_answer(state["answer"])
 
 
 def _read_conversation(question: str | None, index: str, *, resume: bool) -> list[BaseMessage]:

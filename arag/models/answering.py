@@ -88,7 +88,8 @@ def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], fo
     share = _MIN_COVERED if words <= found else _MOSTLY_COVERED
     needed = min(len(words), max(_MIN_WORDS, share * len(words)))
     covering = [position for position in positions if len(quotes[position].words & words) >= needed]
-    return covering or _find_linked(question, quotes, positions)
+    about = [position for position in positions if quotes[position].words & words]
+    return covering or _find_linked(question, quotes, about)
 
 
 def describe_count(result: str, pattern: str) -> str:

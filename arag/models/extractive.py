@@ -25,7 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.answering import Candidate, describe_count, find_answers, only_asks
 from arag.models.names import EXTRACTIVE
-from arag.text.languages import COMMON_WORDS, is_english
+from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_names, list_words, stem
@@ -86,6 +86,11 @@ class ExtractiveModel(BaseChatModel):
             response_metadata=reply.response_metadata,
         )
         yield ChatGenerationChunk(message=last)
+
+
+def admits_no_answer(answer: str) -> bool:
+    """Return whether an answer is this model's, and says that nothing answers the question."""
+    return answer.startswith((_NOTHING, _NO_WORDS, _NO_ANSWER))
 
 
 def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
@@ -319,7 +324,10 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     links: set[str] = set()  # new names
 
     def gain(sentence: _Sentence) -> float:
-        words = float(len(open_words & sentence.words))
+        covered = open_words & sentence.words
+        if covered <= SHARED_WORDS and not has_english(sentence.text):
+            covered = set()  # "die" is an article in a German sentence
+        words = float(len(covered))
         lowered = sentence.text.lower()
         if any(name in lowered for name in links):
             words += _LINK_BONUS

@@ -54,6 +54,13 @@ _OTHER_LETTERS = frozenset(
 )
 COMMON_WORDS = _FOREIGN | _OTHER_LETTERS
 """Words in lower case that nearly every text of some other language than English has; a few are English words, too."""
+SHARED_WORDS = _ENGLISH & _OTHERS
+"""Common words of other languages that are English words, too, such as the German article "die"."""
+
+
+def has_english(text: str) -> bool:
+    """Return whether a text has a common English word that no other language has."""
+    return any(word in _ENGLISH - _OTHERS for word in _WORD.findall(text.lower()))
 
 
 def is_english(text: str) -> bool:

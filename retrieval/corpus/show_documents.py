@@ -35,7 +35,7 @@ def show_documents(
 
     Args:
         index: The index.
-        within: Only those that this names, as in `Index.find_documents`.
+        within: Only those that this names, as in `Index.find_meant`.
         where: Conditions on their metadata.
         sort: The order, as in `Index.list_documents`.
         titles_only: Whether to show ids and titles alone.

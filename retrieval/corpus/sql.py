@@ -15,7 +15,7 @@ from arag.errors import InputError, StorageError
 from arag.retrieval.corpus.statements import may_make_column, resolve_names, with_origins, without_fence
 from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
 from arag.retrieval.corpus.values import Value
-from arag.retrieval.search.reading import find_documents
+from arag.retrieval.search.reading import find_meant
 from arag.retrieval.storage.contract import View
 from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import RaisedInWorkerError, WorkerError
@@ -96,7 +96,7 @@ def _find_documents(view: View, within: str) -> list[str] | None:
     """Return the documents that a call names; None for all."""
     if not within.strip():
         return None
-    document_ids = find_documents(view, within, _MAX_DOCUMENTS + 1)
+    document_ids = find_meant(view, within, _MAX_DOCUMENTS + 1)
     shown = shorten(repr(within), _MAX_SHOWN)
     if len(document_ids) > _MAX_DOCUMENTS:
         raise InputError(f"more than {_MAX_DOCUMENTS:,} documents have {shown} in title or id: give more words")

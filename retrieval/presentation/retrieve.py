@@ -256,7 +256,7 @@ def _limit(index: Index, within: str) -> Index:
     """Return an index limited to the documents that a call names, or all of it."""
     if not within.strip():
         return index
-    documents = index.find_documents(within, _MAX_DOCUMENTS + 1)
+    documents = index.find_meant(within, _MAX_DOCUMENTS + 1)
     if len(documents) > _MAX_DOCUMENTS:
         raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
     if not documents:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import PurePath
 
 from arag.retrieval.search.names import MAX_NAME_WORDS
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk, ReadResults
-from arag.text.normalise import words
+from arag.text.normalise import name_words, searchable, words
+from arag.text.scripts import is_east_asian
 
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ids
 _MAX_CLOSEST = 3
+_MIN_PART = 3  # letters of a part of a word that may stand for the word
 _MAX_DIGITS = 9  # of a chunk's number: a longer one is none
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # models wrap ids in these
 _BEHIND_IDS = string.whitespace + ",;."
@@ -70,13 +73,63 @@ def _find_chunks(view: View, ids: set[str]) -> dict[str, Chunk]:
 
 def find_documents(view: View, name: str, limit: int) -> list[str]:
     """Find documents by a part of their name."""
-    if view.document(name) is not None:
-        return [name]
-    chunk = resolve(view, [name]).get(name)
-    if chunk is not None:
-        return [chunk.document_id]
+    document_id = _find_by_id(view, name)
+    if document_id is not None:
+        return [document_id]
     named = words(name)[:MAX_NAME_WORDS]
     return view.named(named, limit) or view.of_files_named(named, limit)
+
+
+def find_meant(view: View, name: str, limit: int) -> list[str]:
+    """Find the documents that a name means: the one with this id or at this path, or else those with its words.
+
+    Words are whole ones if a document has them so. Otherwise numbers, and words of three letters or more, may be parts
+    of longer ones: `leaders.de` never means `leaders.en` for the letters in its middle.
+    """
+    document_id = _find_by_id(view, name)
+    if document_id is not None:
+        return [document_id]
+    wanted = name_words(name)[:MAX_NAME_WORDS]
+    most = max(limit, view.settings.documents)
+    by_name = view.entries(view.named(wanted, most))
+    names = {record.id: f"{record.id} {record.title}" for record in by_name.values()}
+    at_path = [record_id for record_id in names if _is_at(record_id, name)]
+    meant = at_path or _list_with_words(names, wanted)
+    if not meant:
+        by_file = view.entries(view.of_files_named(wanted, most))
+        files = {record.id: PurePath(record.source).name for record in by_file.values()}
+        meant = _list_with_words(files, wanted) or _list_with_words(names, wanted, least=_MIN_PART)
+        meant = meant or _list_with_words(files, wanted, least=_MIN_PART)
+    return meant[:limit]
+
+
+def _find_by_id(view: View, name: str) -> str | None:
+    """Return the document whose id, or whose chunk's id, is a name."""
+    if view.document(name) is not None:
+        return name
+    chunk = resolve(view, [name]).get(name)
+    return chunk.document_id if chunk else None
+
+
+def _is_at(document_id: str, path: str) -> bool:
+    """Return whether an id is a path, or ends with it; a bare word without a dot does not count as a path."""
+    path = searchable(path)
+    return ("." in path or "/" in path) and f"/{searchable(document_id)}".endswith(f"/{path}")
+
+
+def _list_with_words(names: Mapping[str, str], wanted: Sequence[str], *, least: int | None = None) -> list[str]:
+    """Return the ids of the documents whose names have all wanted words; see `_has_words`."""
+    return [document_id for document_id, name in names.items() if _has_words(name, wanted, least)]
+
+
+def _has_words(text: str, wanted: Sequence[str], least: int | None) -> bool:
+    """Return whether a name has all wanted words; numbers, and words of `least` letters, may be parts of its words."""
+    in_text = set(name_words(text))
+    for word in wanted:
+        may_be_part = is_east_asian(word) or (least is not None and (len(word) >= least or word.isdecimal()))
+        if word not in in_text and not may_be_part:
+            return False
+    return True
 
 
 def _strip(chunk_id: str) -> Iterator[str]:

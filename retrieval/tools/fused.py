@@ -50,7 +50,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
-    """Return the positions of the sentences that matched, the best one first; one without letters is no match."""
+    """Return the positions of the sentences that matched, the best one first; one without letters does not count."""
     chunk = shown.hit.chunk
     matched = [sentence.position for sentence in shown.excerpt.sentences if sentence.matched]
     if shown.hit.similarities:

@@ -3,15 +3,14 @@
     python benchmarks/evidence.py replay --work DIR [--out DIR] [EXPERIMENT ...]
     python benchmarks/evidence.py record --work DIR EXPERIMENT --model MODEL [--method NAME ...]
 
-`replay` writes the archive, makes its indexes in `--work`, and runs the experiments that have a recording, without key
-and network. If a model is shown anything else than was recorded, questions fail, and the exit code is 1.
+`replay` writes the archive, makes its indexes in `--work`, and runs the experiments, without key and network. If a
+model is shown anything else than was recorded, questions fail, and the exit code is 1.
 
-- `archive`: 80 questions, 239 documents; methods with few calls a question. A language model replied.
+- `archive`: 80 questions, 239 documents; methods with few calls a question.
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
 
-A recording that begins with `scripted-` was played by fixed rules. It shows that everything works, and nothing about
-how good a method is. `record` adds to a recording; without a model, it plays by these rules. The model's server must be
-on this machine: nothing else can be reached. So tokens are estimates on every machine, and documents are cut alike.
+`record` adds a model's replies to a recording. The model's server must be on this machine: nothing else can be reached.
+So tokens are estimates on every machine, and documents are cut alike.
 
 The recorded commands of `dci` run in bash without a sandbox, and without your environment's keys. They are a part of
 the repository, as its scripts are.
@@ -26,7 +25,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +32,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WATERWAY = ROOT / "examples" / "waterway"
 RECORDED = Path(__file__).parent / "recorded"
-SCRIPTED = "scripted-"
 EXCERPT_DOCUMENTS = 60
 EXCERPT = (
     "counting-2 counting-3 list-3 list-4 negation-3 comparison-2 namesakes-1 namesakes-4 superseded-1 superseded-2 "
@@ -64,7 +61,7 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "archive": Experiment("archive", ["arag-shell", "arag", "dci", "naive-rag", "direct"]),
+    "archive": Experiment("archive", ["arag-shell", "arag", "arag-all", "arag-naive", "dci", "naive-rag", "direct"]),
     "excerpt": Experiment("excerpt", ALL_METHODS, EXCERPT, "excerpt"),
 }
 
@@ -116,22 +113,17 @@ def _run(*command: str) -> int:
     return code
 
 
-def find_recordings(name: str) -> list[Path]:
-    """Return the recordings of an experiment."""
-    return [file for file in (RECORDED / f"{name}.xz", RECORDED / f"{SCRIPTED}{name}.xz") if file.exists()]
-
-
 def replay(names: Sequence[str], work: Path, out: Path) -> int:
     """Play the recordings of experiments into new runs; return the exit code."""
     codes = [0]
     for name in names:
         experiment = EXPERIMENTS[name]
-        for recording in find_recordings(name):
-            questions, index = prepare(experiment, work)
-            folder = out / recording.stem
-            shutil.rmtree(folder, ignore_errors=True)
-            command = _experiment(experiment.methods, questions, index, folder)
-            codes.append(subprocess.run([*command, "--model", f"replay:{recording}"], check=False).returncode)  # noqa: S603
+        questions, index = prepare(experiment, work)
+        folder = out / name
+        shutil.rmtree(folder, ignore_errors=True)
+        command = _experiment(experiment.methods, questions, index, folder)
+        command += ["--model", f"replay:{RECORDED / name}.xz"]
+        codes.append(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own
     return max(codes)
 
 
@@ -144,36 +136,13 @@ def _experiment(methods: Sequence[str], questions: Path, index: Path, folder: Pa
 
 
 def record(name: str, model: str, methods: Sequence[str], work: Path) -> int:
-    """Record an experiment: by the rules of a scripted player, or by a model; return the exit code."""
+    """Add a model's replies to the recording of an experiment; return the exit code."""
     experiment = EXPERIMENTS[name]
     questions, index = prepare(experiment, work)
-    chosen = methods or experiment.methods
-    if model:
-        command = _experiment(chosen, questions, index, work / name / "run")
-        recorded = ["--record", str(RECORDED / f"{name}.xz"), "--model-option", "timeout=3600"]  # a person may answer
-        return subprocess.run([*command, "--model", model, *recorded], check=False).returncode  # noqa: S603
-    file = RECORDED / f"{SCRIPTED}{name}.xz"
-    if not methods:
-        file.unlink(missing_ok=True)  # it may hold calls that are not made any more
-    return _record_scripted(file, chosen, questions, index)
-
-
-def _record_scripted(file: Path, methods: Sequence[str], questions: Path, index: Path) -> int:
-    from scripted_player import ScriptedPlayer
-
-    from arag.evaluation import run_experiment
-    from arag.evaluation.arguments import choose_methods
-    from arag.evaluation.methods.dci import DirectCorpusInteraction
-
-    chosen = [method for method in choose_methods(methods) if method.name != "dci"]
-    if "dci" in methods:
-        chosen.append(DirectCorpusInteraction(sandbox="none", search="grep"))
-    with tempfile.TemporaryDirectory() as folder:
-        options = {"model": ScriptedPlayer(), "out": folder, "concurrency": 1, "record": file}
-        errors = [each["error"] for each in run_experiment(questions, str(index), chosen, **options)]
-    failed = [error for error in errors if error]
-    print(f"{file}: {len(errors)} answers, {len(failed)} failed {failed[:1]}")
-    return int(bool(failed))
+    command = _experiment(methods or experiment.methods, questions, index, work / name / "run")
+    command += ["--model", model, "--model-option", "timeout=3600"]  # a person may answer
+    command += ["--record", str(RECORDED / f"{name}.xz")]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - our own
 
 
 def main() -> None:
@@ -183,13 +152,15 @@ def main() -> None:
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=f"{' or '.join(EXPERIMENTS)}")
     parser.add_argument("--work", type=Path, required=True, help="where the archive and its indexes are kept")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="where the runs and their reports are written")
-    parser.add_argument("--model", default="", help="provider:model to record; by default the scripted player")
+    parser.add_argument("--model", default="", help="provider:model to record")
     parser.add_argument("--method", action="append", dest="methods", help="record this method only; repeatable")
     options = parser.parse_args()
     names = options.experiments or list(EXPERIMENTS)
     unknown = set(names) - set(EXPERIMENTS)
     if unknown:
         parser.error(f"there is no experiment {', '.join(sorted(unknown))}: valid are {', '.join(EXPERIMENTS)}")
+    if options.action == "record" and not options.model:
+        parser.error("a recording needs --model")
     options.work.mkdir(parents=True, exist_ok=True)
     if options.action == "replay":
         for name in set(os.environ) - _KEPT_VARIABLES:

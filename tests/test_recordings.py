@@ -11,7 +11,7 @@ from arag.evaluation import load_records, run_experiment
 from arag.evaluation.recordings import Recorder, read_recording
 from arag.ingest.pipeline import run_ingest
 from eval_runs import reply_in_role
-from openai_server import serve
+from openai_server import chat, serve
 from scripted import DOCUMENTS
 
 pytestmark = pytest.mark.usefixtures("quick_embedder")
@@ -130,6 +130,15 @@ def test_recordings_grow_by_methods_and_do_not_depend_on_the_order(arag, recorde
     assert without_seconds(parts) == without_seconds(whole)
     shown = [json.dumps(line["part"]) for line in without_seconds(whole) if "part" in line]
     assert len(shown) == len(set(shown))
+
+
+def test_an_empty_reply_is_replayed_if_the_model_gave_no_other(arag, folder):
+    with serve(lambda _, request: chat("Boso" if "Question 1" in request["messages"][-1]["content"] else "")) as server:
+        model = f"openai:gpt-5-mini@{server.url}"
+        arag(*run_of("--model", model, "--record", "calls.xz", "--out", "first", methods=["direct"]))
+    replay(arag, "--out", "again", methods=["direct"])
+    again = {question: record["prediction"] for question, record in load_records("again")["direct"].items()}
+    assert again == {"q0": "", "q1": "Boso"}
 
 
 def test_a_killed_process_loses_no_recorded_call(folder):

@@ -227,12 +227,15 @@ class Recorder(BaseCallbackHandler):
             self._pending[run_id] = shown
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """Record the reply, unless it is empty: then the model is asked again."""
+        """Record the reply. An empty one, after which the model is asked again, counts until there is another."""
         generation = response.generations[0][0]
         message = getattr(generation, "message", None)
         with self._lock:
             shown = self._pending.pop(run_id)
-            if not isinstance(message, AIMessage) or model_call(message, step=0)["empty"]:
+            if not isinstance(message, AIMessage):
+                return
+            is_empty = model_call(message, step=0)["empty"]
+            if is_empty and self._recording.find(shown) is not None:
                 return
             with self._new.open("a", encoding="utf-8") as out:
                 for line in self._recording.add(shown, _describe_reply(message, shown)):

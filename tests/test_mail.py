@@ -346,3 +346,12 @@ class TestMailboxes:
         path.write_text(self.box(*[f"The lamp {number} is lit." for number in range(1, 301)])[:-1])
         second = run_ingest(path, tmp_path / "index", **options)
         assert second.documents == 300
+
+
+def test_a_line_of_a_mailbox_costs_no_more_than_it_is_long(tmp_path):
+    """The time of a pattern that tries all its times of day would grow with the square."""
+    head = "From odvar@felisk.example Mon Jan  3 10:00:00 2022\n"
+    box = f"{head}Subject: Lamps\n\nThe oil costs six marks.\n\nFrom x {'00:00 ' * 200_000}\n"
+    (tmp_path / "a.mbox").write_text(box)
+    with Readers() as readers:
+        assert "six marks" in "".join(part.text for part in SourceReader(tmp_path / "a.mbox", readers).read())

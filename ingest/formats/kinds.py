@@ -91,7 +91,8 @@ _BEFORE_HTML = rb"(?:<\?xml[^>]*+>|<!--(?:(?!-->).)*+-->|\s++)*+"
 _HTML = re.compile(_BEFORE_HTML + rb"(?:<!doctype\s+html\b|<html[\s>])", re.IGNORECASE | re.DOTALL)
 # Programs write a table in HTML, without a head, and name it like a sheet.
 _PART_OF_HTML = re.compile(_BEFORE_HTML + rb"<(?:head|body|meta|table|style|div)\b", re.IGNORECASE | re.DOTALL)
-MAILBOX_LINE = re.compile(rb"From \S.*\d\d:\d\d.*\b[12]\d{3}\b.*\n")  # above each email of a mailbox
+# Above each email of a mailbox; bounded, or else the time would grow with the square of a line.
+MAILBOX_LINE = re.compile(rb"From \S.{0,200}\d\d:\d\d.{0,100}\b[12]\d{3}\b.*\n")
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")

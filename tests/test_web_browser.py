@@ -119,7 +119,7 @@ def test_filters_lists_and_documents_by_keyboard(page, address):
     tab_to(page, "combobox", "Kind")
     page.keyboard.type("md")
     press(page, "button", "Search")
-    assert page.get_by_role("rowheader").all_inner_texts() == ["The keeper"]
+    assert page.get_by_role("rowheader").all_inner_texts() == ["The keeper\nnotes/keeper.md"]
     press(page, "link", "The keeper")
     press(page, "link", re.compile("^Nights$"))
     assert page.locator("mark").all_inner_texts() == ["He slept."]

@@ -30,8 +30,8 @@ def find_repetition(
         turn: The question and everything behind it.
         searches: The names of tools that show the same for the same call.
     """
-    groups = [results for results in _group_results(turn) if results]
-    if replies and _is_repeated(replies, searches) and not (groups and _offers_more(groups[-1])):
+    is_repeated = bool(replies) and _is_repeated(replies, searches)
+    if is_repeated and not _offers_more(_find_last_results(turn)):
         return "repeated_call"
     if len(replies) >= MOST_REPEATS and _has_same_errors(turn):
         return "repeated_error"
@@ -98,6 +98,14 @@ def _has_same_errors(turn: Sequence[AnyMessage]) -> bool:
     if len(errors) < MOST_REPEATS or not errors[0]:
         return False
     return errors.count(errors[0]) == MOST_REPEATS
+
+
+def _find_last_results(turn: Sequence[AnyMessage]) -> list[ToolMessage]:
+    """Return the results of the last reply that has some."""
+    for results in reversed(_group_results(turn)):
+        if results:
+            return results
+    return []
 
 
 def _group_results(turn: Sequence[AnyMessage]) -> list[list[ToolMessage]]:

@@ -16,9 +16,9 @@ from langchain_core.messages import AIMessage, convert_to_messages
 
 from arag.evaluation.cache import CallCache, Store
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import RunContext
 from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.records import RecordFile
+from arag.evaluation.run_context import RunContext
 from arag.evaluation.runs import answer_questions, prepare
 from arag.models.chat import load_model
 from openai_server import chat

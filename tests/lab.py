@@ -14,7 +14,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from arag.evaluation.cache import CallCache, Store
-from arag.evaluation.method import Answer, RunContext, Session
+from arag.evaluation.method import Answer, Session
+from arag.evaluation.run_context import RunContext
 
 
 class Player(BaseChatModel):

@@ -11,8 +11,9 @@ from reportlab.pdfgen.canvas import Canvas
 from arag.errors import InputError
 from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index
 from arag.evaluation.datasets import Number, load_questions
-from arag.evaluation.method import Answer, RunContext, Session
+from arag.evaluation.method import Answer, Session
 from arag.evaluation.records import find_gold, make_record
+from arag.evaluation.run_context import RunContext
 from arag.ingest.pipeline import ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.locations import store_at

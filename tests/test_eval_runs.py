@@ -16,10 +16,11 @@ from arag.errors import InputError
 from arag.evaluation import records
 from arag.evaluation.cache import BudgetError, CallCache, Store, without_secrets
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import Answer, RunContext, Session
+from arag.evaluation.method import Answer, Session
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.plan import Plan, load_plan, open_run
 from arag.evaluation.records import RecordFile, make_record, record_file
+from arag.evaluation.run_context import RunContext
 from arag.evaluation.runs import answer_questions, prepare
 from arag.models.chat import load_model
 from arag.models.prices import cost

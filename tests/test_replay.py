@@ -9,10 +9,11 @@ import replay
 
 from arag.evaluation.cache import Store
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.method import RunContext, Session
+from arag.evaluation.method import Session
 from arag.evaluation.methods.agentic import ARAG
 from arag.evaluation.plan import Plan, open_run
 from arag.evaluation.records import record_file
+from arag.evaluation.run_context import RunContext
 from arag.evaluation.runs import answer_questions
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model

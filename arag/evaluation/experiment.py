@@ -30,11 +30,11 @@ from arag.evaluation.cache import CallCache, Store, store_folder
 from arag.evaluation.chat_models import load_without_retries, name_model, with_cache
 from arag.evaluation.corpora import check_paragraphs, describe_contents, locate_gold, make_index
 from arag.evaluation.datasets import Question
-from arag.evaluation.method import RunContext
 from arag.evaluation.paper_tools import Presentation
 from arag.evaluation.plan import Plan, describe_method, open_run
 from arag.evaluation.recordings import Recorder
 from arag.evaluation.records import Record
+from arag.evaluation.run_context import RunContext
 from arag.evaluation.runs import MethodRun
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.models.names import EXTRACTIVE

@@ -15,9 +15,10 @@ from arag.errors import InputError
 from arag.evaluation.cache import CallRefusedError
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import judge
-from arag.evaluation.method import Answer, Method, RunContext, Session, threads
+from arag.evaluation.method import Answer, Method, Session, threads
 from arag.evaluation.plan import add_preparation
 from arag.evaluation.records import Record, RecordFile, is_answered, make_record, record_file
+from arag.evaluation.run_context import RunContext
 from arag.models.usage import ModelCall
 
 MAX_FAILURES = 10  # questions in a row

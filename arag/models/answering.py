@@ -54,7 +54,7 @@ _ASKS_WHAT_IS = re.compile(r"^what(?:'s| is| are) ", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that may answer a question, and the title of its document, with the headings above it."""
+    """A sentence that may answer a question, and the title of its document, with the questions that stand above it."""
 
     title: str
     text: str

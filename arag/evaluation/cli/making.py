@@ -105,7 +105,8 @@ def _make_by_model(
     from arag.evaluation.cache import CallCache, Store, store_folder
     from arag.evaluation.chat_models import load_without_retries
     from arag.evaluation.making.make import make_by_model
-    from arag.evaluation.method import RunContext, Session
+    from arag.evaluation.method import Session
+    from arag.evaluation.run_context import RunContext
 
     store = Store(store_folder(index.path))  # so that a later run pays for no call again
     cached = load_without_retries(model, **options).model_copy(update={"cache": CallCache(store, max_cost=max_cost)})

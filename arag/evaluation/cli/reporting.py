@@ -98,7 +98,8 @@ def _ask_judge(judge: str, wrong: Sequence[Failure], folder: Path, index: Index)
     from arag.evaluation.cache import CallCache, Store
     from arag.evaluation.chat_models import load_without_retries
     from arag.evaluation.failures import diagnose
-    from arag.evaluation.method import RunContext, Session
+    from arag.evaluation.method import Session
+    from arag.evaluation.run_context import RunContext
 
     store = Store(folder)
     model = load_without_retries(judge).model_copy(update={"cache": CallCache(store)})

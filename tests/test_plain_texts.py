@@ -49,6 +49,7 @@ def test_form_feeds_divide_pages(read):
         "# 12 on the list of the guild",
         "Buy one which does :)",
         "Never trust a goose with a lantern",
+        "Lamps I saw there",
         "We are closed",
         "See the note (below",
     ],
@@ -126,7 +127,18 @@ def test_items_of_a_list_are_no_headings(items):
     assert found["They are sold on the quay."] == "Wares of the mill"
 
 
-@pytest.mark.parametrize("line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "History of the mill",
+        "3.4 Products",
+        "THE KEEPERS",
+        "How we light the lamp",
+        "I. The mule",
+        "Part I",
+        "The Keep I",
+    ],
+)
 def test_a_line_that_is_certainly_a_heading(line):
     text = f"First text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
     assert headings(text)["Then the keeper waits for a whole hour."] == line

@@ -161,10 +161,10 @@ def _count_quarters(page: pypdfium2.PdfTextPage, text: str, indexes: Sequence[in
 
 
 def _is_right_to_left(text: str) -> bool:
-    if text.isascii() or not RIGHT_TO_LEFT.search(text):
+    right_to_left = len(RIGHT_TO_LEFT.findall(text))
+    if not right_to_left:
         return False
-    letters = len(_LETTER.findall(text))
-    return 2 * len(RIGHT_TO_LEFT.findall(text)) > letters
+    return 2 * right_to_left > len(_LETTER.findall(text))
 
 
 def _character_indexes(page: pypdfium2.PdfTextPage, text: str) -> Sequence[int]:

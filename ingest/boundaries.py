@@ -139,7 +139,8 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
         start = _WHITE.match(text, candidate).end()  # type: ignore[union-attr]
         start = _before_openers(text, start, opening_quotes)
         is_inside = 0 < start < len(text)
-        if not is_inside or _is_before_page(text, start):
+        is_at_cell_end = text.startswith("|", start)
+        if not is_inside or is_at_cell_end or _is_before_page(text, start):
             continue
         if _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
             boundaries.add(start)

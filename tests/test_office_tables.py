@@ -140,6 +140,17 @@ class TestNames:
         assert lines(rows, sheet=True)[-1].startswith(last)
         assert lines(rows) == lines(rows, sheet=True)
 
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            "Height|31 m\nRange|17 nmi\nKeepers\nFirst|Jago Tyr\nLast|Ann Roe",
+            "Born|Orra\nTrade|cooper\nFamily\nWife|Tilda\nSons|three",
+            "Lamp of Gull Rock\nBuilt|by hand\nLit|at dusk\nWatch\nFirst|Ada",
+        ],
+    )
+    def test_a_title_between_fields_names_no_columns(self, rows):
+        assert lines(rows)[-1] == " | ".join(rows.split("\n")[-1].split("|"))
+
     def test_a_title_above_the_middle_of_a_table_is_no_name(self):
         rows = "|Keepers\nName|Town|Year\nAda|Orra|1880\nBob|Holm|1881"
         assert lines(rows, sheet=True)[::4] == ["Keepers", "Name: Bob | Town: Holm | Year: 1881"]
@@ -165,6 +176,19 @@ class TestNames:
         word.save(tmp_path / "a.docx")
         assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
+        assert read("a.html", html).text.split("\n")[-1] == last
+
+    @pytest.mark.parametrize(
+        ("sheet", "last"),
+        [
+            (".c1{color:red;font-weight:700}", "Race: Gigs | Starts: dawn"),
+            ("td.c1 { font-weight: bold }", "Race: Gigs | Starts: dawn"),
+            (".c1{font-weight:400}.c2{font-weight:700}", "Gigs | dawn"),
+        ],
+    )
+    def test_a_style_sheet_that_sets_the_first_row_in_bold(self, read, sheet, last):
+        first = "<tr><td><p class='c0 c1'>Race</p><td><p class=c1>Starts</p>"
+        html = f"<style>{sheet}</style><table>{first}<tr><td><p class=c0>Gigs</p><td>dawn</table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
     @pytest.mark.parametrize(("first_row", "last"), [(True, "Lamp: Outer | Keeper: Ada"), (False, "Outer | Ada")])

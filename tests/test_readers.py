@@ -122,7 +122,7 @@ class TestMarkdown:
             ("intro\n\n   #   One #  \ntext\n\n# Two", "One"),
             ("## Lower\n#NoHeading\n    # code\ntext", ""),
             ("```sh\n# comment\n~~~\n# more\n```\n# One", "One"),
-            ("The  Title\n===\n\ntext", "The Title"),
+            ("The  Title\n=====\n\ntext", "The Title"),
             ("---\nAbstract of it.\n---\nSecond.", ""),
             ("---\nbroken: [yaml\n---\n\n# One", "One"),
             ("---\na: &x [1]\nb: *x\n---\n\n# One", "One"),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from arag.ingest.formats.content import Content, FormatError, decode, join_blocks
 from arag.ingest.formats.html import html_content
-from arag.ingest.formats.text import first_heading
+from arag.ingest.formats.text import COLOURS, first_heading
 from arag.text.normalise import count
 
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals
 _TABLE = "<table"
 
 
@@ -60,7 +58,7 @@ def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
         if _TABLE in page.lower():  # its rows have the names of their columns, unlike those of the plain text
             yield html_content(page).text
         else:
-            text = _COLOURS.sub("", _output_text(output))
+            text = COLOURS.sub("", _output_text(output))
             yield _fenced(text.strip())
 
 

@@ -238,6 +238,8 @@ def test_filters_choose_folders_kinds_and_dates(client):
         hits = search(client, q="keeper of the secret word of salt, open to all", **filters)
         assert set(texts(hits.select(".hits .note a"))) == expected
         assert len(search(client, **filters).select("th[scope=row]")) == len(expected)
+    nothing = search(client, q="salt qqzzxy", after="2030-01-01")
+    assert texts(nothing.select(".warn")) == ["Left out, without a date: 3 documents."]  # no word was looked for
     undated = search(client, q="salt qqzzxy", before="2021-05-10")
     assert texts(undated.select(".warn")) == ["Left out, without a date: 3 documents.", "Not found: salt, qqzzxy."]
     form = search(client, folder="notes", kind="md", after="2021-05-01")

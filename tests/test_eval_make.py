@@ -7,6 +7,7 @@ import pytest
 
 from arag.evaluation.datasets import load_questions
 from arag.ingest.pipeline import run_ingest
+from fakes import write_corpus
 from http_server import Failure
 from openai_server import chat, serve
 
@@ -28,7 +29,8 @@ DOCUMENTS = [
     {"id": "school", "title": "School", "text": "The Old School was founded in 1801. Ada Quist taught there."},
     {"id": "deed", "title": "Deed", "text": "The Old School was founded in 1803."},
     {"id": "hulk", "title": "Grey Petrel (hulk)", "text": "The Grey Petrel was built in 1850. She lies in the mud."},
-    {"id": "yacht", "title": "Grey Petrel (yacht)", "text": "It was bought by Ada Quist."},
+    {"id": "yacht", "title": "Grey Petrel (yacht)", "text": "It was bought by Ada Quist. Now I sail her."},
+    {"id": "log", "title": "Log", "text": "Now I sail alone."},
 ]
 
 
@@ -77,7 +79,7 @@ def test_gold_answers_of_rules_are_those_of_the_table(arag, folder):
     }  # fmt: skip
     for question, (name, value) in expected.items():
         assert gold[question][name] == value, question
-    assert not any("Total" in question or "58" in question for question in gold)
+    assert not any(word in question for question in gold for word in ("Total", "58", "Now I"))
     # A year that the corpus contradicts, and a name that two documents are about, make no question.
     assert [question for question in gold if question.startswith("In which year")] == [
         "In which year was the Vellin Light built?"
@@ -123,7 +125,14 @@ def test_wrong_arguments_are_named(arguments, reason, arag, folder):
 
 
 def test_a_corpus_without_tables_dates_and_names_says_so(arag, folder):
-    run_ingest([{"id": "a", "text": "the water is cold, and nobody swims in it."}], folder / "plain")
+    write_corpus(
+        folder / "texts",
+        {
+            "a.md": "the water is cold, and nobody swims in it.",
+            "people.csv": "Ada S. Berg,John A. Lee\nKeith Bo,Ian McCall\nDrew E. Falk,Chris Metz\nTom Orr,D. Silber\n",
+        },
+    )
+    run_ingest(folder / "texts", folder / "plain")
     code, out, err = arag("eval", "make", "plain", "-n", 7)
     assert (code, "look-up 0 of 1" in out) == (1, True)
     assert "no tables, dates or names" in err

@@ -13,6 +13,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
+from pptx import Presentation
 
 from arag.ingest.formats.office import read_office
 from arag.ingest.formats.tables import table_lines
@@ -21,6 +22,16 @@ from arag.ingest.formats.tables import table_lines
 def read_book(path, book):
     book.save(path / "a.xlsx")
     return read_office(path / "a.xlsx")
+
+
+def _replace(path, part, old, new):
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    assert old in parts[part]
+    parts[part] = parts[part].replace(old, new)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
 
 
 def lines(text, **options):
@@ -36,6 +47,7 @@ class TestNames:
             "Gull|12 kg|oats\nPetrel|15 kg|rye\nAnna|9 kg|oats",
             "Ada|ada@mill.example|Orra\nBob|bob@mill.example|Holm\nCy|cy@mill.example|Tolk",
             "lamp|Vellin|Tolk\nwick|Vellin|Holm\noil|Orra|Tolk",  # a value stands again below
+            "Ada S. Berg|John Lee|Mike Orr\nKeith Bo|Ian McCall|Dave Silber\nDrew E. Falk|Chris Metz|Tom Sippel",
             "x|2024-01-02|2024-02-03|a\ny|2023-05-06|2023-07-08|b",
         ],
     )
@@ -52,6 +64,8 @@ class TestNames:
             "ID|Name|Note\nAB1|Ada|late\nAB2|Bob|early",
             "name|town|post\nada|orra|miller\nbob|holm|clerk",
             "Name|Town\nAda|Orra\nBob|Holm",
+            "Name|Deputy\nAda S. Berg|John A. Lee\nDrew E. Falk|Keith Bo",
+            "Ward|Ada S. Berg|John A. Lee\nNorth|100|23\nSouth|70|41",
             "Name|Salary\nAda|100\nBob|007",
             "Region|Post|Town\nNorth Region|a|b\nSouth Region|c|d",
             "Name|Post|town\nAda|Miller|orra\nName|Post|town\nBob|Clerk|holm",  # files that were joined
@@ -298,6 +312,28 @@ class TestWorkbooks:
         book.active["A1"] = written
         book.save(tmp_path / "a.xlsx")
         assert readers.read(tmp_path / "a.xlsx").text == f"# Sheet\n\n{seen}"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"),
+        [
+            ("Two_x000D_\nlamps", "Two lamps"),
+            ("Two_x000a_lamps", "Two lamps"),
+            ("the name _x005F_x000D_", "the name _x000D_"),
+            ("part_x12 of_x_", "part_x12 of_x_"),
+        ],
+    )
+    def test_control_characters_that_programs_write_as_text(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        book.active["A1"].comment = Comment(written, "Ada")
+        book.save(tmp_path / "a.xlsx")
+        text = read_office(tmp_path / "a.xlsx").text
+        assert text == f"# Sheet\n\n{seen}\n\nComment on A1 by Ada: {seen}"
+        show = Presentation()
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "x"
+        show.save(tmp_path / "a.pptx")
+        _replace(tmp_path / "a.pptx", "ppt/slides/slide1.xml", b">x<", f">{written}<".encode())
+        assert read_office(tmp_path / "a.pptx").text == f"# {seen}"
 
     def test_blank_rows_part_tables(self, tmp_path):
         book = Workbook()

@@ -55,6 +55,11 @@ _BEFORE_NUMBER = frozenset(
     "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
     "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols.".split()
 )
+# Only after one of these, a new sentence may begin.
+_END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT_SPACE}]")
+# Words that are in no place where a sentence may end or begin: spaCy need not look at each. It looks at words without
+# their neighbours, so the others keep their tokens. A word after a full stop stays, as it may be one of `_STARTERS`.
+_FAR_FROM_END = re.compile(rf"(?<!\S)(?<!\. )[^\W_][^{re.escape(ENDS)}]*(?!\S)")
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
@@ -122,6 +127,8 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _boundaries(text: str, is_german: bool) -> list[int]:
     """Return the offsets at which a new sentence begins, without the first one."""
+    if not _END_INSIDE.search(text):
+        return []
     doc = _parse(text, is_german)
     candidates = {sentence.start_char for sentence in doc.sents}
     candidates |= set(_after_kept_stops(doc))
@@ -139,7 +146,8 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
         start = _WHITE.match(text, candidate).end()  # type: ignore[union-attr]
         start = _before_openers(text, start, opening_quotes)
         is_inside = 0 < start < len(text)
-        if not is_inside or _is_before_page(text, start):
+        is_at_cell_end = text.startswith("|", start)
+        if not is_inside or is_at_cell_end or _is_before_page(text, start):
             continue
         if _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
             boundaries.add(start)
@@ -175,9 +183,15 @@ def _parse(text: str, is_german: bool) -> Doc:
     if 3 * len(_CHINESE_OR_JAPANESE.findall(text)) > len(text):
         # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
-    masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
+    masked = _SLOW_WORD.sub(_mask, text)
+    masked = _FAR_FROM_END.sub(_mask, masked)
     language = "de" if is_german else "en"
     return _pipeline(language)(masked)
+
+
+def _mask(words: re.Match[str]) -> str:
+    """Return one word of the same length."""
+    return "x" * len(words[0])
 
 
 def _after_kept_stops(doc: Doc) -> Iterator[int]:

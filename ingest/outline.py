@@ -21,9 +21,9 @@ _JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
 _RIGHTS = re.compile(r"©|\(c\)|^Copyright (?:by |[12]\d{3})|\ball rights reserved\b", re.IGNORECASE)
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
-    r"\b(?:I|you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should|must|may"
-    r"|\w+n['’]t)\b|^(?:He|She|It|They|We|You)\b"
-)
+    r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"
+    r"|must|may|\w+n['’]t)\b|^(?:He|She|It|They|We|You)\b"
+)  # not the number in `I. The mule` and `Part I`
 _LONGEST_SHORT_WORD = 3  # characters: of, the, and
 _MAX_WORDS = 6  # of a title that is not in capitals
 _MAX_NAME = 100  # characters of a heading; every sentence below it repeats them

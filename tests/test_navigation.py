@@ -103,6 +103,18 @@ def test_what_is_no_bar_is_read(read, html, text):
     assert read("a.html", f"<html>{HEAD}<body>{html}</body></html>").text == text
 
 
+@pytest.mark.parametrize(
+    "menu",
+    [
+        "<div role=navigation><h2>Contents</h2><ul><li><a href='#a'>1 <b>History</b></a></ul></div>",
+        "<ul role='navigation'><li><a href='a.html'>Log in</a></ul>",
+        "<section role=navigation><a href='a.html'>Towers</a> | <a href='b.html'>Lamps</a></section>",
+    ],
+)
+def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):
+    assert read("a.html", f"{menu}<h1>Gull Rock</h1><p>It burns.").text == "# Gull Rock\n\nIt burns."
+
+
 def test_a_page_of_nothing_but_a_bar_is_read(read):
     assert (
         read("a.html", "<p><a href='ch01.html'>Previous</a> | <a href='ch03.html'>Next</a>").text == "Previous | Next"

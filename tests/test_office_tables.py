@@ -13,6 +13,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
+from pptx import Presentation
 
 from arag.ingest.formats.office import read_office
 from arag.ingest.formats.tables import table_lines
@@ -21,6 +22,16 @@ from arag.ingest.formats.tables import table_lines
 def read_book(path, book):
     book.save(path / "a.xlsx")
     return read_office(path / "a.xlsx")
+
+
+def _replace(path, part, old, new):
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    assert old in parts[part]
+    parts[part] = parts[part].replace(old, new)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
 
 
 def lines(text, **options):
@@ -129,6 +140,17 @@ class TestNames:
         assert lines(rows, sheet=True)[-1].startswith(last)
         assert lines(rows) == lines(rows, sheet=True)
 
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            "Height|31 m\nRange|17 nmi\nKeepers\nFirst|Jago Tyr\nLast|Ann Roe",
+            "Born|Orra\nTrade|cooper\nFamily\nWife|Tilda\nSons|three",
+            "Lamp of Gull Rock\nBuilt|by hand\nLit|at dusk\nWatch\nFirst|Ada",
+        ],
+    )
+    def test_a_title_between_fields_names_no_columns(self, rows):
+        assert lines(rows)[-1] == " | ".join(rows.split("\n")[-1].split("|"))
+
     def test_a_title_above_the_middle_of_a_table_is_no_name(self):
         rows = "|Keepers\nName|Town|Year\nAda|Orra|1880\nBob|Holm|1881"
         assert lines(rows, sheet=True)[::4] == ["Keepers", "Name: Bob | Town: Holm | Year: 1881"]
@@ -154,6 +176,19 @@ class TestNames:
         word.save(tmp_path / "a.docx")
         assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
+        assert read("a.html", html).text.split("\n")[-1] == last
+
+    @pytest.mark.parametrize(
+        ("sheet", "last"),
+        [
+            (".c1{color:red;font-weight:700}", "Race: Gigs | Starts: dawn"),
+            ("td.c1 { font-weight: bold }", "Race: Gigs | Starts: dawn"),
+            (".c1{font-weight:400}.c2{font-weight:700}", "Gigs | dawn"),
+        ],
+    )
+    def test_a_style_sheet_that_sets_the_first_row_in_bold(self, read, sheet, last):
+        first = "<tr><td><p class='c0 c1'>Race</p><td><p class=c1>Starts</p>"
+        html = f"<style>{sheet}</style><table>{first}<tr><td><p class=c0>Gigs</p><td>dawn</table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
     @pytest.mark.parametrize(("first_row", "last"), [(True, "Lamp: Outer | Keeper: Ada"), (False, "Outer | Ada")])
@@ -277,6 +312,28 @@ class TestWorkbooks:
         book.active["A1"] = written
         book.save(tmp_path / "a.xlsx")
         assert readers.read(tmp_path / "a.xlsx").text == f"# Sheet\n\n{seen}"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"),
+        [
+            ("Two_x000D_\nlamps", "Two lamps"),
+            ("Two_x000a_lamps", "Two lamps"),
+            ("the name _x005F_x000D_", "the name _x000D_"),
+            ("part_x12 of_x_", "part_x12 of_x_"),
+        ],
+    )
+    def test_control_characters_that_programs_write_as_text(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        book.active["A1"].comment = Comment(written, "Ada")
+        book.save(tmp_path / "a.xlsx")
+        text = read_office(tmp_path / "a.xlsx").text
+        assert text == f"# Sheet\n\n{seen}\n\nComment on A1 by Ada: {seen}"
+        show = Presentation()
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "x"
+        show.save(tmp_path / "a.pptx")
+        _replace(tmp_path / "a.pptx", "ppt/slides/slide1.xml", b">x<", f">{written}<".encode())
+        assert read_office(tmp_path / "a.pptx").text == f"# {seen}"
 
     def test_blank_rows_part_tables(self, tmp_path):
         book = Workbook()

@@ -37,6 +37,9 @@ def test_what_is_hidden_is_not_read(read, part):
         ("<p hidden='until-found'>Text", "Text"),
         ("<div style='display:none'>Text</div>", "Text"),  # a page that its program shows
         ("<p style='display: block'>Text", "Text"),
+        ("<p>Text<div role=tabpanel hidden>On macOS</div>", "Text\n\nOn macOS"),  # a click shows it
+        ("<p>Text<div role=tabpanel aria-hidden=true style='display:none'>Reviews</div>", "Text\n\nReviews"),
+        ("<p>Text<div role=tabpanel>Shown <b hidden>Secret</b></div>", "Text\n\nShown"),
     ],
 )
 def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):

@@ -49,6 +49,7 @@ def test_form_feeds_divide_pages(read):
         "# 12 on the list of the guild",
         "Buy one which does :)",
         "Never trust a goose with a lantern",
+        "Lamps I saw there",
         "We are closed",
         "See the note (below",
     ],
@@ -127,7 +128,17 @@ def test_items_of_a_list_are_no_headings(items):
 
 
 @pytest.mark.parametrize(
-    "line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp", "Copyright and Licence"]
+    "line",
+    [
+        "History of the mill",
+        "3.4 Products",
+        "THE KEEPERS",
+        "How we light the lamp",
+        "Copyright and Licence",
+        "I. The mule",
+        "Part I",
+        "The Keep I",
+    ],
 )
 def test_a_line_that_is_certainly_a_heading(line):
     text = f"First text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
@@ -305,3 +316,94 @@ def test_comments_without_an_end_and_comments_before_a_page_cost_no_more_than_th
     open_comments = "<!-- a\n" * 200_000
     assert read("a.md", f"# Lamps\n\n{open_comments}").text.count("<!-- a") == 200_000
     assert read("b.txt", f"{'<!---->' * 60}The oil costs six marks.").text.endswith("six marks.")
+
+
+def test_attributes_of_headings_and_comments_of_notes_and_sites_are_not_shown(read):
+    text = read(
+        "a.md",
+        "# Weather station {#station .wide}\n\nIt stands.\n\n## Reading it {: .no_toc data-x='a b' }\n{:.lead}\n"
+        "\nRead it.\n\nIncome {#sec:income .unnumbered}\n======\n\nAll of it.\n\n%% ask Odo %%\n\n"
+        "%%\nstill\nhidden\n%%\n"
+        "\n{% comment %} later {% endcomment %}\n\n{% highlight sh %}\n# wind it\nwind\n{% endhighlight %}\n"
+        "\n## GET /gates/{no}\n\nReturns 100%% of it, or 5%% more.\n",
+    ).text  # fmt: skip
+    above = headings(text)
+    assert above["It stands."] == "Weather station"
+    assert above["Read it."] == "Weather station > Reading it"
+    assert above["All of it."] == "Income"
+    assert above["Returns 100%% of it, or 5%% more."] == "Income > GET /gates/{no}"
+    assert "# wind it\nwind" in text
+    for unseen in ("lead", "Odo", "hidden", "later", "highlight"):
+        assert unseen not in text
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["```\n# Old {#old}\n%% a %%\n<h1>b</h1>\n```", "~~~ruby\n{:.lead}\n{% comment %} c {% endcomment %}\n~~~"],
+)
+def test_code_of_markdown_stays(read, code):
+    assert code in read("a.md", f"# Gauge {{#gauge}}\n\n{code}\n").text
+
+
+def test_headings_of_markdown_in_html_or_with_a_short_line_below(read):
+    content = read(
+        "a.md",
+        '<h1 align="center">\n  <img src="l.svg" alt="Logo"><br>\n  Weir <b>watch</b>\n</h1>\n\nOpen.\n\n'
+        "A long title of a part\n---\n\nShut.\n\nThis is the end.\n---\n\n- An item\n---\n\n<h2><img src='x'></h2>\n",
+    )
+    assert content.title == "Weir watch"
+    above = headings(content.text)
+    assert above["Open."] == "Weir watch"
+    assert above["Shut."] == "Weir watch > A long title of a part"
+    assert above["This is the end."] == "Weir watch > A long title of a part"
+    assert above["- An item"] == "Weir watch > A long title of a part"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("N\bNA\bAM\bME\bE\n     The _\bw_\bi_\bc_\bk is +\bo red.", "NAME\n     The wick is o red."),
+        ("\x1b[1mNAME\x1b[0m\n     The \x1b[4mwick\x1b[24m is red.", "NAME\n     The wick is red."),
+        ("\x1b]8;;man:wick(1)\x1b\\wick(1)\x1b]8;;\x1b\\ is read.", "wick(1) is read."),
+    ],
+)
+def test_letters_printed_twice_and_colours_of_a_terminal(read, printed, shown):
+    assert read("a.txt", printed).text == shown
+
+
+@pytest.mark.parametrize("number", ["[Page {}]", "Page {}", "| {}", "Seite {} von 4"])
+def test_heads_and_feet_of_a_plain_text_are_read_once(read, number):
+    pages = []
+    for page, line in enumerate(["The lamp is lit.", "It is trimmed.", "Status: open", "Oil is dear."], 1):
+        foot = f"Garrow        Memo        {number.format(page)}"
+        pages.append(f"Lanterns across the Sound        April\n\n{line}\nStatus: open\n\n{foot}\n")
+    text = read("a.txt", "\n\f\n".join(pages)).text
+    assert text.count("Lanterns across") == 1
+    assert text.count("Garrow") == 1
+    assert text.count("Status: open") == 5  # an answer on each page
+    assert "Oil is dear." in text
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [".. seen by nobody\n", "..\n   seen by nobody\n\n   nor seen\n", ".. note: seen\n   nobody\n", ".. seen"],
+)
+def test_comments_of_restructured_text_are_not_shown(read, comment):
+    text = read("a.rst", f"Kites\n=====\n\nLet go.\n\n{comment}").text
+    assert text.strip() == "# Kites\n\nLet go."
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        ".. note:: Not on Sundays.",
+        ".. |speed| replace:: twelve knots",
+        ".. [1] He saw it.",
+        ".. _kites:",
+        ".. py:function:: stop(now)",
+        "An example::\n\n    .. a comment in it",
+        "..\n\n    A quotation.",
+    ],
+)
+def test_parts_of_restructured_text_that_are_no_comments(read, shown):
+    assert shown in read("a.rst", f"Kites\n=====\n\n{shown}\n\nEnd.\n").text

@@ -122,7 +122,7 @@ class TestMarkdown:
             ("intro\n\n   #   One #  \ntext\n\n# Two", "One"),
             ("## Lower\n#NoHeading\n    # code\ntext", ""),
             ("```sh\n# comment\n~~~\n# more\n```\n# One", "One"),
-            ("The  Title\n===\n\ntext", "The Title"),
+            ("The  Title\n=====\n\ntext", "The Title"),
             ("---\nAbstract of it.\n---\nSecond.", ""),
             ("---\nbroken: [yaml\n---\n\n# One", "One"),
             ("---\na: &x [1]\nb: *x\n---\n\n# One", "One"),
@@ -338,6 +338,31 @@ class TestNotebooks:
             "\n\n# Lamps\n\nText.\n\nRaw.",
             left_out=("2 pictures",),
         )
+
+    @pytest.mark.parametrize(
+        ("page", "seen"),
+        [
+            (
+                "<table><thead><tr><th></th><th>isle</th><th>boats</th></tr></thead>{}</table>",
+                "0 | isle: Orra | boats: 7",
+            ),
+            (
+                "<style>td {{}}</style><div><TABLE><tr><th>Nr<th>isle<th>boats{}</TABLE></div>",
+                "Nr: 0 | isle: Orra | boats: 7",
+            ),
+            ("<p>A frame of 1 row.</p><table>{}</table>", "0 | Orra | 7"),
+            ("<div>one row</div>", "```\n0 Orra 7\n```"),
+        ],
+    )
+    def test_a_table_of_an_output_has_the_names_of_its_columns(self, read, page, seen):
+        v4 = nbformat.v4
+        row = "<tr><th>0</th><td>Orra</td><td>7</td></tr>"
+        data = {"text/html": page.format(row), "text/plain": "0 Orra 7"}
+        cell = v4.new_code_cell("boats", outputs=[v4.new_output("execute_result", data=data)])
+        text = read("a.ipynb", nbformat.writes(v4.new_notebook(cells=[cell]))).text
+        assert text.startswith("```\nboats\n```\n\n")
+        assert text.endswith(seen)
+        assert text.count("Orra") == 1
 
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])
     def test_no_notebook(self, reason, data):

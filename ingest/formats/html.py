@@ -13,9 +13,9 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
-from arag.ingest.formats.html_hidden import find_hidden
+from arag.ingest.formats.html_hidden import find_hidden, find_navigation
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
-from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, table_rows
+from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
@@ -128,13 +128,14 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     for mark in _ALL_MARKS:
         html = html.replace(mark, " ")
     page = _parse(html)
+    show_bold_type(page)
     hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
     bars = find_bars(page) if mark_frame else ()
     frame = find_frame(page) if mark_frame else ()
     quotes = find_quotes(page) if is_mail else ()
     empty = find_empty_frame(page) if mark_frame else ()  # in a book, an aside may be a note
-    text = _page_text(page, {*hidden, *page.iter("nav"), *bars, *empty}, frame, quotes)
+    text = _page_text(page, {*hidden, *find_navigation(page), *bars, *empty}, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden

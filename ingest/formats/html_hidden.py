@@ -1,4 +1,4 @@
-"""Finds the elements of a web page that a browser does not show."""
+"""Finds the elements of a web page that a browser does not show, and those that only lead to other pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from lxml import etree
 
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
+_NAVIGATION = etree.XPath("//*[@role = 'navigation'][not(self::html or self::body)]")
+_TEXT_BESIDE_LINKS = etree.XPath(
+    ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
+)
 _PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
 _PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
 _HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
@@ -26,6 +30,17 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
     return hidden
 
 
+def find_navigation(page: etree._Element) -> list[etree._Element]:
+    """Return the elements that are for navigation: by their name, or by a role if they have links and titles only."""
+    found = list(page.iter("nav"))
+    for element in _NAVIGATION(page):
+        beside = "".join(_TEXT_BESIDE_LINKS(element))
+        has_text = any(map(str.isalpha, beside))
+        if not has_text:
+            found.append(element)
+    return found
+
+
 def _is_permalink(link: etree._Element) -> bool:
     """Return whether a link in a heading or a caption is a mark that leads to it."""
     mark = "".join(link.itertext()).strip()
@@ -35,6 +50,8 @@ def _is_permalink(link: etree._Element) -> bool:
 
 
 def _is_hidden(element: etree._Element) -> bool:
+    if element.get("role") == "tabpanel":  # a click shows it
+        return False
     is_read_out = element.get("aria-hidden") != "true"
     if not is_read_out and element.tag != "figcaption":  # a caption may repeat what is read out for the picture
         return True

@@ -17,6 +17,8 @@ _TEXTS_NOT_BOLD = etree.XPath(
 )
 _TEXTS = etree.XPath("descendant::text()[normalize-space(translate(., '\u00a0', ' '))]")
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
+_WITH_CLASS = etree.XPath("//table//*[@class]")
+_BOLD_CLASS = re.compile(r"\.([\w-]+)\s*\{[^{}]*\bfont-weight\s*:\s*(?:bold|[6-9]00)")
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
@@ -36,6 +38,19 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
         map(_fill_row, grid.rows),
         header=has_header,
     )
+
+
+def show_bold_type(page: etree._Element) -> None:
+    """Note in the style of an element within a table that the page's style sheets set its class in bold type."""
+    classes: set[str] = set()
+    for sheet in page.iter("style"):
+        classes.update(_BOLD_CLASS.findall(sheet.text or ""))
+    if not classes:
+        return
+    for element in _WITH_CLASS(page):
+        if not classes.isdisjoint(element.get("class").split()):
+            style = element.get("style", "")
+            element.set("style", f"{style};font-weight:bold")
 
 
 def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:

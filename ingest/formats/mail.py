@@ -55,6 +55,7 @@ _DECODERS: dict[str, Callable[[bytes], bytes]] = {
 }
 _ATTACHMENT = "Attachment: "
 _ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)  # a mailbox has it where a line begins like its own ones
+_SIGNATURE = "-- "  # the line above it
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -93,7 +94,8 @@ def _content(mail: Message) -> Content:
 def _parse(data: bytes) -> Message:
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     mail = message_from_bytes(data)
-    if not any(map(mail.get, _HEADERS)):
+    is_page = mail.get_content_type() == "multipart/related"
+    if not is_page and not any(map(mail.get, _HEADERS)):
         raise FormatError("not an email: it has no sender, recipient, subject or date")
     return mail
 
@@ -267,6 +269,8 @@ def _attachment_line(part: Message) -> str:
 def _text(part: Message) -> str:
     """Return the text of a part, with headings before older mails."""
     text = clean_text(_decode(part))
+    if str(part.get_param("delsp", "")).lower() == "yes":
+        text = _join_flowed(text)
     extension = _EXTENSIONS.get(part.get_content_type()) or _extension(part)
     match extension:
         case ".ics":
@@ -282,6 +286,25 @@ def _text(part: Message) -> str:
                 return _older_mail(_parse(text.encode()), [])
     plain = escape_structure(join_lines(text))
     return mark_older(plain.strip("\n"))
+
+
+def _join_flowed(text: str) -> str:
+    """Join the lines that end with a space, which a mail program added, with the next lines of the same quotation."""
+    parts: list[str] = []
+    last_marks = ""
+    goes_on = False
+    for line in text.split("\n"):
+        rest = line.lstrip(">")
+        marks = line.removesuffix(rest)
+        if goes_on and rest and marks == last_marks:
+            parts.append(rest.removeprefix(" "))
+        else:
+            parts.append(f"\n{line}")
+        goes_on = line.endswith(" ") and line != _SIGNATURE
+        if goes_on:
+            parts[-1] = parts[-1][:-1]
+        last_marks = marks
+    return "".join(parts).removeprefix("\n")
 
 
 def _decode(part: Message) -> str:

@@ -16,7 +16,7 @@ _ALONE = re.compile(
 _MARK = r"[|·•–—/-]"
 _TOTAL = rf"(?:\s*[页頁]?\W*{_OF}\s*\d+)?\s*[页頁]?"
 _AT_END = (
-    re.compile(rf"(.*?)(?:(?:\s|,|{_MARK})+{_NAMES}|\s*第)\.?\s*(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
+    re.compile(rf"(.*?)(?:(?:\s|,|[\[(]|{_MARK})+{_NAMES}|\s*第)\.?\s*(\d{{1,5}}){_TOTAL}[\])]?", re.IGNORECASE),
     re.compile(rf"(.*\S)(?:\s*{_MARK}\s*|\s+)(?:{_WORD}\s*)?(\d{{1,5}})\s*/\s*\d{{1,5}}", re.IGNORECASE),
     re.compile(rf"(.*\S)\s*{_MARK}\s*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
 )

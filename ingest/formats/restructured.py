@@ -9,6 +9,12 @@ from arag.ingest.outline import escape_marks
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _MAX_LEVEL = 6
+# An indented one may be in an example. A name with two colons is a directive; targets, notes and names have signs.
+_COMMENT = re.compile(
+    r"^\.\.(?:[ \t]+(?![_\[|]|[\w:.+-]+ ?::(?:\s|$))\S[^\n]*(?:\n|\Z)|[ \t]*\n(?=[ \t]+\S))"
+    r"(?:(?:[ \t]*\n)*[ \t]+\S[^\n]*(?:\n|\Z))*",
+    re.MULTILINE,
+)
 
 
 @dataclass
@@ -23,9 +29,9 @@ class _Title:
 def mark_titles(text: str) -> str:
     """Return the text with a mark for each title; as in reStructuredText, the order of their lines gives the levels.
 
-    Other lines that would be headings in Markdown, such as comments in code, are indented.
+    Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out.
     """
-    lines = text.split("\n")
+    lines = _COMMENT.sub("", text).split("\n")
     marked: list[str] = []
     styles: list[str] = []
     number = 0

@@ -247,7 +247,8 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     goes_on = all(max(other) > last for other in [*above, below])
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
-    are_groups_named = len(above) > 1 and first_columns == {last}
+    names_several = max(map(max, above)) > last + 1  # fields with a title between them have one value each
+    are_groups_named = len(above) > 1 and first_columns == {last} and names_several
     return is_whole and goes_on and (is_below_gap or are_groups_named)
 
 

@@ -1,0 +1,87 @@
+"""Markdown as its readers see it: without comments and attributes, and with headings that are written in HTML."""
+
+from __future__ import annotations
+
+import re
+
+from arag.text.normalise import collapse_whitespace
+
+# Possessive, or else a last line of marks would be tried from each of them.
+FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_COMMENT_START = re.compile(r"^ {0,3}<!--", re.MULTILINE)
+_COMMENT_END = re.compile(r"-->[ \t]*\n?")
+_COMMENT_OF_NOTES = re.compile(r"^%%(?:(?!%%).){1,2000}%%[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # of Obsidian
+_COMMENT_OF_SITE = re.compile(r"\{%-? *comment *-?%\}(?:(?!\{%).)*\{%-? *endcomment *-?%\}", re.DOTALL)  # of Jekyll
+_CODE_OF_SITE = re.compile(
+    r"^\{%-? *highlight +(\w*)[^%\n]*%\}[ \t]*\n(.*?)^\{%-? *endhighlight *-?%\}[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+# Such as {#name .class} after a heading; kramdown also writes {:.class} in a line of its own.
+_ATTRIBUTE = r"(?:[#.][\w:.-]+|-|[\w:-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[\w.-]+))"
+_ATTRIBUTES = rf"\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}}"
+_HEADING = re.compile(rf"^( {{0,3}}#{{1,6}}[ \t]+\S[^\n]{{0,200}}?)[ \t]{{1,4}}{_ATTRIBUTES}[ \t]*$", re.MULTILINE)
+_UNDERLINED = re.compile(rf"^(\S[^\n]{{0,200}}?)[ \t]{{1,4}}{_ATTRIBUTES}[ \t]*(?=\n(?:=+|-+)[ \t]*$)", re.MULTILINE)
+# A line of three marks is enough; below the end of a sentence, it may be meant as a rule.
+_SHORT_UNDERLINE = re.compile(
+    r"(?:(?<=\n\n)|\A)((?!\d+[.)]\s|[-+*>#|<\s])[^\n|]{1,100}[^\n|\s.!?:;,。！？：；，])[ \t]*\n(===+|---+)[ \t]*$",
+    re.MULTILINE,
+)
+_LINE_OF_ATTRIBUTES = re.compile(r"^ {0,3}\{:[^{}\n]*\}[ \t]*$\n?", re.MULTILINE)
+_HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def show_markdown(text: str) -> str:
+    """Return Markdown without what nobody sees, and with marks for all headings; code stays as it is."""
+    text = _CODE_OF_SITE.sub(r"```\1\n\2```", text)
+    parts: list[str] = []
+    end = 0
+    for code in FENCED.finditer(text):
+        between = text[end : code.start()]
+        parts += [_show(between), code[0]]
+        end = code.end()
+    rest = _show(text[end:])
+    return "".join([*parts, rest])
+
+
+def _show(text: str) -> str:
+    """Return Markdown between code as its readers see it."""
+    text = _drop_comments(text)
+    if "{" in text:
+        text = _COMMENT_OF_SITE.sub("", text)
+        text = _HEADING.sub(r"\1", text)
+        text = _UNDERLINED.sub(r"\1", text)
+        text = _LINE_OF_ATTRIBUTES.sub("", text)
+    if "%%" in text:
+        text = _COMMENT_OF_NOTES.sub("", text)
+    text = _SHORT_UNDERLINE.sub(_mark_underlined, text)
+    return _HTML_HEADING.sub(_mark_heading, text)
+
+
+def _mark_underlined(match: re.Match[str]) -> str:
+    """Return an underlined title with the mark of its level."""
+    title, rule = match.groups()
+    is_clear = 2 * len(rule) >= len(title)  # in any text
+    if is_clear:
+        return match[0]
+    mark = "#" if rule[0] == "=" else "##"
+    return f"{mark} {title}\n"
+
+
+def _mark_heading(match: re.Match[str]) -> str:
+    """Return a heading in HTML as one of Markdown; one that is a picture stays."""
+    title = collapse_whitespace(_TAG.sub(" ", match[2]))
+    return f"{'#' * int(match[1])} {title}\n" if title else match[0]
+
+
+def _drop_comments(text: str) -> str:
+    """Return a text without the comments that begin a line; one without an end is text."""
+    parts: list[str] = []
+    end = 0
+    while True:
+        start = _COMMENT_START.search(text, end)
+        close = _COMMENT_END.search(text, start.end()) if start else None
+        if start is None or close is None:
+            return "".join([*parts, text[end:]])
+        parts.append(text[end : start.start()])
+        end = close.end()

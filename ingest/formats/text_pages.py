@@ -1,0 +1,44 @@
+"""Pages of a plain text for a printer, with heads and feet: form feeds divide them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf_running import without_running_lines
+
+_PITCH = 12.0  # points from line to line
+_HEIGHT = 8.0
+_EDGE_SIZE = 1.0  # points: a smaller type for the first and the last lines, up to a blank one, as of heads and feet
+_SIZE = 2.0
+_TOP = 1_000_000.0  # higher than any page
+
+
+def without_running_heads(pages: Iterable[str]) -> list[str]:
+    """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF."""
+    placed = [_place_lines(page.split("\n")) for page in pages]
+    kept: list[str] = []
+    for lines in without_running_lines(placed):
+        kept.append("\n".join(line.text for line in lines))
+    return kept
+
+
+def _place_lines(texts: Sequence[str]) -> list[Line]:
+    """Return lines with their places: in the upper half from the top, and in the lower one from the bottom."""
+    blank = [number for number, text in enumerate(texts) if not text.strip()]
+    first_blank = min(blank, default=0)
+    last_blank = max(blank, default=len(texts))
+    lines: list[Line] = []
+    for number, text in enumerate(texts):
+        is_edge = number < first_blank or number > last_blank
+        from_end = len(texts) - number
+        is_upper = number < from_end
+        bottom = _TOP - number * _PITCH if is_upper else from_end * _PITCH
+        line = Line(
+            text,
+            size=_EDGE_SIZE if is_edge else _SIZE,
+            bottom=bottom,
+            top=bottom + _HEIGHT,
+        )
+        lines.append(line)
+    return lines

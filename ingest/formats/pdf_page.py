@@ -46,7 +46,8 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
         page: The page.
         fields: The values of its form.
     """
-    words = map(join_spaced_letters, read_lines(page))
+    may_turn = not fields  # whose places are as on the page
+    words = map(join_spaced_letters, read_lines(page, may_turn=may_turn))
     lines = insert_fields(list(words), fields)
     rows = find_rows(separate_columns(lines))
     return [_make_line(page.raw, line) for line in _lines(find_tables(rows))]

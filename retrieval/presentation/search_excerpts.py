@@ -14,7 +14,8 @@ from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.similarity import boost_rare_words, find_rarest_word
 from arag.retrieval.presentation.table_rows import find_rows, is_row_of
 from arag.retrieval.types import Chunk, Hit
-from arag.text.normalise import HEADING_BOUNDARY, bare_title, searchable
+from arag.text.contents import name_section
+from arag.text.normalise import HEADING_BOUNDARY, bare_title
 
 SENTENCE_GAP = 0.2  # similarity: how far below the best sentence of a chunk a second one may be
 
@@ -22,7 +23,6 @@ _MAX_KEYWORD_SENTENCES = 3  # for keywords, unless more are needed to show every
 _MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which costs tokens
 _OPENING_SENTENCES = 3  # of a chunk that was found by its name
 _SECTION_SENTENCES = 2  # of a section whose heading was found
-_HEADING_NUMBER = re.compile(r"^[A-Z\d]{1,3}(?:\.\d+)*\.? ")
 _NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
 
 
@@ -215,19 +215,18 @@ def _choose_nearest(hit: Hit, query: str) -> list[int]:
 
 
 def _find_section(chunk: Chunk, position: int) -> list[int]:
-    """Return the first sentences below the heading that a sentence repeats, as a chapter's list of contents does."""
-    name = _without_number(sentence_line(chunk, position))
+    """Return the first sentences below the heading at a position, or below one that a sentence there repeats."""
+    name = name_section(sentence_line(chunk, position))
+    is_heading = not chunk.sentences[position].embedded
     section: list[int] = []
     for later in range(position + 1, len(chunk.sentences)):
         sentence = chunk.sentences[later]
-        heading = sentence.heading.rpartition(HEADING_BOUNDARY)[2]
-        if sentence.embedded and heading and _without_number(heading) == name:
+        headings = sentence.heading.split(HEADING_BOUNDARY)
+        if not is_heading:
+            del headings[:-1]  # contents name the sections below it, too
+        if sentence.embedded and name and name in map(name_section, headings):
             section.append(later)
     return section[:_SECTION_SENTENCES]
-
-
-def _without_number(heading: str) -> str:
-    return searchable(_HEADING_NUMBER.sub("", heading))
 
 
 def _find_cut_offsets(chunk: Chunk, shown: Collection[int], query: str) -> dict[int, int]:

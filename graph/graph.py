@@ -118,7 +118,8 @@ def create_arag_agent(
             `max_cost`.
 
     Returns:
-        A compiled graph. Its input is `messages`; `OutputState` describes its output.
+        A compiled graph. Its input is a dictionary with `messages`; LangGraph refuses a plain text ("Expected dict").
+        `OutputState` describes its output.
 
     Raises:
         InputError: A setting is unknown or out of bounds.

@@ -18,6 +18,7 @@ _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 _JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
+_RIGHTS = re.compile(r"©|\(c\)|^Copyright (?:by |[12]\d{3})|\ball rights reserved\b", re.IGNORECASE)
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\b(?:I|you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should|must|may"
@@ -143,9 +144,9 @@ def has_marked_headings(text: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is not a title: it jokes, has an address or a verb, or has many words in lower case."""
+    """Return whether a line is no title: a joke, an address, a notice of rights, with a verb or many small words."""
     has_open_bracket = name.count("(") != name.count(")")
-    if has_open_bracket or _JOKE_OR_ADDRESS.search(name):
+    if has_open_bracket or _JOKE_OR_ADDRESS.search(name) or _RIGHTS.search(name):
         return True
     words = name.split()
     lower = 0

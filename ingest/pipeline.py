@@ -14,9 +14,10 @@ from arag.errors import InputError
 from arag.ingest.documents import Document, IngestSummary, Note, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import IdAssigner
+from arag.ingest.omissions import name_first, warn_of_omissions
 from arag.ingest.progress import Meter, ShowProgress
 from arag.ingest.pruning import drop_unfinished, find_gone
-from arag.ingest.reading import MAX_PROBLEMS, SourceReader
+from arag.ingest.reading import SourceReader
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
@@ -37,7 +38,6 @@ MIN_CHUNK_TOKENS = 50  # a chunk of fewer would hold a sentence or two
 
 _BATCH_DOCUMENTS = 500  # looked up in the index at once; small ones would otherwise be held in memory by the thousand
 _KEPT = "its earlier text stays in the index until you remove it (arag remove)"
-_MAX_NAMES = 5  # of omissions, in a message
 _MANY_OTHERS = 0.05  # the share of documents in other languages that is worth a warning
 
 
@@ -91,9 +91,9 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
     """Write files, folders and documents into an index and open it.
 
     Running it again embeds only new and changed documents. If something had to be left out, one warning says how much
-    and names the first items, and another one the first files of which parts were not read; `run_ingest` returns all of
-    them in a summary. It blocks until everything is written: in
-    a program with an event loop, use `await asyncio.to_thread(ingest, sources, index)`.
+    and names the first items, another one the first files of which parts were not read, and a third how many files were
+    skipped for each reason; `run_ingest` returns all of them in a summary. It blocks until everything is written: in a
+    program with an event loop, use `await asyncio.to_thread(ingest, sources, index)`.
 
     Args:
         sources: A file or a folder, a LangChain document, a dictionary with `id`, `title`, `text` and further fields,
@@ -126,7 +126,7 @@ def ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpack[I
     options["embedder"] = chosen  # the same one writes and searches
     store = store_at(index)
     summary = run_ingest(sources, store, **options)
-    _warn_of_omissions(summary)
+    warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
 
 
@@ -272,7 +272,7 @@ def _require_one(documents: Iterator[Document], problems: Sequence[Problem]) -> 
     """
     first = next(documents, None)
     if first is None:
-        raise InputError(f"no document could be read: {_name_first(problems) or 'the sources are empty'}")
+        raise InputError(f"no document could be read: {name_first(problems) or 'the sources are empty'}")
     return chain([first], documents)
 
 
@@ -326,29 +326,3 @@ def _warn_of_unpublished(documents: Collection[str]) -> None:
             "published with this one; for those that it did not reach, ingest its files again",
             stacklevel=4,
         )
-
-
-def _warn_of_omissions(summary: IngestSummary) -> None:
-    """Warn once about parts of files that were not read, and once about all else, at the line that called `ingest`."""
-    if summary.notes:
-        parts = "; ".join(map(str, summary.notes[:_MAX_NAMES]))
-        hint = ": run_ingest returns all" if len(summary.notes) > _MAX_NAMES else ""
-        warnings.warn(f"{count(len(summary.notes), 'file')} not read in full: {parts}{hint}", stacklevel=3)
-    omissions = [*summary.problems, *summary.skipped]
-    if not omissions:
-        return
-    hint = f": run_ingest returns up to {MAX_PROBLEMS} of each file" if len(omissions) > _MAX_NAMES else ""
-    warnings.warn(f"left out {count(_count_all(omissions), 'item')}: {_name_first(omissions)}{hint}", stacklevel=3)
-
-
-def _name_first(problems: Sequence[Problem]) -> str:
-    """Return the first problems as text, and the number of the others."""
-    names = [str(problem) for problem in problems[:_MAX_NAMES]]
-    others = _count_all(problems[_MAX_NAMES:])
-    if others:
-        names.append(f"and {others:,} more")
-    return "; ".join(names)
-
-
-def _count_all(problems: Iterable[Problem]) -> int:
-    return sum(problem.count for problem in problems)

@@ -7,6 +7,7 @@ import pytest
 
 from arag.evaluation.datasets import load_questions
 from arag.ingest.pipeline import run_ingest
+from fakes import write_corpus
 from http_server import Failure
 from openai_server import chat, serve
 
@@ -123,7 +124,14 @@ def test_wrong_arguments_are_named(arguments, reason, arag, folder):
 
 
 def test_a_corpus_without_tables_dates_and_names_says_so(arag, folder):
-    run_ingest([{"id": "a", "text": "the water is cold, and nobody swims in it."}], folder / "plain")
+    write_corpus(
+        folder / "texts",
+        {
+            "a.md": "the water is cold, and nobody swims in it.",
+            "people.csv": "Ada S. Berg,John A. Lee\nKeith Bo,Ian McCall\nDrew E. Falk,Chris Metz\nTom Orr,D. Silber\n",
+        },
+    )
+    run_ingest(folder / "texts", folder / "plain")
     code, out, err = arag("eval", "make", "plain", "-n", 7)
     assert (code, "look-up 0 of 1" in out) == (1, True)
     assert "no tables, dates or names" in err

@@ -12,7 +12,9 @@ from langchain_core.messages import AIMessage
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.tools.fused import find_passages
 from arag.retrieval.tools.sets import make_tools
+from arag.terminal import FAILED
 from scripted import ScriptedModel, asked, call
 
 FILE = Path(__file__).parent.parent / "examples" / "languages" / "facts.tsv"
@@ -114,7 +116,7 @@ def test_the_built_in_model_does_not_quote_for_common_words_of_the_questions_lan
         assert f"[{language}/bakery.md:0]" in state["answer"]
 
 
-def test_an_english_embedder_sends_other_scripts_to_keywords(tmp_path):
+def test_an_english_embedder_sends_other_scripts_to_keywords(arag, tmp_path):
     corpus = write(tmp_path / "corpus", ["zh", "de"])
     with pytest.warns(UserWarning, match="4. of the first 50 documents are not in English.*multilingual-e5-small"):
         summary = run_ingest(corpus, tmp_path / "index", embedder="all-MiniLM-L6-v2")
@@ -124,3 +126,8 @@ def test_an_english_embedder_sends_other_scripts_to_keywords(tmp_path):
         assert "use keyword_search" in searched.invoke({"queries": [QUESTIONS["clock", "zh"]]})
         assert "use rg" in shell.invoke({"command": f'meaning "{QUESTIONS["clock", "zh"]}"'})
         assert "by similarity" in searched.invoke({"queries": [QUESTIONS["clock", "de"]]})
+        assert find_passages(index, "量子色动力学")[0] == []  # on a page, keywords alone count
+    for form in ([], ["--json"], ["--paper"]):
+        code, out, err = arag("search", "semantic", QUESTIONS["clock", "zh"], "--index", tmp_path / "index", *form)
+        assert (code, out) == (FAILED, "")
+        assert " ".join(err.split()).endswith("search with words as the documents have them, by arag search keyword")

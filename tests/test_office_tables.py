@@ -36,6 +36,7 @@ class TestNames:
             "Gull|12 kg|oats\nPetrel|15 kg|rye\nAnna|9 kg|oats",
             "Ada|ada@mill.example|Orra\nBob|bob@mill.example|Holm\nCy|cy@mill.example|Tolk",
             "lamp|Vellin|Tolk\nwick|Vellin|Holm\noil|Orra|Tolk",  # a value stands again below
+            "Ada S. Berg|John Lee|Mike Orr\nKeith Bo|Ian McCall|Dave Silber\nDrew E. Falk|Chris Metz|Tom Sippel",
             "x|2024-01-02|2024-02-03|a\ny|2023-05-06|2023-07-08|b",
         ],
     )
@@ -52,6 +53,8 @@ class TestNames:
             "ID|Name|Note\nAB1|Ada|late\nAB2|Bob|early",
             "name|town|post\nada|orra|miller\nbob|holm|clerk",
             "Name|Town\nAda|Orra\nBob|Holm",
+            "Name|Deputy\nAda S. Berg|John A. Lee\nDrew E. Falk|Keith Bo",
+            "Ward|Ada S. Berg|John A. Lee\nNorth|100|23\nSouth|70|41",
             "Name|Salary\nAda|100\nBob|007",
             "Region|Post|Town\nNorth Region|a|b\nSouth Region|c|d",
             "Name|Post|town\nAda|Miller|orra\nName|Post|town\nBob|Clerk|holm",  # files that were joined

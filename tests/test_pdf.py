@@ -141,6 +141,36 @@ def test_a_cover_larger_text_and_lists_of_titles_hold_no_headings(read):
     assert re.findall("^#.*", content.text, re.MULTILINE) == ["# 3 Ships", *2 * ["# Oil", "# Whales"]]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("+++Rules of the\n+++Harbour\n++The Board", "++Dues\nShips pay."),  # a cover
+        ("Second edition\n+++Rules of the\n+++Harbour\nAll pay.\n++Dues", "Ships pay."),  # above its text
+    ],
+)
+def test_a_file_without_a_title_has_the_one_on_its_first_page(read, first, second):
+    third = "++Oil\n" + "It is burnt in all of the lamps.\n" * 4
+    content = read("a.pdf", pdf(first, second, third, title=""))
+    assert content.title == "Rules of the Harbour"
+    headings = re.findall(r"^#+ (.*)", content.text, re.MULTILINE)
+    assert [heading for heading in headings if heading != content.title] == ["Dues", "Oil"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "Ships pay dues.",
+        "+++Dues\nShips pay.\n+++Lamps\nThey burn.",  # two sections
+        "++Dues\nShips pay.",  # as large as a later one
+        "+++3.3 Dues\nShips pay.",  # of the middle of a book
+        "+++Contents\nDues, lamps and oil.",
+    ],
+)
+def test_a_part_of_a_pdf_is_not_its_title(read, first):
+    second = "++Oil\n" + "It is burnt in all of the lamps.\n" * 4
+    assert read("a.pdf", pdf(first, second, second, title="")).title == ""
+
+
 def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(read):
     table = "Ships\t1880\t1881\nGull\tin port\t\t40\nPetrel\t—\t(90) %"
     prose = "•\tA sub-class\tis given\n2.\tIt has 3 types"

@@ -126,13 +126,26 @@ def test_items_of_a_list_are_no_headings(items):
     assert found["They are sold on the quay."] == "Wares of the mill"
 
 
-@pytest.mark.parametrize("line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp"])
+@pytest.mark.parametrize(
+    "line", ["History of the mill", "3.4 Products", "THE KEEPERS", "How we light the lamp", "Copyright and Licence"]
+)
 def test_a_line_that_is_certainly_a_heading(line):
     text = f"First text of the page.\n\n{line}\n\nThen the keeper waits for a whole hour."
     assert headings(text)["Then the keeper waits for a whole hour."] == line
 
 
-@pytest.mark.parametrize("line", ["Northfold, 3 May 1880", "by o.felisk, 12:30", "we are closed"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Northfold, 3 May 1880",
+        "by o.felisk, 12:30",
+        "we are closed",
+        "Copyright © 1999 Ann Lee, Odvar Felisk",
+        "Copyright 1999 Ann Lee",
+        "(C) Ann Lee",
+        "All rights reserved",
+    ],
+)
 def test_a_line_above_a_text_that_is_no_heading_is_a_sentence(line):
     text = f"# Motion\n\n{line}\n\nThen the keeper waits for a whole hour at the gate."
     assert headings(text)[line] == "Motion"
@@ -147,6 +160,30 @@ def test_a_plain_text_with_markdown_keeps_its_headings(read):
 def test_underlined_headings(read, name):
     text = read(name, "Lamps\n=====\n\nText of it.\n\nOil\n---\n\nThe oil costs six marks.\n").text
     assert headings(text)["The oil costs six marks."] == "Lamps > Oil"
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        "Lamps of Orlath\n---------------",
+        "Lamps of Orlath\n===============",
+        "***************\nLamps of Orlath\n***************",
+        "\n\n      Lamps of Orlath\n      ===============",
+        "\n                Lamps of Orlath\n",
+    ],
+)
+def test_the_title_of_a_plain_text_is_its_first_line_also_if_that_is_underlined(read, top):
+    content = read("a.txt", f"{top}\n\nThe oil costs six marks.\n")
+    assert content.title == "Lamps of Orlath"
+    sentences = split_sentences(content.text, title=content.title)
+    assert {sentence.heading for sentence in sentences} == {""}
+
+
+@pytest.mark.parametrize(
+    "top", [">\n\n", "The oil costs six marks.\n\n", "The oil costs\nsix marks.\n", "----\n\nOil\n"]
+)
+def test_other_first_lines_of_a_plain_text_are_no_title(read, top):
+    assert read("a.txt", f"{top}\nThey sail.\n").title == ""
 
 
 @pytest.mark.parametrize(

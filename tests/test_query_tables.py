@@ -108,6 +108,33 @@ def test_reports_with_the_same_columns_are_one_table(reports):
     assert growers.samples[1] == ("Grower 1", "Westdorf | Tal", 1)
 
 
+NOTE = """<table border="0" summary="Note"><tr><td rowspan="2" width="25"><img alt="[Note]" src="note.png"></td>
+<th align="left">Note</th></tr><tr><td><p>Oil is dear.</p><p>Rye is not.</p></td></tr></table>"""
+CALLOUTS = """<table><tr><td width="5%"><a href="#1"><img src="1.png" alt="1"></a></td><td>The lamp burns.</td></tr>
+<tr><td><img src="2.png" alt="(2)"></td><td>The oil is dear.</td></tr></table>"""
+QUOTATION = """<table class="blockquote"><tr><td width="10%">&nbsp;</td><td>Oil is dear.</td><td>&nbsp;</td></tr>
+<tr><td>&nbsp;</td><td colspan="2" align="right">Ann Lee</td></tr></table>"""
+
+
+@pytest.mark.parametrize("table", [NOTE, CALLOUTS, QUOTATION])
+def test_a_table_that_lays_out_texts_is_none(make_index, table):
+    index = make_index({"a.html": f"<h1>Lamps</h1><p>They burn.</p>{table}<p>So it is.</p>"})
+    assert index.query_tables().tables == ()
+    assert "|" not in "".join(chunk.text for chunk in index.mget(list(index.chunk_ids())))
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("<tr><td><img src='a.png' alt='E = mc²'><td>(3.1)<tr><td><img src='b.png' alt='F = ma'><td>(3.2)", 2),
+        ("<tr><th>Sign<th>Meaning<tr><td><img src='a.png'><td>open<tr><td><img src='b.png'><td>closed", 2),
+    ],
+)
+def test_a_table_with_pictures_for_values_is_one(make_index, table, rows):
+    (found,) = make_index({"a.html": f"<h1>Lamps</h1><table>{table}</table>"}).query_tables().tables
+    assert found.rows == rows
+
+
 def test_sums_groups_dates_extremes_and_joins_are_right(reports):
     sums = defaultdict(int)
     for row in ROWS:

@@ -6,7 +6,6 @@ import io
 import re
 import socket
 import sys
-import threading
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -24,7 +23,6 @@ from arag.ingest.pipeline import run_ingest
 from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import WorkerProcess
 from arag.web import originals
-from arag.web.originals import start_drawing
 from arag.web.site import Site
 from fakes import HashEmbeddings, write_index
 from pdf_pages import Pages
@@ -413,20 +411,12 @@ def test_a_missing_extra_and_a_taken_port_are_named(folder, monkeypatch):
             serve_web(index, port=port)
 
 
-def test_the_process_that_draws_pages_starts_with_the_server(folder, monkeypatch):
-    begun = threading.Event()
-
-    def start():
-        start_drawing()
-        begun.set()
-
-    monkeypatch.setattr(originals, "start_drawing", start)
-    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: begun.wait(60))
+def test_the_process_that_draws_pages_is_ready_before_the_first_request(folder, monkeypatch):
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
     monkeypatch.setattr(
         originals, "_POOL", WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, idle=2)
     )
     with open_index(folder / "index", embedder=HashEmbeddings()) as index:
         serve_web(index)
-    assert begun.is_set()
     monkeypatch.setattr(WorkerProcess, "_launch", None)  # no other process is started
     assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], 1).startswith(b"\x89PNG")

@@ -9,6 +9,8 @@ import typer
 
 from arag.cli.hyphens import check_text, check_texts
 from arag.cli.ingest import showing_progress
+from arag.errors import InputError
+from arag.models.names import knows_script
 from arag.options import (
     DocumentsOption,
     IndexOption,
@@ -237,6 +239,8 @@ def search(
     from arag.retrieval.presentation.plain_values import describe_results
 
     with open_scoped(index, where, documents, within) as opened:
+        if kind == "semantic":
+            _check_script(opened.embedder.name, " ".join(text))
         results: Any = None
         if paper or as_json:
             results = _search(opened, kind, text, top_k)
@@ -245,6 +249,19 @@ def search(
         print_json({**describe_results(results), "shown": shown})
     else:
         out.print(shown)
+
+
+def _check_script(embedder: str, text: str) -> None:
+    """Refuse a text that the embedder cannot place.
+
+    Raises:
+        InputError: The embedder knows Latin letters only, and the text has others.
+    """
+    if not knows_script(embedder, text):
+        raise InputError(
+            f"the index's embedder, {embedder}, knows Latin letters only: search with words as the documents have "
+            "them, by arag search keyword"
+        )
 
 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary, Problem
     from arag.ingest.preview import Preview
 
-_MAX_FILES = 5  # that are named for each reason why files were skipped
-_MAX_NAMES = 500  # characters of the names of files or columns
+_MAX_NAMES = 500  # characters of the names of columns
 _MAX_HEADINGS = 20  # of a document, in a preview
 _MAX_REMOVED = 20  # documents that are named
 _MAX_NOTES = 20  # files of which parts were not read
@@ -81,14 +80,10 @@ def _show_removed(label: str, document_ids: Sequence[str]) -> None:
 
 def _show_files(label: str, files: Sequence[Problem]) -> None:
     """Print files together that have the same reason."""
-    names_by_reason: dict[str, list[str]] = {}
-    for file in files:
-        names_by_reason.setdefault(file.reason, []).append(file.source)
-    for reason, names in names_by_reason.items():
-        shown = shorten(", ".join(names[:_MAX_FILES]), _MAX_NAMES)
-        if len(names) > _MAX_FILES:
-            shown += f" and {len(names) - _MAX_FILES:,} more; --json names all"
-        err.print_line((f"{label}:", "yellow"), f" {reason} ({len(names):,}): {shown}")
+    from arag.ingest.omissions import list_by_reason
+
+    for line in list_by_reason(files, all_are="--json names all"):
+        err.print_line((f"{label}:", "yellow"), f" {line}")
 
 
 def _show_omissions(summary: IngestSummary) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from arag.errors import InputError, ModelError
+from arag.text.scripts import is_latin
 
 MODEL_VARIABLE = "ARAG_MODEL"
 EXTRACTIVE = "extractive"  # the built-in model
@@ -139,6 +140,11 @@ def is_hub_id(model: str) -> bool:
 def knows_only_english(embedder: str) -> bool:
     """Return whether an embedder is known to be for English only, by its name in an index's settings."""
     return re.split("[:/]", embedder)[-1].lower() in _ENGLISH_ONLY
+
+
+def knows_script(embedder: str, text: str) -> bool:
+    """Return whether vectors of an embedder mean something for the script that a text is written in."""
+    return is_latin(text) or not knows_only_english(embedder)
 
 
 def read_key(name: ModelName) -> str | None:

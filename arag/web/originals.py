@@ -35,7 +35,7 @@ def find_original(index: Index, document_id: str) -> Path | None:
 
 def start_drawing() -> None:
     """Start the process that draws pages, so that the first picture does not wait for it."""
-    with suppress(WorkerError), _POOL.worker() as worker:
+    with suppress(WorkerError, RaisedInWorkerError), _POOL.worker() as worker:
         worker.call("get_ready", seconds=_SECONDS)
 
 

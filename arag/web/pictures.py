@@ -19,6 +19,7 @@ _WIDTH, _HEIGHT = 1_400, 2_000  # pixels of a picture at most
 _MIN_ALIKE = 75  # percent of the letters: the index has hyphens, headings and tables in another form
 _MARK = (255, 226, 110)
 _MARGIN = 3  # pixels around a marked word
+_SIDE = 10  # points of the empty page that is drawn first
 _FAST = 1  # compression that takes little time: the picture is not sent over a network
 
 
@@ -85,7 +86,11 @@ def _draw(page: pypdfium2.PdfPage, words: Collection[Word]) -> Image.Image:
 
 
 def get_ready() -> None:
-    """Do nothing: everything that this module imports is loaded now."""
+    """Draw an empty page: then everything that this module needs is loaded."""
+    document = pypdfium2.PdfDocument.new()
+    page = document.new_page(_SIDE, _SIDE)
+    _find_words(page, ["a"])
+    _draw(page, ()).save(io.BytesIO(), "PNG", compress_level=_FAST)
 
 
 SERVED = (find_page, draw_page, get_ready)

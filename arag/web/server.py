@@ -59,6 +59,10 @@ def serve_web(
     except ModuleNotFoundError as error:
         needed = "pip install 'langgraph-arag[web]'"
         raise InputError(f"the pages need the package {error.name}: {needed}") from error
+    has_pdfs = any(document.source.lower().endswith(".pdf") for document in index.documents())
+    drawing = threading.Thread(target=start_drawing, daemon=True)
+    if has_pdfs:
+        drawing.start()  # while the models are loaded
     index.embedder.load()
     agent = create_arag_agent(load_model(model, **(options or {})), index)
     try:
@@ -68,8 +72,8 @@ def serve_web(
     actual_port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     app = Site(index, agent, model, reports).make_app(token, actual_port)
-    if any(document.source.lower().endswith(".pdf") for document in index.documents()):
-        threading.Thread(target=start_drawing, daemon=True).start()
+    if has_pdfs:
+        drawing.join()  # or the first picture would wait for a process of its own
     out.print_line(f"Open http://{_HOST}:{actual_port}/?token={token}")
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_SHUTDOWN_SECONDS, ws="none")
     server = uvicorn.Server(config)

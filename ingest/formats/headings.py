@@ -13,7 +13,7 @@ from arag.ingest.outline import escape_marks, escape_structure, escape_underline
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import UNSPACED
 
-_LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
+LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
@@ -77,7 +77,7 @@ class _Typography:
         """Return the level of a heading, or 0 for text."""
         if block.level:
             return min(block.level, _MAX_LEVEL)
-        if not _is_title(block.text):
+        if not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -160,7 +160,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
             yield escape_structure("\n".join(line.text for line in page))
         return
     body_size = _most_common(characters_by_size)
-    larger = _LARGER * body_size
+    larger = LARGER * body_size
     body_font = _most_common(characters_by_font)
     pages_of_blocks = [_join_titles(page, larger, body_font) for page in pages]
     named = [line for line in lines if line.level]
@@ -176,8 +176,17 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
-    for blocks in pages_of_blocks:
-        yield _mark_page(blocks, typography, last_titles, nesting)
+    for number, blocks in enumerate(pages_of_blocks):
+        if number == 0 and _is_cover(blocks, len(pages), body_size):
+            yield escape_structure("\n".join(block.text for block in blocks))
+        else:
+            yield _mark_page(blocks, typography, last_titles, nesting)
+
+
+def _is_cover(first: Sequence[Line], pages: int, body_size: float) -> bool:
+    """Return whether the first page of a long document has titles alone: the document's, its authors' and the like."""
+    is_short = pages <= _SHORT_DOCUMENT
+    return not is_short and all(block.size > body_size and not block.level for block in first)
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:
@@ -187,14 +196,14 @@ def _most_common(counts: Counter[_Key]) -> _Key:
 
 def _number_of(title: str) -> list[str]:
     """Return the parts of a title's number."""
-    match = _match_number(title)
+    match = match_number(title)
     if match is None:
         return []
     number = match[1]
     return number.split(".")
 
 
-def _match_number(title: str) -> re.Match[str] | None:
+def match_number(title: str) -> re.Match[str] | None:
     """Return the match of a title's number: of a section, or of one of a law."""
     plain = _NUMBER.match(title)
     return plain or _NAMED_SECTION.match(title)
@@ -221,7 +230,7 @@ def _goes_on(title: Line, line: Line) -> bool:
         return False
     if line.size != title.size or line.font != title.font:
         return False
-    return _match_number(line.text) is None
+    return match_number(line.text) is None
 
 
 # --- the types of headings ---
@@ -234,7 +243,7 @@ def _find_outline_types(pages: Iterable[Iterable[Line]], larger: float) -> dict[
         if block.size < larger:
             continue
         block_type = (block.size, block.font)
-        if block.level or _is_title(block.text):
+        if block.level or is_title(block.text):
             levels[block_type][block.level] += 1
     types: dict[_Type, int] = {}
     for block_type, counts in levels.items():
@@ -259,7 +268,7 @@ def _find_heading_sizes(
         for block in page:
             if block.size < larger:
                 continue
-            if _is_title(block.text):
+            if is_title(block.text):
                 title_characters[block.size] += len(block.text)
                 pages_of_size[block.size].add(page_number)
     is_short = len(pages) <= _SHORT_DOCUMENT
@@ -311,7 +320,7 @@ def _mark_page(
     return escape_underlines("\n".join(lines))
 
 
-def _is_title(text: str) -> bool:
+def is_title(text: str) -> bool:
     """Return whether a text looks like a title: short, mostly letters, and no sentence or row of a table."""
     is_row = CELL_BOUNDARY in text
     is_long = len(text) > _MAX_TITLE or text.count("\n") >= _MAX_TITLE_LINES
@@ -319,7 +328,7 @@ def _is_title(text: str) -> bool:
         return False
     if _NO_TITLE_END.search(text) or _LEADERS.search(text):
         return False
-    number = _match_number(text)
+    number = match_number(text)
     if number is None:
         begins_as_text = text[:1].islower() or _BULLET.match(text)
         return not begins_as_text and _is_name(text)

@@ -15,7 +15,7 @@ from arag.ingest.formats.content import Content, FormatError, decode_text, name_
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
-from arag.ingest.formats.html_tables import CELLS, table_rows
+from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, table_rows
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
@@ -264,10 +264,10 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
 
 
 def _is_data_table(table: etree._Element) -> bool:
-    """Return whether a table holds data; one around headings or other tables lays out the page."""
+    """Return whether a table holds data; one around headings, other tables or a single text lays out the page."""
     blocks = table.iter("table", "pre", *_HEADINGS)  # the table itself is the first
     first_two = list(islice(blocks, 2))
-    return len(first_two) == 1
+    return len(first_two) == 1 and not sets_texts_apart(table)
 
 
 def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is_preformatted: bool) -> str:

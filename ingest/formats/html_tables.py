@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from lxml import etree
@@ -14,6 +15,8 @@ _TEXTS_NOT_BOLD = etree.XPath(
     "descendant::text()[normalize-space(translate(., '\u00a0', ' '))]"
     "[not(ancestor::b or ancestor::strong or ancestor::*[contains(@style, 'bold')])]"
 )
+_TEXTS = etree.XPath("descendant::text()[normalize-space(translate(., '\u00a0', ' '))]")
+_SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
 
@@ -44,6 +47,23 @@ def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
         else:
             rows[-1].append(element)
     return rows if outside else rows[1:]
+
+
+def sets_texts_apart(table: etree._Element) -> bool:
+    """Return whether no row of a table with several columns has two cells with something in them.
+
+    Such a table only lays out texts: a note beside its sign, or a quotation between margins.
+    """
+    rows = _cells_by_row(table)
+    has_columns = any(len(row) > 1 for row in rows)
+    return has_columns and all(sum(map(_holds_something, row)) < 2 for row in rows)
+
+
+def _holds_something(cell: etree._Element) -> bool:
+    """Return whether a cell has text, a field, or a picture that stands for more than a word."""
+    if _TEXTS(cell) or cell.find(".//input") is not None:
+        return True
+    return any(not _SIGN.fullmatch(picture.get("alt", "")) for picture in cell.iter("img"))
 
 
 class _Grid:

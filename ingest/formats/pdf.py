@@ -21,6 +21,7 @@ from arag.ingest.formats.pdf_outline import mark_outline
 from arag.ingest.formats.pdf_page import page_lines
 from arag.ingest.formats.pdf_running import without_running_lines
 from arag.ingest.formats.pdf_scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
+from arag.ingest.formats.pdf_title import find_title
 from arag.ingest.formats.scans import how_to_use_ocr
 from arag.text.normalise import collapse_whitespace, count
 
@@ -88,7 +89,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
     text, page_starts = join_pages(texts)
     return Content(
-        title=_title(document),
+        title=_title(document) or find_title([page.lines for page in pages]),
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),
@@ -172,6 +173,7 @@ def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:
+    """Return the title that the file names, or an empty string."""
     title = collapse_whitespace(document.get_metadata_value("Title"))
     return "" if _NO_TITLE.search(title) else title
 

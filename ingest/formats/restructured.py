@@ -31,7 +31,7 @@ def mark_titles(text: str) -> str:
     number = 0
     is_after_blank = True
     while number < len(lines):
-        title = _find_title(lines[number : number + 3]) if is_after_blank else None
+        title = find_title(lines[number : number + 3]) if is_after_blank else None
         if title is None:
             line = escape_marks(lines[number])
             number += 1
@@ -46,7 +46,7 @@ def mark_titles(text: str) -> str:
     return "\n".join(marked)
 
 
-def _find_title(lines: list[str]) -> _Title | None:
+def find_title(lines: list[str]) -> _Title | None:
     """Return the title that begins with the first of three lines, if one does."""
     first, second, third = [*lines, "", ""][:3]
     if _RULE.match(first):

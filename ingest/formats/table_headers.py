@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its
 
 MAX_ROWS = 30  # that are looked at
 
+_INITIAL = re.compile(r"^[A-Z][\w'’-]+ (?:[A-Z]\. ?)+[A-Z]|^(?:[A-Z]\. ?)+[A-Z][a-z]")  # John A. Martin, J. A. Martin
 _FORM_COLUMNS = 2  # a table of so many is often a form
 
 
@@ -309,7 +311,7 @@ def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
         return True
     if any(map(_Column.has_values, columns)):
         return False  # names above values
-    if any(map(_Column.repeats_name, columns)):
+    if any(map(_Column.repeats_name, columns)) or any(map(_Column.is_of_people, columns)):
         return True
     # Texts alone: `Orsolya | miller` is a row if all cells of a column begin with a capital or all with a small letter.
     cases = set(map(_is_small, first.values()))
@@ -337,6 +339,10 @@ class _Column:
     def repeats_name(self) -> bool:
         """Return whether a cell is like the name."""
         return self.name in self.cells
+
+    def is_of_people(self) -> bool:
+        """Return whether the name and a cell are people with an initial, as in a list: `John A. Martin`."""
+        return _INITIAL.search(self.name) is not None and any(map(_INITIAL.search, self.cells))
 
     def is_of_one_case(self) -> bool:
         """Return whether the name and all cells begin with small letters, or all with capitals."""

@@ -23,8 +23,8 @@ from arag.ingest.formats.content import (
     join_pages,
 )
 from arag.ingest.formats.lines import join_lines
-from arag.ingest.formats.restructured import mark_titles
-from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines
+from arag.ingest.formats.restructured import find_title, mark_titles
+from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines, underlined_level
 from arag.text.normalise import collapse_whitespace, count
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -42,9 +42,10 @@ _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
-    """Read plain text; its title is a short first line above a blank one, and form feeds divide its pages.
+    """Read plain text; its title is a short first line, underlined or above a blank one.
 
-    It is not Markdown, unless all lines that look like headings stand alone and some have the lower levels.
+    Form feeds divide its pages. It is not Markdown, unless all lines that look like headings stand alone and some have
+    the lower levels.
     """
     text = decode_text(path.read_bytes(), encoding)
     if not _has_headings(text):
@@ -77,12 +78,18 @@ def _has_headings(text: str) -> bool:
 
 
 def _title_line(text: str) -> str:
-    """Return the first line if it looks like a title, or an empty string."""
-    lines = text.split("\n", 2)
-    if len(lines) < 3 or lines[1].strip():
+    """Return the first line if it is underlined or looks like a title, or an empty string."""
+    lines = text.lstrip("\n").split("\n", 3)
+    if len(lines) < 3:
         return ""
-    title = lines[0].strip()
-    is_paragraph = len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END)
+    marked = find_title(lines[:3])
+    title = marked.text if marked else lines[0].strip()
+    if len(title) > _MAX_TITLE or not any(map(str.isalpha, title)):
+        return ""
+    below = lines[1].strip()
+    if marked or underlined_level(title, below):
+        return title
+    is_paragraph = below or title.endswith(_SENTENCE_END)
     return "" if is_paragraph else title
 
 

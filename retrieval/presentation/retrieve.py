@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag.errors import InputError, ModelError
-from arag.models.names import knows_only_english
+from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.excerpts import Excerpt
 from arag.retrieval.presentation.plain_values import describe_shown
@@ -30,7 +30,6 @@ from arag.retrieval.presentation.selection import (
 from arag.retrieval.types import Chunk, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import collapse_whitespace
-from arag.text.scripts import is_latin
 
 MAX_QUERIES = 10  # in one call: each is searched for and adds to the result
 NO_CHUNK_ID = "no chunk id given: chunk_read needs at least one, as search results give them"
@@ -117,13 +116,12 @@ def search_meaning(
     index = _limit(index, within)
     is_one_of_several = len(queries) > 1
     tokens = _MAX_SENTENCE_TOKENS // 2 if is_one_of_several else _MAX_SENTENCE_TOKENS
-    is_english = knows_only_english(index.embedder.name)
     texts: list[str] = []
     selections: list[Selection] = []
     shown_now: set[str] = set()  # ids of chunks
     counted: set[str] = set()  # ids of documents
     for query in queries:
-        if is_english and not is_latin(query):
+        if not knows_script(index.embedder.name, query):
             text = _OTHER_SCRIPT
         else:
             selection = _select_nearest(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.selection import ShownHit, show_keyword_hits, show_semantic_hits
@@ -28,10 +29,12 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
     """Return the best chunks by keywords and meaning, those with all keywords first, and the keywords without any."""
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
-    by_meaning = index.semantic_search(query, HITS, titles_first=True)
+    selections = [show_keyword_hits(by_keyword)]
+    if knows_script(index.embedder.name, query):
+        selections.append(show_semantic_hits(index.semantic_search(query, HITS, titles_first=True)))
     scores: dict[str, float] = defaultdict(float)
     hits: dict[str, ShownHit] = {}
-    for selection in (show_keyword_hits(by_keyword), show_semantic_hits(by_meaning)):
+    for selection in selections:
         for rank, shown in enumerate(selection.full):
             scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
             hits.setdefault(shown.hit.chunk_id, shown)

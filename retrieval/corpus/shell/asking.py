@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.models.names import knows_only_english
+from arag.models.names import knows_script
 from arag.retrieval import MAX_CHARACTERS
 from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.shell.calls import Answer, Call
@@ -20,7 +20,6 @@ from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
-from arag.text.scripts import is_latin
 
 _Sentence: TypeAlias = tuple[Chunk, int]  # a chunk, and a position in it
 
@@ -47,7 +46,7 @@ def find_meaning(call: Call, corpus: Corpus) -> Answer:
     if len(query) > MAX_CHARACTERS:
         raise InputError(f"the text has {len(query):,} characters: give at most {MAX_CHARACTERS:,}")
     index = corpus.index
-    if knows_only_english(index.embedder.name) and not is_latin(query):
+    if not knows_script(index.embedder.name, query):
         raise InputError("the vectors know Latin letters only: use rg, with words as the documents have them")
     if paths is None:
         paths = corpus.documents.resolve(".", call.folder)

@@ -13,6 +13,7 @@ from arag.retrieval.presentation.matches import KeywordOffsets, find_keywords
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.similarity import boost_rare_words, find_rarest_word
 from arag.retrieval.presentation.table_rows import find_rows, is_row_of
+from arag.retrieval.search.contents import find_listed
 from arag.retrieval.types import Chunk, Hit
 from arag.text.contents import name_section
 from arag.text.normalise import HEADING_BOUNDARY, bare_title
@@ -52,7 +53,7 @@ def excerpt_for_keywords(
     scattered_words: list[str] = []
     for words in hit.scattered.values():
         scattered_words += words
-    found = find_keywords(chunk, keywords, scattered_words)
+    found = _prefer_text(chunk, find_keywords(chunk, keywords, scattered_words))
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
@@ -70,6 +71,19 @@ def excerpt_for_keywords(
         offsets=_find_rarest_offsets(found, matched, document_frequency),
     )
     return make_excerpt(chunk, chosen, seen=seen)
+
+
+def _prefer_text(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
+    """Return where sentences hold keywords, in contents only those that the rest of the chunk does not hold."""
+    listed = find_listed(chunk)
+    in_text: set[str] = set()
+    for position in found.keys() - listed:
+        in_text.update(found[position])
+    kept: KeywordOffsets = {}
+    for position, in_sentence in found.items():
+        if position not in listed or not in_text.issuperset(in_sentence):
+            kept[position] = in_sentence
+    return kept
 
 
 def opening_excerpt(chunk: Chunk, *, seen: Collection[int] = ()) -> Excerpt:

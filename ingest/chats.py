@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from arag.ingest.formats.content import JSON, join_blocks
 
 _CHAT_NAMES = ("messages", "chat_messages", "conversations", "conversation", "turns", "mapping")
-_SPEAKERS = ("role", "from", "sender", "speaker", "author", "user", "name")
+_SPEAKERS = ("role", "from", "sender", "sender_name", "speaker", "author", "user", "name")
 _TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message", "parts")
 _TURN = {"role", "content"}

@@ -194,6 +194,21 @@ def test_letters_that_spaces_set_apart_are_words(read, spaced, seen):
     assert read("a.pdf", pages.finish()).text.removeprefix("# ") == f"{seen}\nThe miller ground rye."
 
 
+@pytest.mark.parametrize(
+    ("spaced", "seen"),
+    [
+        ("The almoner gives. N o t h i n g  i s  s o l d  here.", "The almoner gives. Nothing is sold here."),
+        ("W i c h t i g  ist der Docht", "Wichtig ist der Docht"),
+        ("Grades: A B C D E F and none", "Grades: A B C D E F and none"),
+        ("By J R R T Ashe", "By J R R T Ashe"),
+    ],
+)
+def test_letters_set_apart_in_a_part_of_a_line(read, spaced, seen):
+    pages = Pages()
+    pages.text(72, 700, spaced)
+    assert read("a.pdf", pages.finish()).text == seen
+
+
 def test_columns_of_single_letters_stay_apart(read):
     pages = Pages()
     pages.rows(700, range(72, 422, 50), ["MTWTFSS", "xoxoxox"])

@@ -16,7 +16,8 @@ from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_cells import TableRow
 from arag.ingest.formats.pdf_columns import separate_columns
 from arag.ingest.formats.pdf_fields import Field, insert_fields
-from arag.ingest.formats.pdf_rows import Piece, find_rows
+from arag.ingest.formats.pdf_pieces import Piece
+from arag.ingest.formats.pdf_rows import find_rows
 from arag.ingest.formats.pdf_spaced import join_spaced_letters
 from arag.ingest.formats.pdf_tables import find_tables
 from arag.ingest.formats.pdf_words import Word, read_lines

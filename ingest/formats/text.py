@@ -32,6 +32,9 @@ _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n
 _FORM_FEED = "\f"
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # and links, of terminals
 _OVERSTRUCK = re.compile(r"[^\n]\x08")  # manual pages print a letter twice for bold type, or over a line
+_TITLE_ABOVE_TEXT = re.compile(
+    r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
+)  # of a manual page, whose text is set in
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
@@ -44,6 +47,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     text = _without_printing(decode_text(path.read_bytes(), encoding))
     if not _has_headings(text):
         text = escape_marks(text)
+    text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:

@@ -57,9 +57,6 @@ _BEFORE_NUMBER = frozenset(
 )
 # Only after one of these, a new sentence may begin.
 _END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT_SPACE}]")
-# Words that are in no place where a sentence may end or begin: spaCy need not look at each. It looks at words without
-# their neighbours, so the others keep their tokens. A word after a full stop stays, as it may be one of `_STARTERS`.
-_FAR_FROM_END = re.compile(rf"(?<!\S)(?<!\. )[^\W_][^{re.escape(ENDS)}]*(?!\S)")
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
@@ -157,15 +154,31 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
 @cache
 def _pipeline(language: str) -> Language:
     import spacy
-    from spacy.pipeline import Sentencizer
 
     pipeline = spacy.blank(language)
-    ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
-    pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
+    pipeline.add_pipe("sentencizer", config={"punct_chars": _ends_for_spacy()})
     pipeline.max_length = 10 * _MAX_BLOCK
     if language == "en":
         _make_tokens_of_ends(pipeline.tokenizer)
     return pipeline
+
+
+def _ends_for_spacy() -> list[str]:
+    """Return the marks after which spaCy begins a sentence."""
+    from spacy.pipeline import Sentencizer
+
+    return [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
+
+
+@cache
+def _far_from_ends() -> re.Pattern[str]:
+    """Return what matches words where no sentence ends or begins, so that spaCy need not look at each.
+
+    It splits each word without a look at the others, so those beside them keep their tokens. A word after a full stop
+    is not among them: it may be one of `_STARTERS`.
+    """
+    ends = re.escape("".join([*_ends_for_spacy(), *ENDS]))
+    return re.compile(rf"(?<!\S)(?<!\. )[^\W_][^{ends}]*(?!\S)")
 
 
 def _make_tokens_of_ends(tokenizer: Any) -> None:
@@ -184,7 +197,7 @@ def _parse(text: str, is_german: bool) -> Doc:
         # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
     masked = _SLOW_WORD.sub(_mask, text)
-    masked = _FAR_FROM_END.sub(_mask, masked)
+    masked = _far_from_ends().sub(_mask, masked)
     language = "de" if is_german else "en"
     return _pipeline(language)(masked)
 

@@ -8,20 +8,16 @@ from collections.abc import Mapping, Sequence
 from arag.ingest.formats.content import JSON, join_blocks
 
 _CHAT_NAMES = ("messages", "chat_messages", "conversations", "conversation", "turns", "mapping")
-_SPEAKERS = ("role", "from", "sender", "speaker", "author", "user", "name")
+_SPEAKERS = ("role", "from", "sender", "sender_name", "speaker", "author", "user", "name")
 _TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message", "parts")
 _TURN = {"role", "content"}
 
 
-def is_chat(items: Sequence[JSON]) -> bool:
+def is_chat(items: list[JSON]) -> bool:
     """Return whether all items of a list are turns of a chat."""
-    for item in items:
-        if not isinstance(item, dict):
-            return False
-        if not item.keys() >= _TURN:
-            return False
-    return bool(items)
+    turns = find_objects(items)
+    return turns != [] and all(turn.keys() >= _TURN for turn in turns)
 
 
 def write_chat(record: Mapping[str, JSON]) -> str:
@@ -73,12 +69,8 @@ def _write_turn(turn: Mapping[str, JSON]) -> str:
         return ""
     speaker = _first_text(turn, _SPEAKERS)
     time = _first_text(turn, _TIMES)
-    name = speaker or time
-    if speaker and time:
-        name = f"{speaker} ({time})"
-    if not name:
-        return words
-    return f"{name}: {words}"
+    name = f"{speaker} ({time})" if speaker and time else speaker or time
+    return f"{name}: {words}" if name else words
 
 
 def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:

@@ -125,8 +125,7 @@ class Meter:
         self._start = time.monotonic()
         self._last_line = 0.0  # seconds from the start to the last printed line
         self._phase: Phase = phase
-        self._phase_start = self._start
-        self._phase_start_done = 0
+        self._start_phase()
         self.report()
 
     @property
@@ -152,12 +151,14 @@ class Meter:
             sentences: Sentences embedded since the last report.
             ocr_pages: Scanned pages read since the last report.
         """
+        is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
         if done is not None:
             self.done = max(self.done, done)
         if phase and phase != self._phase:
             self._phase = phase
-            self._phase_start = time.monotonic()
-            self._phase_start_done = self.done
+            self._start_phase()
+        elif is_first:
+            self._start_phase()
         self._documents += documents
         self._ocr_pages += ocr_pages
         if sentences:
@@ -173,6 +174,10 @@ class Meter:
     def end(self) -> None:
         """Report that everything is published."""
         self.report("done", self._total)
+
+    def _start_phase(self) -> None:
+        self._phase_start = time.monotonic()
+        self._phase_start_done = self.done
 
     def _seconds_in_phase(self) -> float:
         return max(time.monotonic() - self._phase_start, 1e-9)  # never 0, as it is divided by

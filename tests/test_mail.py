@@ -294,6 +294,26 @@ def test_a_picture_between_two_texts_is_named(read, header):
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding", "declared", "seen"),
+    [
+        ("镕哥的船", "gbk", "gb2312", "镕哥的船"),
+        ("①髙橋", "cp932", "shift_jis", "①髙橋"),
+        ("똠방각하", "cp949", "ks_c_5601-1987", "똠방각하"),
+        ("“Lamp” – 5 €", "cp1252", "iso-8859-1", "“Lamp” – 5 €"),
+        ("Łódź", "utf-8", "x-of-a-program", "Łódź"),
+        ("\x1b$BEtBf-!\x1b(B ok", "ascii", "iso-2022-jp", "灯台\ufffd ok"),
+    ],
+)
+def test_words_in_more_than_the_declared_encoding(tmp_path, text, encoding, declared, seen):
+    word = base64.b64encode(text.encode(encoding)).decode()
+    fields = f"Content-Type: text/plain; charset={declared}\nContent-Transfer-Encoding: base64"
+    data = f"From: =?{declared}?B?{word}?= <a@x.org>\nSubject: =?{declared}?B?{word}?=\n{fields}\n\n{word}\n"
+    content = read(tmp_path, data.encode())
+    assert content.title == seen
+    assert content.text == f"# {seen}\n\nFrom: {seen} <a@x.org>\n\n{seen}"
+
+
+@pytest.mark.parametrize(
     ("written", "seen"),
     [
         ("来週の船は \n二便だけです。 \n桟橋へ。\n明日", "来週の船は二便だけです。桟橋へ。\n明日"),

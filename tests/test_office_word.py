@@ -244,6 +244,13 @@ class TestInline:
                 body += p(text, "<w:rPr><w:del/></w:rPr>" if following == "-" else "")
         assert read_word(tmp_path, body).text == seen
 
+    @pytest.mark.parametrize(
+        ("place", "seen"), [("drop", "Sallow bends."), ("margin", "Sallow bends."), ("", "S\n\nallow bends.")]
+    )
+    def test_a_large_first_letter_belongs_to_its_word(self, tmp_path, place, seen):
+        letter = p("S", f'<w:framePr w:dropCap="{place or "none"}" w:lines="3"/>')
+        assert read_word(tmp_path, letter + p("allow bends.")).text == seen
+
     def test_a_deleted_clause_has_no_number(self, tmp_path):
         deleted = "<w:r><w:delText>Rent</w:delText></w:r>"
         number = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'

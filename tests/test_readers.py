@@ -364,6 +364,20 @@ class TestNotebooks:
         assert text.endswith(seen)
         assert text.count("Orra") == 1
 
+    @pytest.mark.parametrize(
+        ("printed", "seen"),
+        [
+            ("  0%| | 0/2\r 50%|# | 1/2\r100%|##| 2/2\nLit.\n", "100%|##| 2/2\nLit."),
+            ("Lamp 1\r\nLamp 2\r\n", "Lamp 1\nLamp 2"),
+            ("Lamp 1\rLamp 2\r", "Lamp 2"),
+        ],
+    )
+    def test_of_a_progress_bar_the_last_state_is_seen(self, read, printed, seen):
+        v4 = nbformat.v4
+        cell = v4.new_code_cell("light()", outputs=[v4.new_output("stream", text=printed)])
+        text = read("a.ipynb", nbformat.writes(v4.new_notebook(cells=[cell]))).text
+        assert text == f"```\nlight()\n```\n\n```\n{seen}\n```"
+
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])
     def test_no_notebook(self, reason, data):
         assert reason("a.ipynb", data) == "not a notebook of format 4: open it in Jupyter and save it again"

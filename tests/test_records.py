@@ -228,6 +228,7 @@ USE = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "price"
         ),
         ({"messages": [{"from": "Jago", "text": RUNS}]}, "Jago: It costs six marks, see https://oil.example"),
         ({"messages": [{"user": {"id": 7, "name": "Jago"}, "text": "I come."}]}, "Jago: I come."),
+        ({"messages": [{"sender_name": "Jago", "timestamp_ms": 7, "content": "I come."}]}, "Jago: I come."),
         (
             {"messages": [{"role": "assistant", "content": None, "tool_calls": [CALL]}]},
             'assistant: price({"of": "oil"})',

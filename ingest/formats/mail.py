@@ -315,9 +315,16 @@ def _decode(part: Message) -> str:
     if not charset and part.get_content_type() == "text/html":
         with suppress(FormatError):
             return decode_html(data)
-    for encoding in (_python_name(charset), "utf-8"):
+    return _decode_as(data, charset)
+
+
+def _decode_as(data: bytes, charset: str) -> str:
+    """Decode bytes as they are declared, else in UTF-8 or Windows-1252."""
+    declared = _python_name(charset)
+    errors = "replace" if declared.startswith("iso2022") else "strict"  # its bytes are UTF-8, too
+    for encoding in (declared, "utf-8"):
         with suppress(LookupError, ValueError):  # it is unknown, or not the one of the data
-            return data.decode(encoding)
+            return data.decode(encoding, errors)
     return data.decode("cp1252", "replace")
 
 
@@ -337,6 +344,15 @@ def _header(mail: Message, name: str) -> str:
     return _decode_words(mail.get(name, ""))
 
 
+def _decode_each(header: str) -> Iterator[tuple[str | bytes, str | None]]:
+    """Yield the parts of a header with their encodings, of which mail programs know more than Python."""
+    for part, charset in decode_header(header):
+        if charset is None:
+            yield part, None
+        else:
+            yield _decode_as(part, charset).encode(), "utf-8"
+
+
 def _decode_words(header: object) -> str:
     """Decode the words of a header: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`. Others are in UTF-8 or Windows-1252."""
     if isinstance(header, Header):  # with bytes that no encoding is declared for
@@ -347,6 +363,6 @@ def _decode_words(header: object) -> str:
         plain = text.decode("utf-8")
     except UnicodeDecodeError:
         plain = text.decode("cp1252", "replace")
-    with suppress(HeaderParseError, LookupError, ValueError):  # if it cannot be decoded, it stays as it is
-        plain = str(make_header(decode_header(plain)))
+    with suppress(HeaderParseError, ValueError):  # if it cannot be decoded, it stays as it is
+        plain = str(make_header(list(_decode_each(plain))))
     return collapse_whitespace(plain)

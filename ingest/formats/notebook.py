@@ -65,10 +65,13 @@ def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
 def _output_text(output: dict[str, Any]) -> str:
     if output["output_type"] == "error":
         return f"{output['ename']}: {output['evalue']}"
-    lines = output.get("text")  # that the code prints
-    if not lines:
-        lines = output.get("data", {}).get("text/plain", "")  # of its result
-    return "".join(lines)
+    printed = "".join(output.get("text", ""))
+    if printed:
+        lines = [
+            line.rstrip("\r").rpartition("\r")[2] for line in printed.split("\n")
+        ]  # the last state of a progress bar
+        return "\n".join(lines)
+    return "".join(output.get("data", {}).get("text/plain", ""))  # its result
 
 
 def _fenced(text: str, language: str = "") -> str:

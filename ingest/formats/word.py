@@ -311,10 +311,15 @@ class _PartReader:
 
 
 def _move_to_next(paragraph: etree._Element) -> bool:
-    """Move the text of a paragraph whose end is deleted to the beginning of the next one; return whether it was."""
+    """Move the text of a paragraph to the beginning of the next one, which it is a part of; return whether it was.
+
+    Its end is deleted, or it is the large first letter of the next one.
+    """
     is_deleted = find_child(paragraph, "{*}pPr/{*}rPr/{*}del") is not None
+    frame = find_child(paragraph, "{*}pPr/{*}framePr")
+    is_letter = frame is not None and attribute(frame, "dropCap") in {"drop", "margin"}
     following = paragraph.getnext()
-    if not is_deleted or following is None or local_name(following) != "p":
+    if not (is_deleted or is_letter) or following is None or local_name(following) != "p":
         return False
     start = 0 if find_child(following, "{*}pPr") is None else 1
     following[start:start] = [child for child in paragraph if local_name(child) != "pPr"]

@@ -57,10 +57,12 @@ def describe_linked_answer(text: str, others: Sequence[Citation]) -> dict[str, A
 
 
 def _describe(answer: str, citations: Sequence[Citation]) -> dict[str, Any]:
+    from arag.models.extractive import admits_no_answer  # most runs have another model
+
     return {
         "answer": answer,
         "citations": list(citations),
-        "grounding": find_grounding(citations),
+        "grounding": "none" if admits_no_answer(answer) else find_grounding(citations),
     }
 
 

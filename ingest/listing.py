@@ -90,8 +90,8 @@ class Listing:
     All items of a sequence are checked at once; items of another iterable are checked one by one, when they are read.
 
     Attributes:
-        total: The size of everything: bytes of files, characters of objects. None if the sources can be iterated only
-            once.
+        sizes: The bytes of each file, by its absolute path, and the characters of all objects, by an empty string. None
+            if the sources can be iterated only once.
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the folders that could not be listed.
@@ -110,7 +110,7 @@ class Listing:
         target: Path | None = None,
         ignore: Iterable[str] = (),
     ) -> None:
-        self.total: int | None = None
+        self.sizes: dict[str, int] | None = None
         self.folders: list[str] = []
         self.files: set[str] = set()
         self.failures: set[str] = set()
@@ -123,7 +123,7 @@ class Listing:
             sources = [sources]
         if isinstance(sources, Sequence):
             listed = list(self._list_all(sources))
-            self.total = sum(item.size for item in listed if not isinstance(item, Problem))
+            self.sizes = _measure(listed)
             self._items: Iterable[Listed] = listed
         else:
             self._items = self._list_each(sources)
@@ -248,6 +248,16 @@ class Listing:
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in RECORD_READERS or self._readers.knows(path)
+
+
+def _measure(listed: Iterable[Listed]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for item in listed:
+        if isinstance(item, ListedFile):
+            sizes[item.real_path] = item.size
+        elif isinstance(item, ListedObject):
+            sizes[""] = sizes.get("", 0) + item.size
+    return sizes
 
 
 def _is_object(item: object) -> TypeIs[DocumentObject]:

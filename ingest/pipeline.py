@@ -150,7 +150,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
     chunk_tokens = options.get("chunk_tokens")
     with using_store(index) as store, open_readers(options) as readers:
         reader = make_source_reader(sources, readers, store.location, options)
-        meter = Meter(options.get("progress", False), reader.total)
+        meter = Meter(options.get("progress", False), reader.total, workload=reader.workload)
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
         problems: list[Problem] = []
@@ -158,6 +158,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         if embedder is None:
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
+            reader.workload.expect_unchanged({document.source for document in writer.draft.documents()})
             ids = IdAssigner(writer.draft, writer.settings, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
             languages = _LanguageCheck(writer.settings.embedder)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from arag.ingest.workload import Workload
 from arag.text.normalise import count
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
@@ -23,14 +24,16 @@ class Progress:
 
     Attributes:
         phase: The current step. `loading` loads the embedder; `publishing` lets readers see what was written.
-        done: Bytes of the sources whose documents are finished: stored, unchanged or left out. Objects given in Python
-            count with their characters. For a copy, chunks. For a check or a repair, thousandths.
-        total: The value of `done` at the end; None for an iterable of unknown length.
+        done: The finished part of `total`. For an ingestion, it is estimated from the time that reading and writing
+            took so far. For an iterable of unknown length, the bytes of its finished files, and the characters of
+            objects.
+        total: Bytes of the sources; objects given in Python count with their characters. None for an iterable of
+            unknown length. For a copy, chunks. For a check or a repair, 1,000.
         documents: Documents that are finished.
         sentences: Sentences embedded.
         ocr_pages: Scanned pages that are read.
         per_second: Sentences embedded per second.
-        seconds_left: Seconds until this step is done; None if not known.
+        seconds_left: Seconds until all is read and written, or this step is done; None if not known.
         seconds: Seconds since the start.
     """
 
@@ -108,13 +111,21 @@ class Meter:
         show: Called whenever there is progress; True prints a line on stderr every few seconds.
         total: Bytes of all sources, or chunks to copy; None if that is not known.
         phase: The first step. For `checking` and `repairing`, the total is 1,000.
+        workload: What the progress of an ingestion is estimated from.
 
     Attributes:
         done: Bytes or chunks that are finished.
         sentences: Sentences embedded so far.
+        workload: What the progress of an ingestion is estimated from.
     """
 
-    def __init__(self, show: ShowProgress | bool = False, total: int | None = None, phase: Phase = "reading") -> None:
+    def __init__(
+        self,
+        show: ShowProgress | bool = False,
+        total: int | None = None,
+        phase: Phase = "reading",
+        workload: Workload | None = None,
+    ) -> None:
         self.done = 0
         self.sentences = 0
         self._show = self._print if show is True else show
@@ -126,6 +137,9 @@ class Meter:
         self._last_line = 0.0  # seconds from the start to the last printed line
         self._phase: Phase = phase
         self._start_phase()
+        self.workload = workload or Workload({})
+        self._is_estimated = workload is not None and total is not None
+        self._loading = 0.0  # seconds
         self.report()
 
     @property
@@ -152,9 +166,13 @@ class Meter:
             ocr_pages: Scanned pages read since the last report.
         """
         is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
+        if self._is_estimated:
+            done = int(self.workload.estimate_share(self._working_seconds()) * (self._total or 0))
         if done is not None:
             self.done = max(self.done, done)
         if phase and phase != self._phase:
+            if self._phase == "loading":
+                self._loading += self._seconds_in_phase()
             self._phase = phase
             self._start_phase()
         elif is_first:
@@ -167,13 +185,26 @@ class Meter:
         if self._show:
             self._show(self._make_progress())
 
+    def begin_writing(self) -> None:
+        """Report that text is being embedded."""
+        self.workload.begin_writing(self._working_seconds())
+        self.report("embedding")
+
     def report_share(self, share: float) -> None:
         """Show which part of a check or a repair is finished, 0 to 1."""
         self.report(done=round(share * _WHOLE))
 
     def end(self) -> None:
         """Report that everything is published."""
-        self.report("done", self._total)
+        self.done = max(self.done, self._total or 0)
+        self.report("done")
+
+    def _working_seconds(self) -> float:
+        """Return the seconds so far, without those for loading the embedder."""
+        loading = self._loading
+        if self._phase == "loading":
+            loading += self._seconds_in_phase()
+        return max(self.seconds - loading, 0.0)
 
     def _start_phase(self) -> None:
         self._phase_start = time.monotonic()
@@ -196,10 +227,12 @@ class Meter:
         )
 
     def _estimate_seconds_left(self) -> float | None:
-        """Estimate the seconds left in this phase; None before enough of it is finished to tell."""
-        done_in_phase = self.done - self._phase_start_done
+        """Estimate the seconds left; None before enough of it is finished to tell."""
+        done_in_phase = self.done if self._is_estimated else self.done - self._phase_start_done
         if not self._total or done_in_phase < _LEAST_SHARE * self._total:
             return None
+        if self._is_estimated:
+            return self.workload.estimate_seconds_left(self._working_seconds())
         return self._seconds_in_phase() * (self._total - self.done) / done_in_phase
 
     def _print(self, progress: Progress) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from arag.ingest.formats.mailbox import find_mails
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.ingest.workload import Workload
 from arag.text.normalise import count, shorten
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class SourceReader:
     Attributes:
         bytes: Bytes of the files read so far; for objects given in Python, the characters of their texts.
         total: The value of `bytes` at the end; None if the sources can be iterated only once.
+        workload: The work of the ingestion, for its progress.
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
@@ -63,7 +66,10 @@ class SourceReader:
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
         self.bytes = 0
-        self.total = self._listing.total
+        self._resumed = 0.0  # when the reading of a file went on, by a clock
+        sizes = self._listing.sizes
+        self.total = None if sizes is None else sum(sizes.values())
+        self.workload = Workload(sizes or {})
         self.folders = self._listing.folders
         self.files = self._listing.files
         self.failures = self._listing.failures
@@ -77,6 +83,7 @@ class SourceReader:
                 yield from self._read_file(listed)
             elif isinstance(listed, ListedObject):
                 self.bytes += listed.size
+                self.workload.read("", listed.size, listed.size, 0.0)
                 yield self._finish(self._read_object(listed))
             else:
                 yield self._finish(listed)
@@ -106,22 +113,33 @@ class SourceReader:
     def _read_file(self, file: ListedFile) -> Iterator[Document | Problem]:
         start = self.bytes
         problems = 0
+        self._resumed = time.monotonic()
         try:
             for item, end in self._read_items(file):
-                self.bytes = start + end
+                self._count_read(file, start + end, len(item.text) if isinstance(item, Document) else 0)
                 finished = self._finish(item, file.real_path)
                 if isinstance(finished, Problem):
                     problems += 1
                     if problems > MAX_PROBLEMS:
                         continue
                 yield finished
+                self._resumed = time.monotonic()
         except (OSError, ValueError) as error:
             yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
         if problems > MAX_PROBLEMS:
             more = problems - MAX_PROBLEMS
             rest = Problem(str(file.path), count(more, "more problem"), more)
             yield self._finish(rest, file.real_path)
-        self.bytes = start + file.size
+        self._count_read(file, start + file.size)
+
+    def _count_read(self, file: ListedFile, end: int, characters: int = 0) -> None:
+        """Count what was read up to an offset, with the time that it took."""
+        seconds = time.monotonic() - self._resumed
+        ahead = self._readers.take_seconds_ahead()
+        self.workload.read_ahead(ahead)
+        self.workload.read(file.real_path, end - self.bytes, characters, seconds - ahead)
+        self.bytes = end
+        self._resumed = time.monotonic()
 
     def _read_items(self, file: ListedFile) -> Iterator[ReadItem]:
         """Read one document, or several records. A reader that the user gives for an extension comes first."""

@@ -89,6 +89,10 @@ class _Batch:
         return self.documents[-1].document.end
 
     @property
+    def characters(self) -> int:
+        return sum(len(cut.document.text) for cut in self.documents)
+
+    @property
     def is_embedded(self) -> bool:
         return all(call.vectors.done() for call in self.calls)
 
@@ -173,7 +177,9 @@ class IndexWriter:
         for document in documents:
             if document.id in others:
                 self._claimed_by_others.append(document)
-            elif document.id not in ours:
+                continue
+            self._meter.workload.compare(document.file, len(document.text), is_changed=document.id in ours)
+            if document.id not in ours:
                 unchanged.append(document)
         self.draft.set_sources({document.id: document.file for document in unchanged})
         for document in documents:
@@ -280,7 +286,7 @@ class IndexWriter:
             if not self._embedder.is_loaded:  # it may have to be downloaded first
                 self._meter.report("loading")
                 self._embedder.load()
-            self._meter.report("embedding")
+            self._meter.begin_writing()
             vectors = self._pool.submit(self._embedder.embed_documents, some)
             calls.append(_Call(some, vectors))
         return calls
@@ -301,13 +307,13 @@ class IndexWriter:
                 self._refuse(cut.document, f"its chunk id {chunk_id!r} is already used by another document")
         stored = len(batch.documents) - len(taken)
         self.written += stored
+        self._meter.workload.write(batch.characters / (len(batch.calls) + 1))
         self._meter.report(done=batch.end, documents=stored)
 
     def _collect_vectors(self, batch: _Batch) -> None:
         """Wait for the calls of a batch. Each moves the progress on: a long document has many."""
-        start = self._meter.done
-        steps = len(batch.calls) + 1  # the last one stores the batch
-        for number, call in enumerate(batch.calls, 1):
+        characters = batch.characters / (len(batch.calls) + 1)  # the last part is stored with the batch
+        for call in batch.calls:
             vectors = call.vectors.result()
             if vectors.shape[1] != self.settings.dimension:
                 raise ModelError(
@@ -315,8 +321,8 @@ class IndexWriter:
                     f"index in {self._location} has {self.settings.dimension}"
                 )
             batch.vectors.update(zip(call.texts, vectors, strict=True))
-            done = start + (batch.end - start) * number // steps
-            self._meter.report("embedding", done, sentences=len(call.texts))
+            self._meter.workload.write(characters)
+            self._meter.report("embedding", sentences=len(call.texts))
 
     def _with_vectors(self, cut: _CutDocument, vectors: Mapping[str, NDArray[np.float32]]) -> EmbeddedDocument:
         by_chunk: list[Vectors] = []

@@ -1,7 +1,9 @@
 """The command line, run as a user would, in this process; a few tests start the installed program."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -225,6 +227,36 @@ def test_a_strict_exit_code_says_that_the_built_in_model_found_no_answer(arag, i
     assert arag("ask", QUESTION, "--strict", "--index", index)[0] == 0
     code, out, _ = arag("ask", "When did the light of Vellin cost a crown?", "--strict", "--index", index)
     assert (code, "No sentence that was found answers this" in out) == (3, True)
+    _, out, _ = arag("ask", "When did the light of Vellin cost a crown?", "--json", "--index", index)
+    record = json.loads(out)
+    assert record["answer"].startswith("No sentence that was found answers this")
+    assert (record["grounding"], record["stop_reason"]) == ("none", "answered")
+    assert record["citations"]
+
+
+def test_the_help_says_which_files_need_an_extra(arag, tmp_path):
+    """Each extension of the help is read, or left out with the extra's name, if the extra's libraries are missing."""
+    libraries, docs = tmp_path / "libraries", tmp_path / "docs"
+    libraries.mkdir()
+    docs.mkdir()
+    for name in ("xberg", "openpyxl", "pptx"):
+        (libraries / f"{name}.py").write_text("raise ModuleNotFoundError(__name__)")
+    examples = Path(__file__).parents[1] / "examples" / "office"
+    for file in examples.iterdir():
+        shutil.copy(file, docs)
+    (docs / "b.rtf").write_text(r"{\rtf1 The mill turns.}")
+    command = [sys.executable, "-c", ARAG, "ingest", "--dry-run", "--json", docs]
+    environment = os.environ | {"PYTHONPATH": str(libraries)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    problems = json.loads(done.stdout)["problems"]
+    assert problems
+    assert all("langgraph-arag[office]" in problem["reason"] for problem in problems)
+    words = " ".join(arag("ingest", "--help")[1].replace("│", " ").split())
+    without, _, with_extra = words.partition("with the extra `office`")
+    needing = {Path(problem["source"]).suffix[1:] for problem in problems}
+    others = {file.suffix[1:].lower() for file in docs.iterdir()} - needing
+    assert all(re.search(rf"\b{extension}\b", with_extra.partition(" msg")[0]) for extension in needing)
+    assert all(re.search(rf"\b{extension}\b", without) for extension in others)
 
 
 def test_an_index_of_an_embedder_object_says_what_finds_texts_on_the_command_line(arag, tmp_path):

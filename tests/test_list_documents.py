@@ -159,6 +159,44 @@ def test_a_limited_index_lists_as_an_index_of_its_documents(make_index):
     assert use(Grep, limited, pattern="grew", within="rye") == use(Grep, other, pattern="grew", within="rye")
 
 
+def test_the_kind_of_a_part_of_a_file_is_that_of_the_file(arag, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    mail = "From a@x.example Mon Jan  1 10:00:00 2024\nFrom: a@x.example\nSubject: Mill\n{}\nThe mill stands.\n\n"
+    mails = [mail.format("Message-ID: <1@mail.example.com>\n"), mail.format("")]
+    (docs / "box.mbox").write_text("".join(mails))
+    (docs / "INBOX").write_text(mail.format("Message-ID: <2@mail.example.org>\n"))
+    (docs / "records.jsonl").write_text('{"id": "www.mill.org", "text": "The mill turns."}\n{"text": "It grinds."}\n')
+    (docs / "v1.2 notes.md").write_text("The mill is old.")
+    ingest(docs, tmp_path / "index", embedder=HashEmbeddings()).close()
+    listed = json.loads(arag("list", "--index", tmp_path / "index", "--json")[1])["documents"]
+    kinds = {document["id"]: document["kind"] for document in listed}
+    assert kinds == {
+        "INBOX#2@mail.example.org": "",
+        "box.mbox#1@mail.example.com": "mbox",
+        "box.mbox#2": "mbox",
+        "records.jsonl#2": "jsonl",
+        "v1.2 notes.md": "md",
+        "www.mill.org": "jsonl",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"id": "notes/a.md"}, "md"),
+        ({"id": "7.1st", "source": "https://mill.example/plans/a.pdf"}, "pdf"),
+        ({"id": "https://mill.example"}, ""),
+        ({"id": "7", "source": "https://mill.example"}, ""),
+    ],
+)
+def test_the_kind_of_an_object_is_that_of_its_source_or_its_id(tmp_path, fields, kind):
+    record = {"text": "The mill stands.", **fields}
+    with ingest(record, tmp_path / "index", embedder=HashEmbeddings()) as index:
+        (document,) = index.list_documents().documents
+    assert document.kind == kind
+
+
 def test_dates_and_authors_of_templates_are_none(tmp_path):
     from docx import Document
     from pptx import Presentation

@@ -6,10 +6,13 @@ import json
 from itertools import pairwise
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from PIL import Image
+from reportlab.pdfgen.canvas import Canvas
 
 from arag import run_ingest
-from arag.ingest import progress
+from arag.ingest import progress, reading
 from arag.ingest.progress import Meter, Progress
 from arag.models import onnx
 from arag.models.embedders import Embedder
@@ -21,6 +24,26 @@ FIGURES |= {"per_second": 451.3, "seconds_left": 80.2, "seconds": 21.0}
 
 def records(number, text="The mill {0} stands. It turns {0} times."):
     return [{"id": f"r{n}", "text": text.format(n), "note": "x" * 50} for n in range(number)]
+
+
+class TimedEmbeddings(HashEmbeddings):
+    """Embeddings of which each takes a second, by a clock of its own."""
+
+    seconds = 0.0
+
+    def embed_documents(self, texts):
+        TimedEmbeddings.seconds += len(texts)
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Return an embedder; only embedding takes time."""
+    monkeypatch.setattr(TimedEmbeddings, "seconds", 0.0)
+    clock = SimpleNamespace(monotonic=lambda: TimedEmbeddings.seconds)
+    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(reading, "time", clock)
+    return lambda batch: Embedder("hash", TimedEmbeddings, batch=batch)
 
 
 @pytest.fixture
@@ -69,19 +92,40 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, 0)
 
 
-def test_a_file_of_many_records_moves_on_record_by_record(tmp_path):
+def test_a_file_of_many_records_moves_on_record_by_record(tmp_path, timed):
     file = tmp_path / "records.jsonl"
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
-    _, shown = follow(file, tmp_path / "index", embedder=Embedder("hash", HashEmbeddings, batch=40))
+    _, shown = follow(file, tmp_path / "index", embedder=timed(40))
     assert len({round(now.share, 1) for now in shown}) >= 9
     embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
     assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
 
 
-def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path):
+@pytest.mark.parametrize("name", ["a.pdf", "z.pdf"])
+def test_pictures_in_a_file_are_not_taken_for_text(tmp_path, timed, name):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    noise = np.random.default_rng(1).integers(0, 256, (700, 700, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    canvas = Canvas(str(docs / name))
+    canvas.drawImage(tmp_path / "noise.png", 72, 72)
+    canvas.drawString(72, 800, "The plan of the mill.")
+    canvas.save()
+    for number in range(40):
+        text = " ".join(f"The mill {number} turned {turns} times." for turns in range(100))
+        (docs / f"log{number}.txt").write_text(text)
+    _, shown = follow(docs, tmp_path / "index", embedder=timed(100))
+    assert all(now.seconds_left is None for now in shown if not now.sentences)
+    end = shown[-1]
+    estimated = [now for now in shown if now.sentences and now.phase == "embedding"]
+    assert len(estimated) > 30
+    halfway = min(estimated, key=lambda now: abs(now.sentences - end.sentences / 2))
+    assert 0.25 < halfway.share < 0.75
+
+
+def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):
     (tmp_path / "book.txt").write_text(" ".join(f"The mill turned {n} times in the year {n}." for n in range(2_000)))
-    embedder = Embedder("hash", HashEmbeddings, batch=100)
-    _, shown = follow(tmp_path / "book.txt", tmp_path / "index", embedder=embedder)
+    _, shown = follow(tmp_path / "book.txt", tmp_path / "index", embedder=timed(100))
     assert [now.sentences for now in shown if now.phase == "embedding"][-1] == 2_000
     assert len({round(now.share, 1) for now in shown if not now.documents and now.seconds_left is not None}) >= 9
 

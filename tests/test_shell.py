@@ -810,6 +810,8 @@ def test_the_overview_names_documents_or_counts_them_in_folders(make_index):
     assert few.limited_to(["a.md"]).overview() == "1 document: a.md"
     many = make_index({f"logs/{n}.md": f"Entry {n}." for n in range(61)} | {"b.txt": "Two."})
     assert many.overview() == "62 documents: logs/ 61 md, ./ 1 txt"
+    mails = make_index({f"mail.mbox#{n}@mill.example.com": "Mail." for n in range(61)} | {"C#.md": "Two."})
+    assert mails.overview() == "62 documents: ./ 62 mbox md"
 
 
 def test_a_line_that_is_no_chunks_never_looks_like_the_next_one_of_a_chunk(sh):

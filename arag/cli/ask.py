@@ -129,10 +129,9 @@ def ask(
 
 
 def _is_weak(state: Mapping[str, Any]) -> bool:
-    """Return whether an answer is not complete, has no source, or says that nothing answers the question."""
-    from arag.models.extractive import admits_no_answer
-
-    return state["stop_reason"] != "answered" or state["grounding"] == "none" or admits_no_answer(state["answer"])
+    """Return whether an answer is not complete, or no source supports it."""
+    is_complete: bool = state["stop_reason"] == "answered"
+    return not is_complete or state["grounding"] == "none"
 
 
 def _read_conversation(question: str | None, index: str, *, resume: bool) -> list[BaseMessage]:

@@ -55,8 +55,8 @@ def ingest(
         list[str],  # a Path would make the current folder of an empty name
         typer.Argument(
             metavar="PATH...",
-            help="Files and folders to read: txt, md, html, pdf, csv, tsv, ipynb, json, jsonl, programs, and with the "
-            "extra `office` docx, pptx, xlsx, odt, epub, eml and others.",
+            help="Files and folders to read: txt, md, html, pdf, docx, odt, ods, odp, epub, eml, mbox, mht, csv, tsv, "
+            "ipynb, json, jsonl, programs, and with the extra `office` xlsx, xls, pptx, ppt, doc, rtf and msg.",
         ),
     ],
     index: Annotated[str, INDEX] = "",

@@ -113,6 +113,7 @@ class Readers:
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self.read_as: dict[Path, str] = {}
         self._shared: dict[Path, _SharedByPages] = {}  # by folder
+        self._seconds_ahead = 0.0
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
@@ -238,9 +239,17 @@ class Readers:
                 titles.append(content.title)
                 return content
 
+            began = time.monotonic()
             keepers = find_web_keepers(pages, read)
+            self._seconds_ahead += time.monotonic() - began
             self._shared[folder] = _SharedByPages(keepers, find_shared_title(titles))
         return self._shared[folder]
+
+    def take_seconds_ahead(self) -> float:
+        """Return the seconds, since the last call, in which pages were compared whose turn may not have come."""
+        seconds = self._seconds_ahead
+        self._seconds_ahead = 0.0
+        return seconds
 
     def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         limit = _processor_seconds(path)

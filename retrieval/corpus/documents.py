@@ -30,6 +30,7 @@ _MAX_VALUES = 20  # of a field, that are counted one by one
 _MAX_VALUE = 60  # characters of a value: longer ones are texts
 _MAX_SHOWN = 100  # characters of a wrong value in a message
 _EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,7})")
+_HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]*", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?:[T ].*)?")
 
 
@@ -56,7 +57,9 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
 
 def _describe(record: DocumentRecord, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:
     source = record.source or _first_value(metadata, ["source"])
-    kind = _find_extension(record.id) or _find_extension(source)
+    kind = _find_extension(source)
+    if not kind and not record.source:  # the id of a part of a file ends in anything, such as an email's domain
+        kind = _find_extension(record.id)
     known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
     return ListedDocument(
         id=record.id,
@@ -83,7 +86,8 @@ def _is_of_template(name: str, value: object, kind: str) -> bool:
 
 
 def _find_extension(name: str) -> str:
-    found = _EXTENSION.fullmatch(PurePath(name).suffix)
+    path = _HOST.sub("", name)  # which ends in a dot and letters, too
+    found = _EXTENSION.fullmatch(PurePath(path).suffix)
     return found[1].lower() if found else ""
 
 

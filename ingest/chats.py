@@ -61,7 +61,9 @@ def _find_turns(value: JSON) -> list[dict[str, JSON]]:
 
 def _time_of_creation(message: Mapping[str, JSON]) -> float:
     time = message.get("create_time")
-    return time if isinstance(time, float | int) else 0
+    if isinstance(time, float | int):
+        return time
+    return 0
 
 
 def _write_turn(turn: Mapping[str, JSON]) -> str:
@@ -70,17 +72,22 @@ def _write_turn(turn: Mapping[str, JSON]) -> str:
         return ""
     speaker = _first_text(turn, _SPEAKERS)
     time = _first_text(turn, _TIMES)
-    name = f"{speaker} ({time})" if speaker and time else speaker or time
-    return f"{name}: {words}" if name else words
+    name = speaker or time
+    if speaker and time:
+        name = f"{speaker} ({time})"
+    if not name:
+        return words
+    return f"{name}: {words}"
 
 
 def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
     """Return the first text of some fields, or of an object in one of them."""
     for name in names:
         value = turn.get(name)
-        text = _first_text(value, names) if isinstance(value, dict) else value
-        if isinstance(text, str) and text:
-            return text
+        if isinstance(value, dict):
+            value = _first_text(value, names)
+        if isinstance(value, str) and value:
+            return value
     return ""
 
 
@@ -89,7 +96,10 @@ def _find_words(turn: Mapping[str, JSON]) -> list[str]:
     said: JSON = None
     for name in _WORDS:
         said = said or turn.get(name)
-    words = _find_texts(said if isinstance(said, list) else [said])
+    parts = [said]
+    if isinstance(said, list):
+        parts = said
+    words = _find_texts(parts)
     for call in [turn, *find_objects(turn.get("tool_calls"))]:
         words += _write_call(call)
     return words
@@ -104,7 +114,10 @@ def _find_texts(parts: Sequence[JSON]) -> list[str]:
         if isinstance(part, dict):
             texts += _find_words(part)
     kinds = set(map(type, parts))
-    return ["".join(texts)] if kinds == {str, dict} else texts
+    is_one_text = kinds == {str, dict}
+    if is_one_text:
+        return ["".join(texts)]
+    return texts
 
 
 def _write_call(part: Mapping[str, JSON]) -> list[str]:

@@ -41,11 +41,14 @@ class _Kind:
     @property
     def effort(self) -> float:
         """The time that reading a byte usually takes, in that of a byte of text."""
-        return _PACKED_EFFORT if self.usual == _PACKED else 1.0
+        if self.usual == _PACKED:
+            return _PACKED_EFFORT
+        return 1.0
 
     @property
     def characters_per_byte(self) -> float:
-        return (self.usual * _USUAL_BYTES + self.characters) / (_USUAL_BYTES + self.bytes)
+        characters = self.usual * _USUAL_BYTES + self.characters
+        return characters / (_USUAL_BYTES + self.bytes)
 
 
 @dataclass(slots=True)
@@ -56,7 +59,9 @@ class _Compared:
     changed: int = 0
 
     def share_changed(self, otherwise: float) -> float:
-        return self.changed / self.all if self.all else otherwise
+        if not self.all:
+            return otherwise
+        return self.changed / self.all
 
 
 class Workload:
@@ -110,7 +115,9 @@ class Workload:
 
     def compare(self, path: str, characters: int, *, is_changed: bool) -> None:
         """Count a document that was compared with the index: it is unchanged, or it is to be written."""
-        changed = characters if is_changed else 0
+        changed = 0
+        if is_changed:
+            changed = characters
         self._compared.all += characters
         self._compared.changed += changed
         if path in self._in_index:
@@ -129,14 +136,18 @@ class Workload:
     def estimate_share(self, seconds: float) -> float:
         """Return the finished share of the work after these seconds; 0 if it is not known."""
         left = self.estimate_seconds_left(seconds)
-        return 0.0 if left is None or not seconds else seconds / (seconds + left)
+        if left is None or not seconds:
+            return 0.0
+        return seconds / (seconds + left)
 
     def estimate_seconds_left(self, seconds: float) -> float | None:
         """Return the seconds left after these seconds; None if most are for text, and none was written so far."""
         reading = self._estimate_reading(seconds)
         writing = self._estimate_writing(seconds)
         is_known = self._written or writing <= reading
-        return reading + writing if is_known else None
+        if not is_known:
+            return None
+        return reading + writing
 
     def _estimate_writing(self, seconds: float) -> float:
         """Return the seconds that writing the rest of the text takes."""
@@ -149,7 +160,10 @@ class Workload:
     def _estimate_text(self) -> float:
         """Return the characters that are still to be written."""
         changed = self._of_known.share_changed(otherwise=0.0)
-        of_all = self._compared.share_changed(otherwise=changed if self._in_index else 1.0)
+        usual = 1.0
+        if self._in_index:
+            usual = changed
+        of_all = self._compared.share_changed(otherwise=usual)
         waiting = max(self._read - self._compared.all, 0)  # until they are compared
         text = max(self._compared.changed - self._written, 0) + waiting * of_all
         for kind in self._kinds.values():

@@ -69,14 +69,21 @@ def sets_texts_apart(table: etree._Element) -> bool:
 
     Such a table only lays out texts: a note beside its sign, or a quotation between margins.
     """
-    rows = _cells_by_row(table)
-    has_columns = any(len(row) > 1 for row in rows)
-    return has_columns and all(sum(map(_holds_something, row)) < 2 for row in rows)
+    has_columns = False
+    for row in _cells_by_row(table):
+        filled = sum(map(_holds_something, row))
+        if filled > 1:
+            return False
+        if len(row) > 1:
+            has_columns = True
+    return has_columns
 
 
 def _holds_something(cell: etree._Element) -> bool:
     """Return whether a cell has text, a field, or a picture that stands for more than a word."""
-    if _TEXTS(cell) or cell.find(".//input") is not None:
+    if _TEXTS(cell):
+        return True
+    if cell.find(".//input") is not None:
         return True
     return any(not _SIGN.fullmatch(picture.get("alt", "")) for picture in cell.iter("img"))
 

@@ -69,14 +69,20 @@ def _mark_underlined(match: re.Match[str]) -> str:
     is_clear = 2 * len(rule) >= len(title)  # in any text
     if is_clear:
         return match[0]
-    mark = "#" if rule[0] == "=" else "##"
+    mark = "##"
+    if rule[0] == "=":
+        mark = "#"
     return f"{mark} {title}\n"
 
 
 def _mark_heading(match: re.Match[str]) -> str:
     """Return a heading in HTML as one of Markdown; one that is a picture stays."""
     title = collapse_whitespace(_TAG.sub(" ", match[2]))
-    return f"{'#' * int(match[1])} {title}\n" if title else match[0]
+    if not title:
+        return match[0]
+    level = int(match[1])
+    marks = "#" * level
+    return f"{marks} {title}\n"
 
 
 def _drop_comments(text: str) -> str:
@@ -85,8 +91,13 @@ def _drop_comments(text: str) -> str:
     end = 0
     while True:
         start = _COMMENT_START.search(text, end)
-        close = _COMMENT_END.search(text, start.end()) if start else None
-        if start is None or close is None:
-            return "".join([*parts, text[end:]])
-        parts.append(text[end : start.start()])
+        if start is None:
+            break
+        close = _COMMENT_END.search(text, start.end())
+        if close is None:
+            break
+        before = text[end : start.start()]
+        parts.append(before)
         end = close.end()
+    rest = text[end:]
+    return "".join([*parts, rest])

@@ -140,12 +140,18 @@ def read_text(page: pypdfium2.PdfTextPage, *, may_turn: bool = False) -> PageTex
     """
     text = page.get_text_range(errors="surrogatepass")  # else characters are missing, and all later places are wrong
     indexes = _character_indexes(page, text)
+    if not may_turn:
+        return PageText(
+            page=page.raw,
+            text=text,
+            indexes=indexes,
+        )
     return PageText(
         page=page.raw,
         text=text,
         indexes=indexes,
-        quarters=_count_quarters(page, text, indexes) if may_turn else 0,
-        is_mirrored=may_turn and _is_right_to_left(text),
+        quarters=_count_quarters(page, text, indexes),
+        is_mirrored=_is_right_to_left(text),
     )
 
 

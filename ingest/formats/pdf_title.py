@@ -47,11 +47,12 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     if size < LARGER * body_size:
         return ""
     is_cover = min(map(_SIZE, first)) > body_size
-    is_largest = size == max(characters)
-    is_alone = characters[size] == sum(map(len, map(_TEXT, lines)))
-    if is_cover or (is_largest and is_alone):
-        return collapse_whitespace(title)
-    return ""
+    if not is_cover:
+        is_largest = size == max(characters)
+        is_alone = characters[size] == sum(map(len, map(_TEXT, lines)))
+        if not is_largest or not is_alone:
+            return ""
+    return collapse_whitespace(title)
 
 
 def _printed(pages: Iterable[Iterable[Line]]) -> list[Line]:

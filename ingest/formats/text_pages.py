@@ -20,8 +20,14 @@ def without_running_heads(pages: Sequence[str]) -> list[str]:
 
     Without page numbers, the form feeds may divide records: lines that these have in common are no heads and feet.
     """
-    placed = [_place_lines(page.split("\n")) for page in pages]
-    numbered = {edge.page for edge in find_edges(placed) if edge.has_number}
+    placed: list[list[Line]] = []
+    for page in pages:
+        texts = page.split("\n")
+        placed.append(_place_lines(texts))
+    numbered: set[int] = set()
+    for edge in find_edges(placed):
+        if edge.has_number:
+            numbered.add(edge.page)
     if 2 * len(numbered) < len(pages):
         return list(pages)
     kept: list[str] = []
@@ -37,13 +43,17 @@ def _place_lines(texts: Sequence[str]) -> list[Line]:
     last_blank = max(blank, default=len(texts))
     lines: list[Line] = []
     for number, text in enumerate(texts):
-        is_edge = number < first_blank or number > last_blank
+        size = _SIZE
+        if number < first_blank or number > last_blank:
+            size = _EDGE_SIZE
         from_end = len(texts) - number
+        bottom = from_end * _PITCH
         is_upper = number < from_end
-        bottom = _TOP - number * _PITCH if is_upper else from_end * _PITCH
+        if is_upper:
+            bottom = _TOP - number * _PITCH
         line = Line(
             text,
-            size=_EDGE_SIZE if is_edge else _SIZE,
+            size=size,
             bottom=bottom,
             top=bottom + _HEIGHT,
         )

@@ -55,6 +55,8 @@ _BEFORE_NUMBER = frozenset(
     "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
     "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols.".split()
 )
+# Only after one of these, a new sentence may begin.
+_END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT_SPACE}]")
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
@@ -122,6 +124,8 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _boundaries(text: str, is_german: bool) -> list[int]:
     """Return the offsets at which a new sentence begins, without the first one."""
+    if not _END_INSIDE.search(text):
+        return []
     doc = _parse(text, is_german)
     candidates = {sentence.start_char for sentence in doc.sents}
     candidates |= set(_after_kept_stops(doc))
@@ -150,15 +154,31 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
 @cache
 def _pipeline(language: str) -> Language:
     import spacy
-    from spacy.pipeline import Sentencizer
 
     pipeline = spacy.blank(language)
-    ends = [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
-    pipeline.add_pipe("sentencizer", config={"punct_chars": ends})
+    pipeline.add_pipe("sentencizer", config={"punct_chars": _ends_for_spacy()})
     pipeline.max_length = 10 * _MAX_BLOCK
     if language == "en":
         _make_tokens_of_ends(pipeline.tokenizer)
     return pipeline
+
+
+def _ends_for_spacy() -> list[str]:
+    """Return the marks after which spaCy begins a sentence."""
+    from spacy.pipeline import Sentencizer
+
+    return [*Sentencizer.default_punct_chars, *_ENDS_WITHOUT_SPACE]
+
+
+@cache
+def _far_from_ends() -> re.Pattern[str]:
+    """Return what matches words where no sentence ends or begins, so that spaCy need not look at each.
+
+    It splits each word without a look at the others, so those beside them keep their tokens. A word after a full stop
+    is not among them: it may be one of `_STARTERS`.
+    """
+    ends = re.escape("".join([*_ends_for_spacy(), *ENDS]))
+    return re.compile(rf"(?<!\S)(?<!\. )[^\W_][^{ends}]*(?!\S)")
 
 
 def _make_tokens_of_ends(tokenizer: Any) -> None:
@@ -176,9 +196,15 @@ def _parse(text: str, is_german: bool) -> Doc:
     if 3 * len(_CHINESE_OR_JAPANESE.findall(text)) > len(text):
         # These are read character by character, and _SLOW_WORD would match their paragraphs as one word.
         return _pipeline("zh")(text)
-    masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
+    masked = _SLOW_WORD.sub(_mask, text)
+    masked = _far_from_ends().sub(_mask, masked)
     language = "de" if is_german else "en"
     return _pipeline(language)(masked)
+
+
+def _mask(words: re.Match[str]) -> str:
+    """Return one word of the same length."""
+    return "x" * len(words[0])
 
 
 def _after_kept_stops(doc: Doc) -> Iterator[int]:

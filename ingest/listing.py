@@ -31,6 +31,7 @@ _VALID_SOURCES = (
     '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
 _SAMPLE_CHARACTERS = 4_096  # of a file without a reader, which show whether it is text
+_HIDDEN = (".", "~$")  # the start of such names; Office marks a file that is open with the second
 _TABLES = {".tab"}  # with tabs between their cells
 # What to do with files of programs whose formats are not read.
 _ADVICE = {
@@ -83,8 +84,8 @@ Listed: TypeAlias = ListedFile | ListedObject | Problem
 class Listing:
     """The files and objects of an ingestion's sources.
 
-    Hidden entries (a name that starts with ".") and the index itself are passed over. Links below a folder, other
-    indexes and files without a reader are skipped and named. A file that is named twice is listed once.
+    Hidden entries (a name that starts with "." or "~$") and the index itself are passed over. Links below a folder,
+    other indexes and files without a reader are skipped and named. A file that is named twice is listed once.
 
     All items of a sequence are checked at once; items of another iterable are checked one by one, when they are read.
 
@@ -221,7 +222,7 @@ class Listing:
         for entry in entries:
             path = folder / entry.name
             file_id = below + entry.name
-            if entry.name.startswith(".") or path.absolute() == self._target:
+            if entry.name.startswith(_HIDDEN) or path.absolute() == self._target:
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             ignored = ignore.why_ignored(f"{file_id}/" if is_folder else file_id)

@@ -144,7 +144,7 @@ def has_marked_headings(text: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is no title: a joke, an address, a notice of rights, with a verb or many small words."""
+    """Return whether a line is a joke, an address, a notice of rights, or has a verb or many small words."""
     has_open_bracket = name.count("(") != name.count(")")
     if has_open_bracket or _JOKE_OR_ADDRESS.search(name) or _RIGHTS.search(name):
         return True

@@ -136,8 +136,7 @@ class Meter:
         self._start = time.monotonic()
         self._last_line = 0.0  # seconds from the start to the last printed line
         self._phase: Phase = phase
-        self._phase_start = self._start
-        self._phase_start_done = 0
+        self._start_phase()
         self.workload = workload or Workload({})
         self._is_estimated = workload is not None and total is not None
         self._loading = 0.0  # seconds
@@ -168,14 +167,16 @@ class Meter:
         """
         if self._is_estimated:
             done = int(self.workload.estimate_share(self._working_seconds()) * (self._total or 0))
+        is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
         if done is not None:
             self.done = max(self.done, done)
         if phase and phase != self._phase:
             if self._phase == "loading":
                 self._loading += self._seconds_in_phase()
             self._phase = phase
-            self._phase_start = time.monotonic()
-            self._phase_start_done = self.done
+            self._start_phase()
+        elif is_first:
+            self._start_phase()
         self._documents += documents
         self._ocr_pages += ocr_pages
         if sentences:
@@ -204,6 +205,10 @@ class Meter:
         if self._phase == "loading":
             loading += self._seconds_in_phase()
         return max(self.seconds - loading, 0.0)
+
+    def _start_phase(self) -> None:
+        self._phase_start = time.monotonic()
+        self._phase_start_done = self.done
 
     def _seconds_in_phase(self) -> float:
         return max(time.monotonic() - self._phase_start, 1e-9)  # never 0, as it is divided by

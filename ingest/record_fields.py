@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from arag.ingest.formats.content import JSON, FormatError
-from arag.ingest.record_texts import find_chat, find_objects, has_objects, write_chat, write_record, write_values
+from arag.ingest.chats import find_chat, find_objects, write_chat
+from arag.ingest.formats.content import JSON, FormatError, join_blocks
+from arag.ingest.record_texts import has_objects, write_record, write_values
 
 TEXT_NAMES = (
     "text content contents body page_content pageContent full_text fulltext document article passage markdown "
@@ -48,7 +49,7 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
     """Find the text of a record, its title and its id.
 
     The text is in the field that the user names; else in `text` or a field with another common name, also in an object
-    within the record; else it is a chat's turns, or everything that a nested record says.
+    within the record, and in a chat's turns; else it is everything that a nested record says.
 
     Raises:
         FormatError: There is no such field; the message lists those that there are.
@@ -57,6 +58,10 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
     if path:
         text = write_values(_values_at(record, path))
         rest = _without(record, path)
+        chat = "" if names.text else write_chat(record)
+        if chat:  # the other text is often a summary of it
+            text = join_blocks([text, chat])
+            rest = _without(rest, (find_chat(record),))
     else:
         text = write_record(record)
         rest = _fields_beside_text(record)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
+from arag.ingest.chats import find_objects, write_chat
 from arag.ingest.formats.content import JSON, join_blocks
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
 
-_CHAT_NAMES = ("messages", "conversations", "conversation", "turns")
-_SPEAKERS = ("role", "from", "speaker", "author", "user", "name")
-_TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
-_WORDS = ("content", "value", "text", "message")
-_TURN = {"role", "content"}
 _EMPTY: tuple[JSON, ...] = (None, "", [], {})
 _MAX_HEADING = 6  # the deepest heading of Markdown
 _MAX_CELLS_PER_VALUE = 4  # of a table of records: one with more empty cells is hard to read, and may be huge
@@ -38,84 +34,6 @@ def write_values(values: Iterable[JSON]) -> str:
         else:
             texts.append(_show(value))
     return join_blocks(texts)
-
-
-# --- chats ---
-
-
-def is_chat(items: Sequence[JSON]) -> bool:
-    """Return whether all items of a list are turns of a chat."""
-    for item in items:
-        if not isinstance(item, dict):
-            return False
-        if not item.keys() >= _TURN:
-            return False
-    return bool(items)
-
-
-def write_chat(record: Mapping[str, JSON]) -> str:
-    """Return the turns of a chat, each with its speaker, and with its time if that is given as text."""
-    turns = find_objects(record.get(find_chat(record)))
-    return join_blocks(map(_write_turn, turns))
-
-
-def find_chat(record: Mapping[str, JSON]) -> str:
-    """Return the name of the field that has the turns of a chat, or an empty string."""
-    for name in _CHAT_NAMES:
-        if find_objects(record.get(name)):
-            return name
-    return ""
-
-
-def find_objects(value: object) -> list[dict[str, JSON]]:
-    """Return the items of a list if all are objects; none for other values."""
-    if not isinstance(value, list):
-        return []
-    objects: list[dict[str, JSON]] = []
-    for item in value:
-        if not isinstance(item, dict):
-            return []
-        objects.append(item)
-    return objects
-
-
-def _write_turn(turn: Mapping[str, JSON]) -> str:
-    words = "\n".join(_find_words(turn))
-    if not words.strip():
-        return words
-    speaker = _first_text(turn, _SPEAKERS)
-    time = _first_text(turn, _TIMES)
-    name = speaker or time
-    if speaker and time:
-        name = f"{speaker} ({time})"
-    if not name:
-        return words
-    return f"{name}: {words}"
-
-
-def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
-    for name in names:
-        value = turn.get(name)
-        if isinstance(value, str):
-            return value
-    return ""
-
-
-def _find_words(turn: Mapping[str, JSON]) -> list[str]:
-    """Return the texts of a turn: it has one, or several parts, which may be objects with a text."""
-    said: JSON = None
-    for name in _WORDS:
-        said = said or turn.get(name)
-    parts = [said]
-    if isinstance(said, list):
-        parts = said
-    words: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            words.append(part)
-        if isinstance(part, dict):
-            words += _find_words(part)
-    return words
 
 
 # --- nested records ---

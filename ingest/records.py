@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
+from arag.ingest.chats import is_chat
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
 from arag.ingest.formats.kinds import MAILBOX
 from arag.ingest.record_fields import FieldNames, find_fields, find_records
-from arag.ingest.record_texts import is_chat
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids

@@ -71,12 +71,32 @@ def change(data, work):
 
 def in_any_script(lines, pitch=20):
     """Return a PDF with lines in a font that says of its glyphs which characters they are, but draws others."""
-    characters = sorted(set("".join(lines)))
-    codes = {character: 33 + number for number, character in enumerate(characters)}
+    return in_glyphs([[(line, False)] for line in map(list, lines)], pitch)
+
+
+def in_glyphs(lines, pitch=20):
+    """Return a PDF with lines like `in_any_script`.
+
+    Args:
+        lines: The parts of each line: the characters of each glyph, from left to right, and whether the PDF also says
+            of each glyph alone which characters it stands for, as Chrome does.
+        pitch: From line to line, in points.
+    """
+    glyphs = sorted({glyph for line in lines for part, _ in line for glyph in part})
+    codes = {glyph: 33 + number for number, glyph in enumerate(glyphs)}
     assert len(codes) < 200
-    pairs = [(code, character.encode("utf-16-be").hex()) for character, code in codes.items()]
-    shown = ["".join(f"{codes[character]:02x}" for character in line) for line in lines]
-    program = " ".join(f"<{line}> Tj 0 -{pitch} Td" for line in shown)
+    pairs = [(code, glyph.encode("utf-16-be").hex()) for glyph, code in codes.items()]
+    program = ""
+    for line in lines:
+        for part, has_actual_text in line:
+            shown = [f"{codes[glyph]:02x}" for glyph in part]
+            if not has_actual_text:
+                program += f"<{''.join(shown)}> Tj "
+                continue
+            for glyph, code in zip(part, shown, strict=True):
+                actual = glyph.encode("utf-16-be").hex()
+                program += f"/Span<</ActualText <FEFF{actual}>>> BDC <{code}> Tj EMC "
+        program += f"0 -{pitch} Td "
 
     def work(writer):
         font = font_with_characters(writer, pairs)

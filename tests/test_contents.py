@@ -163,3 +163,92 @@ def test_contents_of_pdf_html_and_word_files(tmp_path):
     with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
         assert index.info().documents == 4
         assert first_hits(index) == ["b.md:0", "b.md:0"]
+
+
+# --- contents beside other text ---
+
+FILLER = "The keepers swept the quay and counted what was left of it. " * 12
+
+
+def chapters(names, text, contents="Table of Contents", number=4):
+    """Return a chapter that begins with its contents, as web pages and e-books have it: number, name, dot."""
+    listed = [f"{number}.{n}. {name}" for n, name in enumerate(names, 1)]
+    sections = [f"## {entry}\n\n{text.get(name, FILLER)}" for entry, name in zip(listed, names, strict=True)]
+    return "\n\n".join([f"# Chapter {number}. The harbour", contents, *listed, *sections])
+
+
+EVENTS = [
+    ["What is a ropewalk?", "How do I keep lantern oil dry in winter?", "Who pays the toll?"],
+    ["Juli 1802: Osric stirbt", "November 1802: Feuer zerstört das Lampenhaus", "Mai 1804: Neue Tore"],
+    ["灯台とは何ですか?", "冬に灯油を乾いたまま保つにはどうしますか?", "通行料は誰が払いますか?"],
+]
+SAID = [
+    "Close the barrels with tar. Move them up before the frost comes.",
+    "Am 20. November brannte es. Niemand kam ums Leben.",
+    "樽をタールで閉じます。霜の前に上へ運びます。",
+]
+
+
+@pytest.mark.parametrize(("names", "said"), list(zip(EVENTS, SAID, strict=True)), ids=["English", "German", "Japanese"])
+def test_an_entry_of_contents_leads_to_its_section_and_is_not_shown(make_index, names, said):
+    heading = "Inhaltsverzeichnis" if "Juli" in names[0] else "Table of Contents"
+    text = chapters(names, {names[1]: f"{said}\n\n{FILLER}"}, heading)
+    index = make_index({"manual.md": text, "b.md": TEXT}, chunk_tokens=150)
+    (chunk_id,) = [chunk.id for chunk in index.read(list(index.chunk_ids())).chunks if said[:12] in chunk.text]
+    _, semantic, _ = make_tools(index, names="paper")
+    message = semantic.invoke({"type": "tool_call", "id": "1", "name": semantic.name, "args": {"queries": [names[1]]}})
+    first = message.content.partition("\n\n")[2].partition("\n\n")[0]
+    assert first.startswith(f"[{chunk_id}] (1.00")
+    assert said[:11] in first
+    assert names[0] not in message.content
+
+
+def test_an_entry_that_only_names_the_subject_leads_nowhere(make_index):
+    names = ["The lantern oil", "The ropewalk", "The tolls"]
+    index = make_index({"manual.md": chapters(names, {}), "b.md": TEXT}, chunk_tokens=150)
+    hits = index.semantic_search("In which year did the keepers buy lantern oil in barrels?", titles_first=True).hits
+    assert hits[0].chunk_id == "b.md:0"
+
+
+def test_contents_of_a_book_lead_to_sections_of_other_files_in_its_folder(make_index):
+    names = ["What is a ropewalk?", "How do I keep lantern oil dry in winter?", "Who pays the toll?", "Who swims?"]
+    listed = "\n\n".join(f"{n}.1. {name}" for n, name in enumerate([*names, "Who rows?"], 1))
+    index = make_index(
+        {
+            "book/index.md": f"# The harbour\n\n{listed}",
+            "book/oil.md": f"# Oil\n\n## 2.1. {names[1]}\n\nClose the barrels with tar.",
+            "another/oil.md": f"# Oil of others\n\n## 7. {names[1]}\n\nSell all of it.",
+        }
+    )
+    first = index.semantic_search(names[1], titles_first=True).hits[0]
+    assert first.chunk_id == "book/oil.md:0"
+
+
+def test_a_chunk_with_contents_and_text_is_found_for_its_text(make_index):
+    names = ["Lantern oil", "The ropewalk", "The tolls", "The pilots", "The wrecks"]
+    text = f"{chapters(names, {})}\n\n## 4.6. Prices\n\nThe keepers bought lantern oil in barrels."
+    index = make_index({"manual.md": text})
+    (hit,) = index.semantic_search("Where did the keepers buy lantern oil?", titles_first=True).hits
+    texts = [hit.chunk.sentence_text(position) for position in hit.similarities]
+    assert "The keepers bought lantern oil in barrels." in texts
+    assert not any(name in text for name in names for text in texts if not text.startswith("The keepers"))
+
+
+def test_the_papers_search_by_meaning_keeps_contents(make_index):
+    names = ["What is a ropewalk?", "Who pays the toll?", "Who swims?"]
+    index = make_index({"manual.md": chapters(names, {})}, chunk_tokens=150)
+    assert index.semantic_search(names[1]).hits[0].chunk_id == "manual.md:0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The crane has these parts:\n\n1.1 Hook\n\n1.2 Chain\n\n1.3 Lantern oil lamp\n\n1.4 Beam\n\n1.5 Wheel",
+        "Contents of the box:\n\n- Hook\n\n- Lantern oil\n\n- Rope",
+    ],
+)
+def test_a_short_list_in_a_text_is_found_as_before(make_index, text):
+    index = make_index({"a.md": f"# Stores\n\n{FILLER}\n\n{text}\n\n{FILLER}"})
+    (hit,) = index.semantic_search("lantern oil", titles_first=True).hits
+    nearest = max(hit.similarities, key=hit.similarities.__getitem__)
+    assert "antern oil" in hit.chunk.sentence_text(nearest)

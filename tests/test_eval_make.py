@@ -29,7 +29,8 @@ DOCUMENTS = [
     {"id": "school", "title": "School", "text": "The Old School was founded in 1801. Ada Quist taught there."},
     {"id": "deed", "title": "Deed", "text": "The Old School was founded in 1803."},
     {"id": "hulk", "title": "Grey Petrel (hulk)", "text": "The Grey Petrel was built in 1850. She lies in the mud."},
-    {"id": "yacht", "title": "Grey Petrel (yacht)", "text": "It was bought by Ada Quist."},
+    {"id": "yacht", "title": "Grey Petrel (yacht)", "text": "It was bought by Ada Quist. Now I sail her."},
+    {"id": "log", "title": "Log", "text": "Now I sail alone."},
 ]
 
 
@@ -78,7 +79,7 @@ def test_gold_answers_of_rules_are_those_of_the_table(arag, folder):
     }  # fmt: skip
     for question, (name, value) in expected.items():
         assert gold[question][name] == value, question
-    assert not any("Total" in question or "58" in question for question in gold)
+    assert not any(word in question for question in gold for word in ("Total", "58", "Now I"))
     # A year that the corpus contradicts, and a name that two documents are about, make no question.
     assert [question for question in gold if question.startswith("In which year")] == [
         "In which year was the Vellin Light built?"

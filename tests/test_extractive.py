@@ -190,6 +190,37 @@ def test_a_word_that_only_looks_like_one_of_the_question_and_a_name_alone_make_n
     assert state["answer"].startswith("Founders: Orlath Tamsin came home to die in May 1803.")
 
 
+def test_a_german_article_is_not_the_english_verb_and_a_date_of_something_else_is_no_answer(make_index):
+    index = make_index(
+        {
+            "werk.md": "# Werk\n\nDie alte Mühle unten am Fluss hinter der Burg wurde von Orlath Tamsin am "
+            "16. August 1793 gegründet.",
+            "rat.md": "# Rat\n\nDie Mühle ist eine der Mühlen, die am Fluss stehen.",
+        }
+    )
+    state = create_arag_agent("extractive", index).invoke(asked("When did Orlath Tamsin die?"))
+    assert state["answer"].startswith(NO_ANSWER)
+
+
+YEARS = ["March 1801: Osric died", "November 1802: Fire burnt the lamp house", "May 1804: New gates"]
+
+
+def test_entries_of_contents_are_never_quoted(make_index):
+    listed = "\n\n".join(f"4.{n}. {name}" for n, name in enumerate(YEARS, 1))
+    text = "The keepers counted the barrels. " * 40
+    fire = "On 20 November the lamp house at Rye caught fire. Nobody was hurt."
+    sections = [
+        f"## 4.1. {YEARS[0]}\n\n{text}",
+        f"## 4.2. {YEARS[1]}\n\n{fire} {text}",
+        f"## 4.3. {YEARS[2]}\n\n{text}",
+    ]
+    contents = "\n\n".join(["# 4. History", "Table of Contents", listed, *sections])
+    index = make_index({"history.md": contents}, chunk_tokens=200)
+    state = create_arag_agent("extractive", index).invoke(asked("Where did a fire burn the lamp house?"))
+    assert f"4. History: {fire.partition('. ')[0]}." in state["answer"]
+    assert not any(name in state["answer"] for name in YEARS)
+
+
 SECTIONS = "# 3. The mill\n\nTable of Contents\n\n3.1. {0}\n\n3.2. {1}\n\n## 3.1. {0}\n\n{2}\n\n## 3.2. {1}\n\n{2}"
 
 

@@ -75,6 +75,11 @@ def test_parts_of_web_pages_are_no_documents(ingested):
     assert {reason[:22] for reason in skipped.values()} == {"a part of web pages or"}
 
 
+@pytest.mark.parametrize("name", ["~$lease.docx", "~$fish.xlsx", "old/~$talk.pptx", ".~lock.lease.odt#", ".lamp.txt"])
+def test_marks_of_open_files_are_passed_over_like_hidden_ones(ingested, name):
+    assert ingested({"index.html": PAGE, name: "Odvar"}) == (["index.html"], {})
+
+
 def test_what_is_left_out_by_default_can_be_read(ingested, tmp_path):
     ids, _ = ingested({"index.html": PAGE, **PARTS}, ignore=["!*.css", "!Makefile"])
     assert ids == ["Makefile", "css/site.css", "index.html"]

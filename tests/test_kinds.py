@@ -81,6 +81,44 @@ def test_rows_with_another_name(read, name):
     assert read(name, "Ship\tTons\tCrew\nGull\t40\t6\n").text == "Ship | Tons | Crew\nShip: Gull | Tons: 40 | Crew: 6"
 
 
+@pytest.mark.parametrize("name", ["a.xls", "a.xlsx", "a.ods"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_rows_in_unicode_with_another_name(read, name, encoding):
+    data = "Πλοίο\tΤόνοι\tΛιμάνι\nΓλάρος\t40\t\n".encode(encoding)
+    assert read(name, data).text == "Πλοίο | Τόνοι | Λιμάνι\nΠλοίο: Γλάρος | Τόνοι: 40"
+
+
+@pytest.mark.parametrize("name", ["a.doc", "a.xls", "a.txt", "a.mht"])
+@pytest.mark.parametrize("fields", ["", "Date: Mon, 3 Jun 2024 08:00:00 +0000\n", "X-Made-By: a wiki\n"])
+def test_a_page_with_its_pictures_in_one_file(read, name, fields):
+    head = f'{fields}MIME-Version: 1.0\nContent-Type: multipart/related;\n boundary="b"; type="text/html"\n\n'
+    style = "--b\nContent-Type: text/css\n\np {}\n"
+    page = f"--b\nContent-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{PAGE}\n{style}--b--\n"
+    assert read(name, head + page).text.endswith("The lamp is lit.")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("name", "root", "expected"),
+    [
+        ("a.xls", '<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet">', "a workbook of Excel 2003 in XML"),
+        (
+            "a.doc",
+            '<w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml">',
+            "a document of Word 2003 in XML",
+        ),
+        (
+            "a.docx",
+            '<pkg:package xmlns:pkg="http://schemas.microsoft.com/office/2006/xmlPackage">',
+            "a document of Office in XML",
+        ),
+    ],
+)
+def test_documents_of_office_in_xml_are_named(reason, name, root, expected, encoding):
+    data = f'<?xml version="1.0"?>\n<?mso-application progid="Excel.Sheet"?>\n{root}'.encode(encoding)
+    assert reason(name, data).startswith(f"{expected}: save it as .")
+
+
 def test_a_program_or_a_text_about_another_kind_stays_what_it_is(read):
     assert read("a.php", PAGE).text == PAGE
     assert read("a.txt", "From: Odvar\nSubject: Oil\n\nThe lamp is lit.").text.startswith("From: Odvar")

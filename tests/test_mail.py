@@ -293,6 +293,44 @@ def test_a_picture_between_two_texts_is_named(read, header):
     assert content.text.index("The hull before") < content.text.index("hull.jpg") < content.text.index("tight again")
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "declared", "seen"),
+    [
+        ("镕哥的船", "gbk", "gb2312", "镕哥的船"),
+        ("①髙橋", "cp932", "shift_jis", "①髙橋"),
+        ("똠방각하", "cp949", "ks_c_5601-1987", "똠방각하"),
+        ("“Lamp” – 5 €", "cp1252", "iso-8859-1", "“Lamp” – 5 €"),
+        ("Łódź", "utf-8", "x-of-a-program", "Łódź"),
+        ("\x1b$BEtBf-!\x1b(B ok", "ascii", "iso-2022-jp", "灯台\ufffd ok"),
+    ],
+)
+def test_words_in_more_than_the_declared_encoding(tmp_path, text, encoding, declared, seen):
+    word = base64.b64encode(text.encode(encoding)).decode()
+    fields = f"Content-Type: text/plain; charset={declared}\nContent-Transfer-Encoding: base64"
+    data = f"From: =?{declared}?B?{word}?= <a@x.org>\nSubject: =?{declared}?B?{word}?=\n{fields}\n\n{word}\n"
+    content = read(tmp_path, data.encode())
+    assert content.title == seen
+    assert content.text == f"# {seen}\n\nFrom: {seen} <a@x.org>\n\n{seen}"
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("来週の船は \n二便だけです。 \n桟橋へ。\n明日", "来週の船は二便だけです。桟橋へ。\n明日"),
+        ("The gate  \nis shut. \n\nIt is red.", "The gate is shut.\n\nIt is red."),
+        ("> Is the gate  \n> shut? \nIt is.", "> Is the gate shut?\nIt is."),
+        (">> One \n> two\n-- \nTolk", ">> One\n> two\n-- \nTolk"),
+    ],
+)
+def test_lines_that_a_mail_program_divided_are_joined(tmp_path, written, seen):
+    message = mail(written)
+    message.set_param("format", "flowed")
+    message.set_param("delsp", "yes")
+    assert read(tmp_path, message).text.endswith(f"+0000\n\n{seen}")
+    kept = mail("The gate \nis shut.")  # without the mark, a space is a space
+    assert read(tmp_path, kept).text.endswith("The gate \nis shut.")
+
+
 def test_a_picture_of_the_page_is_not_named(read):
     assert read("a.eml", picture_mail("Content-ID: <logo>")).left_out == ()
 

@@ -119,6 +119,31 @@ class TestTextsThatLookLikeMarkdown:
         data = rb"{\rtf1\ansi Ten\~marks for a self\_acting mule of cot\-ton in C:\\~mill.\par}"
         assert read("a.rtf", data).text == "Ten marks for a self-acting mule of cotton in C:\\~mill."
 
+    @pytest.mark.parametrize(
+        "fonts", ["{\\f0\\fcharset%d A;}{\\f1\\fcharset0 B;}", "\\f0\\fcharset%d A;\\f1\\fcharset0 B;"]
+    )
+    @pytest.mark.parametrize(
+        ("text", "charset", "encoding"),
+        [
+            ("表とポンプ、炉{ソ}|A", 128, "cp932"),
+            ("丂水車|小屋", 134, "gbk"),
+            ("罔許功", 136, "big5"),
+            ("물레 방앗간", 129, "cp949"),
+        ],
+    )
+    @pytest.mark.parametrize("in_letters", [True, False])
+    def test_signs_of_rtf_of_two_bytes(self, read, fonts, text, charset, encoding, in_letters):
+        written = ""
+        for byte in text.encode(encoding):
+            sign = chr(byte)
+            if byte > 127 or not in_letters:
+                sign = f"\\'{byte:02x}"
+            elif sign in "\\{}":
+                sign = f"\\{sign}"
+            written += sign
+        data = f"{{\\rtf1\\ansi\\ansicpg1252{{\\fonttbl{fonts % charset}}}\\f0 {written}\\f1  \\'93Lamp\\'94\\par}}"
+        assert read("a.rtf", data.encode()).text == f"{text} “Lamp”"
+
     def test_in_rtf(self, read):
         data = b"{\\rtf1\\ansi {\\pard # crontab -e\\par}{\\pard ``` is a fence\\par}{\\pard ls | wc {\\b |} tee\\par}}"
         assert read("a.rtf", data).text == "    # crontab -e\n\n\\``` is a fence\n\nls | wc | tee"

@@ -13,6 +13,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.comments import Comment
+from pptx import Presentation
 
 from arag.ingest.formats.office import read_office
 from arag.ingest.formats.tables import table_lines
@@ -21,6 +22,16 @@ from arag.ingest.formats.tables import table_lines
 def read_book(path, book):
     book.save(path / "a.xlsx")
     return read_office(path / "a.xlsx")
+
+
+def _replace(path, part, old, new):
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    assert old in parts[part]
+    parts[part] = parts[part].replace(old, new)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
 
 
 def lines(text, **options):
@@ -301,6 +312,28 @@ class TestWorkbooks:
         book.active["A1"] = written
         book.save(tmp_path / "a.xlsx")
         assert readers.read(tmp_path / "a.xlsx").text == f"# Sheet\n\n{seen}"
+
+    @pytest.mark.parametrize(
+        ("written", "seen"),
+        [
+            ("Two_x000D_\nlamps", "Two lamps"),
+            ("Two_x000a_lamps", "Two lamps"),
+            ("the name _x005F_x000D_", "the name _x000D_"),
+            ("part_x12 of_x_", "part_x12 of_x_"),
+        ],
+    )
+    def test_control_characters_that_programs_write_as_text(self, tmp_path, written, seen):
+        book = Workbook()
+        book.active["A1"] = written
+        book.active["A1"].comment = Comment(written, "Ada")
+        book.save(tmp_path / "a.xlsx")
+        text = read_office(tmp_path / "a.xlsx").text
+        assert text == f"# Sheet\n\n{seen}\n\nComment on A1 by Ada: {seen}"
+        show = Presentation()
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "x"
+        show.save(tmp_path / "a.pptx")
+        _replace(tmp_path / "a.pptx", "ppt/slides/slide1.xml", b">x<", f">{written}<".encode())
+        assert read_office(tmp_path / "a.pptx").text == f"# {seen}"
 
     def test_blank_rows_part_tables(self, tmp_path):
         book = Workbook()

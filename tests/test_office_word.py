@@ -229,6 +229,36 @@ class TestInline:
         )
         assert read_word(tmp_path, body).text == "The lease ends in May."
 
+    @pytest.mark.parametrize(
+        ("texts", "seen"),
+        [
+            (["The lease ", "-", "ends in May.", "It is long."], "The lease ends in May.\n\nIt is long."),
+            (["One ", "-", "two ", "-", "three."], "One two three."),
+            (["The lease ends.", "", "-"], "The lease ends."),  # there is none to go on with
+        ],
+    )
+    def test_paragraphs_whose_end_is_deleted_go_on_with_the_next(self, tmp_path, texts, seen):
+        body = ""
+        for text, following in zip(texts, [*texts[1:], ""], strict=True):
+            if text != "-":
+                body += p(text, "<w:rPr><w:del/></w:rPr>" if following == "-" else "")
+        assert read_word(tmp_path, body).text == seen
+
+    @pytest.mark.parametrize(
+        ("place", "seen"), [("drop", "Sallow bends."), ("margin", "Sallow bends."), ("", "S\n\nallow bends.")]
+    )
+    def test_a_large_first_letter_belongs_to_its_word(self, tmp_path, place, seen):
+        letter = p("S", f'<w:framePr w:dropCap="{place or "none"}" w:lines="3"/>')
+        assert read_word(tmp_path, letter + p("allow bends.")).text == seen
+
+    def test_a_deleted_clause_has_no_number(self, tmp_path):
+        deleted = "<w:r><w:delText>Rent</w:delText></w:r>"
+        number = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
+        clause = f"<w:p><w:pPr>{number}<w:rPr><w:del/></w:rPr></w:pPr><w:del>{deleted}</w:del></w:p>"
+        body = numbered("Term") + clause + numbered("Repairs") + p("See clause 2.")
+        content = read_word(tmp_path, body, numbering(("decimal", "%1.")))
+        assert content.text == "1. Term\n2. Repairs\n\nSee clause 2."
+
     def test_fields_controls_formulas_and_signs(self, tmp_path):
         field = (
             '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>REF clause</w:instrText></w:r>'

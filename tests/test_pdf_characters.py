@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 
-from pdf_pages import Pages, change, font_with_characters, stream
+from pdf_pages import Pages, change, font_with_characters, in_glyphs, stream
 
 
 def with_unnamed_glyphs(glyphs, content, base="Helvetica"):
@@ -194,7 +194,40 @@ def test_letters_that_spaces_set_apart_are_words(read, spaced, seen):
     assert read("a.pdf", pages.finish()).text.removeprefix("# ") == f"{seen}\nThe miller ground rye."
 
 
+@pytest.mark.parametrize(
+    ("spaced", "seen"),
+    [
+        ("The almoner gives. N o t h i n g  i s  s o l d  here.", "The almoner gives. Nothing is sold here."),
+        ("W i c h t i g  ist der Docht", "Wichtig ist der Docht"),
+        ("Grades: A B C D E F and none", "Grades: A B C D E F and none"),
+        ("By J R R T Ashe", "By J R R T Ashe"),
+    ],
+)
+def test_letters_set_apart_in_a_part_of_a_line(read, spaced, seen):
+    pages = Pages()
+    pages.text(72, 700, spaced)
+    assert read("a.pdf", pages.finish()).text == seen
+
+
 def test_columns_of_single_letters_stay_apart(read):
     pages = Pages()
     pages.rows(700, range(72, 422, 50), ["MTWTFSS", "xoxoxox"])
     assert "M T W T F S S" in read("a.pdf", pages.finish()).text
+
+
+LAM_ALEF = "لا"  # one glyph
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([("לוחכ", True), (" ", False), ("םולש", True)], "שלום כחול"),  # the glyphs from left to right
+        ([("לוחכ", True), (" םולש ", False), ("רהנ", True)], "נהר שלום כחול"),
+        ([("ليلد", True), (" ", False), ("قوس", False)], "سوق دليل"),
+        ([(["م", LAM_ALEF, "س"], False)], "سلام"),
+        ([(["م", LAM_ALEF, "س"], True), (" ", False), (["ت", LAM_ALEF, "ا"], False)], "الات سلام"),
+        ([("mill ", False), ("לוחכ", True)], "mill כחול"),
+    ],
+)
+def test_words_from_right_to_left_have_their_letters_in_order(read, parts, text):
+    assert read("a.pdf", in_glyphs([parts])).text == text

@@ -593,3 +593,75 @@ def test_items_and_paragraphs_of_chinese_stay_apart(read):
 )
 def test_lines_of_other_scripts(read, lines, joined):
     assert joined in read("a.pdf", in_any_script(lines)).text
+
+
+HARBOURS = [["Harbour", "1880", "1881"], ["Orra", "75", ""], ["Holm", "", "80"], ["Tolk", "61", "64"]]
+BY_YEARS = ["Harbour | 1880 | 1881", "Harbour: Orra | 1880: 75", "Harbour: Holm | 1881: 80"]
+
+
+@pytest.mark.parametrize(("turn", "x", "y"), [(90, 0, -600), (270, -800, 0), (180, -595, -842), (0, 0, 0)])
+def test_a_table_on_a_page_that_is_turned(read, turn, x, y):
+    pages = Pages()
+    pages.canvas.setPageRotation(turn)
+    pages.canvas.rotate(turn)
+    pages.canvas.translate(x, y)
+    pages.text(60, 560, "Catch of the harbours", size=16)
+    pages.rows(500, (60, 200, 300), HARBOURS)
+    text = read("a.pdf", pages.finish()).text
+    assert text.split("\n")[:4] == ["# Catch of the harbours", *BY_YEARS]
+
+
+def test_a_table_from_right_to_left(read):
+    rows = ["80      75      ןמש", "64      61      דיס"]
+    text = read("a.pdf", in_any_script(rows)).text
+    assert text.split("\n") == ["שמן | 75 | 80", "סיד | 61 | 64"]
+
+
+def test_what_is_beside_the_visible_part_of_a_page_is_not_read(read):
+    pages = Pages()
+    pages.text(60, 820, "poster_7.indd 12/03/24 Cyan Magenta")
+    pages.text(72, 700, "The cheese fair is on Saturday.")
+    pages.canvas.setCropBox((50, 50, 545, 800))
+    assert read("a.pdf", pages.finish()).text == "The cheese fair is on Saturday."
+
+
+def test_text_that_runs_off_the_paper_is_read(read):
+    pages = Pages()
+    pages.text(72, 700, "Bring a knife and a napkin, " + "and a cup, " * 12)
+    pages.text(72, -40, "The fair ends at dusk.")
+    text = read("a.pdf", pages.finish()).text
+    assert text.count("and a cup,") == 12
+    assert "ends at dusk" in text
+
+
+@pytest.mark.parametrize("gap", [8.3, 9, 10])
+def test_columns_that_are_near_to_each_other_where_cells_are_full(read, gap):
+    pages = Pages()
+    x = 60 + pages.canvas.stringWidth("Wednesday", "Helvetica", 10) + gap
+    rows = [("Day", "Keeper", "Hours"), ("Wednesday", "Nell", "8"), ("Friday", "Pim", "6"), ("Sunday", "Ines", "7")]
+    y = 700
+    for row in rows:
+        for place, cell in zip((60, x, 300), row, strict=True):
+            pages.text(place, y, cell, size=10)
+        y -= 20
+    text = read("a.pdf", pages.finish()).text
+    assert "Day: Wednesday | Keeper: Nell | Hours: 8" in text
+
+
+def test_a_header_of_two_rows_above_narrow_columns(read):
+    pages = Pages()
+    pages.rows(700, (60, 120, 220), [("Stop", "Weekdays", "Sundays")], size=10)
+    pages.rows(683, (100, 147.5, 196, 243.5), [("Morning", "Evening", "Morning", "Evening")], size=10)
+    times = [("6:10", "17:05", "", "18:00"), ("6:25", "17:20", "9:40", ""), ("", "17:41", "10:02", "18:39")]
+    for number, (stop, row) in enumerate(zip(["Quarry", "Chapel", "Terminus"], times, strict=True)):
+        pages.rows(666 - 17 * number, (60, 109, 153, 206, 250), [(stop, *row)], size=10)
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines[-1] == "Stop: Terminus | Weekdays Evening: 17:41 | Sundays Morning: 10:02 | Sundays Evening: 18:39"
+
+
+def test_wide_spaces_of_a_text_beside_no_table_divide_nothing(read):
+    pages = Pages()
+    for number, (first, second) in enumerate([("The mill stands", "on the"), ("The keeper", "of it"), ("It", "burns")]):
+        end = pages.text(60, 700 - 14 * number, first, size=10)
+        pages.text(end + 8, 700 - 14 * number, second, size=10)
+    assert read("a.pdf", pages.finish()).text == "The mill stands on the\nThe keeper of it\nIt burns"

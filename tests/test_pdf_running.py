@@ -147,6 +147,15 @@ def test_a_head_with_the_number_of_its_page(read):
     assert not any(str(10 + number) in words[number] for number in range(2, 6))
 
 
+@pytest.mark.parametrize(
+    "numbers", [["", *ROMAN[1:4], "| 1", "| 2", "| 3", "| 4"], [*ROMAN[:3], "1 / 4", "2 / 4", "3 / 4", "4 / 4"]]
+)
+def test_a_head_with_roman_numerals_in_the_front_matter(read, numbers):
+    heads = [f"Rules of the Harbour {number}" if number else "" for number in numbers]
+    pages = book(heads, [""] * len(heads))
+    assert count_pages(read, pages, "Harbour") == 1
+
+
 def test_a_head_that_changes_with_the_chapter(read):
     pages = Pages()
     chapters = ["The Mill", "The Race", "The Yard"]

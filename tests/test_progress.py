@@ -138,6 +138,19 @@ def test_the_time_that_is_left_is_not_estimated_from_the_first_of_many_documents
     assert [now.seconds_left is None for now in shown] == [True, True, True, False]
 
 
+def test_the_time_that_is_left_does_not_count_the_start_of_libraries_again(monkeypatch):
+    clock = SimpleNamespace(monotonic=lambda: seconds)
+    monkeypatch.setattr(progress, "time", clock)
+    shown = []
+    seconds = 0.0
+    meter = Meter(shown.append, total=100)
+    seconds = 20.0
+    meter.report(done=10, documents=1)
+    seconds = 22.0
+    meter.report(done=20, documents=1)
+    assert [now.seconds_left for now in shown] == [None, None, 16.0]
+
+
 def test_an_interrupted_run_says_what_is_kept_and_is_finished_by_the_next(tmp_path):
     def stop(now):
         if now.share > 0.5:

@@ -124,6 +124,18 @@ def test_a_table_that_lays_out_texts_is_none(make_index, table):
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "|WARNING: the oil is dear.\n|It may burn.",
+        "1.1 | Oil | . . . . . . . | 4\n1.2 | Rye | . . . . . . . | 9",
+        "Oil ........ | 4\nRye ........ | 9",
+    ],
+)
+def test_texts_in_a_frame_and_tables_of_contents_are_no_tables(make_index, lines):
+    assert make_index({"a.txt": f"The lamps burn.\n\n{lines}\n\nSo it is.\n"}).query_tables().tables == ()
+
+
+@pytest.mark.parametrize(
     ("table", "rows"),
     [
         ("<tr><td><img src='a.png' alt='E = mc²'><td>(3.1)<tr><td><img src='b.png' alt='F = ma'><td>(3.2)", 2),

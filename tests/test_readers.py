@@ -339,6 +339,45 @@ class TestNotebooks:
             left_out=("2 pictures",),
         )
 
+    @pytest.mark.parametrize(
+        ("page", "seen"),
+        [
+            (
+                "<table><thead><tr><th></th><th>isle</th><th>boats</th></tr></thead>{}</table>",
+                "0 | isle: Orra | boats: 7",
+            ),
+            (
+                "<style>td {{}}</style><div><TABLE><tr><th>Nr<th>isle<th>boats{}</TABLE></div>",
+                "Nr: 0 | isle: Orra | boats: 7",
+            ),
+            ("<p>A frame of 1 row.</p><table>{}</table>", "0 | Orra | 7"),
+            ("<div>one row</div>", "```\n0 Orra 7\n```"),
+        ],
+    )
+    def test_a_table_of_an_output_has_the_names_of_its_columns(self, read, page, seen):
+        v4 = nbformat.v4
+        row = "<tr><th>0</th><td>Orra</td><td>7</td></tr>"
+        data = {"text/html": page.format(row), "text/plain": "0 Orra 7"}
+        cell = v4.new_code_cell("boats", outputs=[v4.new_output("execute_result", data=data)])
+        text = read("a.ipynb", nbformat.writes(v4.new_notebook(cells=[cell]))).text
+        assert text.startswith("```\nboats\n```\n\n")
+        assert text.endswith(seen)
+        assert text.count("Orra") == 1
+
+    @pytest.mark.parametrize(
+        ("printed", "seen"),
+        [
+            ("  0%| | 0/2\r 50%|# | 1/2\r100%|##| 2/2\nLit.\n", "100%|##| 2/2\nLit."),
+            ("Lamp 1\r\nLamp 2\r\n", "Lamp 1\nLamp 2"),
+            ("Lamp 1\rLamp 2\r", "Lamp 2"),
+        ],
+    )
+    def test_of_a_progress_bar_the_last_state_is_seen(self, read, printed, seen):
+        v4 = nbformat.v4
+        cell = v4.new_code_cell("light()", outputs=[v4.new_output("stream", text=printed)])
+        text = read("a.ipynb", nbformat.writes(v4.new_notebook(cells=[cell]))).text
+        assert text == f"```\nlight()\n```\n\n```\n{seen}\n```"
+
     @pytest.mark.parametrize("data", ["[]", '{"metadata": {}, "cells": 7}', "no JSON"])
     def test_no_notebook(self, reason, data):
         assert reason("a.ipynb", data) == "not a notebook of format 4: open it in Jupyter and save it again"

@@ -202,6 +202,46 @@ def test_a_chat_is_one_document_with_its_speakers(tmp_path, record, text):
     assert (document.text, problems) == (text, [])
 
 
+def _node(role, words, time):
+    content = {"content_type": "text", "parts": [words]}
+    return {"parent": "x", "message": {"author": {"role": role}, "create_time": time, "content": content}}
+
+
+TREE = {
+    "b": _node("assistant", "Six marks.", 9.5),
+    "a": _node("user", "What does oil cost?", 3),
+    "root": {"parent": None, "message": None},
+    "s": _node("system", "", None),
+}
+RUNS = ["It costs ", {"type": "bold", "text": "six marks"}, ", see ", {"type": "link", "text": "https://oil.example"}]
+CALL = {"id": "c1", "type": "function", "function": {"name": "price", "arguments": '{"of": "oil"}'}}
+USE = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "price", "input": {"of": "Öl"}}]
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        ({"mapping": TREE}, "user: What does oil cost?\n\nassistant: Six marks."),
+        (
+            {"chat_messages": [{"uuid": "1", "sender": "human", "text": "Oil?"}, {"sender": "assistant", "text": "6"}]},
+            "human: Oil?\n\nassistant: 6",
+        ),
+        ({"messages": [{"from": "Jago", "text": RUNS}]}, "Jago: It costs six marks, see https://oil.example"),
+        ({"messages": [{"user": {"id": 7, "name": "Jago"}, "text": "I come."}]}, "Jago: I come."),
+        ({"messages": [{"sender_name": "Jago", "timestamp_ms": 7, "content": "I come."}]}, "Jago: I come."),
+        (
+            {"messages": [{"role": "assistant", "content": None, "tool_calls": [CALL]}]},
+            'assistant: price({"of": "oil"})',
+        ),
+        ({"messages": [{"role": "assistant", "content": USE}]}, 'assistant: I look.\nprice({"of": "Öl"})'),
+        ({"messages": [{"role": "assistant", "content": "6"}], "summary": "On oil."}, "On oil.\n\nassistant: 6"),
+    ],
+)
+def test_chats_as_programs_export_them(tmp_path, record, text):
+    (document,), problems = read(tmp_path / "a.json", record)
+    assert (document.text, document.metadata, problems) == (text, {}, [])
+
+
 def test_the_other_fields_of_a_chat_are_its_metadata(tmp_path):
     (document,), _ = read(tmp_path / "a.json", {"export": {"of": "quay"}, "messages": EXPORTED})
     assert document.metadata == {"export": {"of": "quay"}}

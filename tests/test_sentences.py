@@ -137,6 +137,18 @@ def test_a_space_or_the_full_stop_of_an_abbreviation_ends_no_thai_or_lao_sentenc
     assert texts(f"{thai}\n\n{lao}") == [thai, lao]
 
 
+PIECES = ["mill", "mill mill", "mill,", "The", "U.S.", "No.", "5", "1999.", "end.", '"', "“", ")", "᙮", "…", "文", "\n"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20))
+def test_words_far_from_a_full_stop_do_not_change_where_sentences_end(pieces):
+    text = " ".join(pieces)
+    starts = [sentence.start for sentence in split_sentences(text)]
+    for other in ("wind", "it's", "a+b)"):  # as long
+        changed = split_sentences(text.replace("mill", other))
+        assert [sentence.start for sentence in changed] == starts
+
+
 def test_list_items_and_lines_of_a_log_are_sentences_of_their_own():
     items = [
         "- one apple",

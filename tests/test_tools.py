@@ -224,6 +224,16 @@ def test_a_common_keyword_takes_no_room_from_the_others(make_index):
     assert "[n0:0]" in tool.invoke({"keywords": ["trade", "nowhere"]}).partition("In brief:")[0]
 
 
+def test_in_brief_the_sentence_with_the_rare_keyword_is_shown_and_equal_documents_once(search):
+    name = "Its name is pronounced with a long A."
+    text = f"# Names\n\nThe harbour owes much to the trade of the old guild.\n\n{name}\n\n{'It rained. ' * 99}"
+    best = f"The harbour is pronounced as the pilots of the old guild {'and of all others ' * 20}have it."
+    documents = {f"n{n}": f"The harbour was open in the year {n}." for n in range(9)}
+    documents |= {"best": f"{best}\n\n{best}", "a": text, "b": text}
+    brief = search(documents, "harbour", "pronounced").partition("In brief:\n")[2]
+    assert brief == "[a:0] Names: Its name is pronounced with a long A. …\n(the same text: [b:0])"
+
+
 def test_of_a_heading_in_brief_what_stands_below_it_is_shown(search):
     documents = {f"n{n}": f"## Launch\n\nIt is on day {n}.\n\n## More\n\nWords." for n in range(9)}
     content = search(documents | {"mara": "Mara kept the light."}, "Mara", "launch")

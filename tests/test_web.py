@@ -181,7 +181,29 @@ def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headi
         headed = search(client, q="first Koptein").select_one(".hits li")
     assert headed.select_one(".note").get_text() == "The makers"
     assert texts(headed.select("p"))[1] == "Koptein came first."
-    assert set(texts(hit.select("p"))[1:-1]) == {"Zebrafish", "Zebrafish tanks … 12", "zebrafish"}
+    assert set(texts(hit.select("p"))[1:-1]) == {"Zebrafish tanks … 12", "zebrafish"}
+
+
+def test_excerpts_have_words_below_their_headings_and_contents_come_last(tmp_path):
+    names = ["Ropewalk", "The eel", "Lantern oil", "Tolls", "Pilots"]
+    listed = "\n\n".join(f"4.{n}. {name}" for n, name in enumerate(names, 1))
+    sections = "\n\n".join(f"### 4.{n}. {name}\n\nIt is old. The eel is shy." for n, name in enumerate(names, 1))
+    rows = "\n".join(f"| | {n} |" for n in range(9))
+    documents = {
+        "a.md": f"# Manual\n\n{listed}",
+        "b.md": f"# History\n\n{sections}",
+        "c.md": f"# Numbers\n\n| A | B |\n| --- | --- |\n{rows}\n\n4.1.\n\n4.11.",
+        "d.md": "# Supper\n\nLantern oil burnt in 4.1 lamps.\n\nThe eel came with lantern oil.\n\nBread was old.",
+    }
+    location = write_index(tmp_path, documents)
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hits = search(client, q="eel with lantern oil in 4.1").select(".hits li")
+    shown = [texts(hit.select("p"))[1:-1] for hit in hits]
+    assert [hit.select("p a")[-1].get_text() for hit in hits][-1] == "a.md"
+    assert [excerpts[0] for excerpts in shown[:2]] == ["The eel came with lantern oil.", "It is old."]
+    assert not any(re.fullmatch(r"[\W\d]*", text) or "#" in text for excerpts in shown for text in excerpts)
 
 
 def test_a_sentence_in_a_column_is_marked_there_alone(client):
@@ -238,6 +260,8 @@ def test_filters_choose_folders_kinds_and_dates(client):
         hits = search(client, q="keeper of the secret word of salt, open to all", **filters)
         assert set(texts(hits.select(".hits .note a"))) == expected
         assert len(search(client, **filters).select("th[scope=row]")) == len(expected)
+    nothing = search(client, q="salt qqzzxy", after="2030-01-01")
+    assert texts(nothing.select(".warn")) == ["Left out, without a date: 3 documents."]  # no word was looked for
     undated = search(client, q="salt qqzzxy", before="2021-05-10")
     assert texts(undated.select(".warn")) == ["Left out, without a date: 3 documents.", "Not found: salt, qqzzxy."]
     form = search(client, folder="notes", kind="md", after="2021-05-01")

@@ -147,6 +147,7 @@ def work_in_pieces():
     connection._WRITER_SETTINGS["idle_in_transaction_session_timeout"] = f"{HANGING}s"
     pipeline._BATCH_DOCUMENTS = 12
     chroma._SENTENCES_PER_CALL = 50
+    chroma._ADDED_PER_CALL = 50
     chroma._CHANGES_PER_SYNC = 60
 
 

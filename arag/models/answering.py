@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from arag.text.languages import SHARED_WORDS, is_foreign
 from arag.text.words import content_words, find_names
 
 _MAX_SHORT = 5  # content words of a question that one sentence answers
 _MIN_COVERED = 0.5  # of the words of a short question, if other sentences have the others
 _MOSTLY_COVERED = 0.75  # of its words, if no sentence has the others
 _MIN_WORDS = 2  # of a short question, unless it has only one
+_MIN_SIMILARITY = 0.5  # of a quote that has only names of the question: other words, or another language, may say it
 _MAX_DEFINED = 2  # content words of a question for what something is
 _ASKS = re.compile(r"(?:[?？][\"'”’」』)\]*_]*|^(?:[A-Z\d]{1,3}\.)+\d*\.?)$")
 _COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
@@ -52,17 +55,19 @@ _ASKS_WHERE = re.compile(r"^(?:\w+ )?where\b", re.IGNORECASE)
 _ASKS_WHAT_IS = re.compile(r"^what(?:'s| is| are) ", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A sentence that may answer a question, and the title of its document, with the questions that stand above it."""
 
     title: str
     text: str
+    similarity: float = 0.0  # to the question, if it was found by its meaning
 
-    @property
+    @cached_property
     def words(self) -> set[str]:
-        """The content words of both."""
-        return content_words(f"{self.title} {self.text}")
+        """The content words of both; "die" is none in a German sentence."""
+        words = content_words(f"{self.title} {self.text}")
+        return words - SHARED_WORDS if is_foreign(self.text) else words
 
 
 def only_asks(text: str) -> bool:
@@ -89,7 +94,11 @@ def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], fo
     needed = min(len(words), max(_MIN_WORDS, share * len(words)))
     covering = [position for position in positions if len(quotes[position].words & words) >= needed]
     about = [position for position in positions if quotes[position].words & words]
-    return covering or _find_linked(question, quotes, about)
+    answers = covering or _find_linked(question, quotes, about)
+    said = set[str]().union(*(quotes[position].words for position in answers))
+    if said & words <= content_words(" ".join(find_names(question))):
+        return [position for position in answers if quotes[position].similarity >= _MIN_SIMILARITY]
+    return answers
 
 
 def describe_count(result: str, pattern: str) -> str:

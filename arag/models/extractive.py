@@ -25,6 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.answering import Candidate, describe_count, find_answers, only_asks
 from arag.models.names import EXTRACTIVE
+from arag.text.contents import cut_out, find_lists
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english
 from arag.text.marks import mark, read_results, without_marks
 from arag.text.scripts import is_east_asian
@@ -115,7 +116,7 @@ class _Sentence:
 
     @cached_property
     def words(self) -> set[str]:
-        return content_words(f"{self.title} {self.headings} {self.text}")
+        return Candidate(f"{self.title} {self.headings}", self.text).words
 
     def new_names(self, question: str) -> list[str]:
         """Return the names in it, and its title, that a question does not have."""
@@ -136,6 +137,7 @@ class _Notes:
 
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
+    similarities: dict[tuple[str, str], float] = field(default_factory=dict)  # of sentences, to the question itself
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
     has_counted: bool = False  # whether `grep` was called, perhaps in vain
     count: str = ""  # of the lines that a `grep` found, as a sentence
@@ -155,6 +157,7 @@ class _Notes:
             head, _, body = _NOTES.sub("", shown).partition("\n")
             title, _, excerpt = head.strip().partition(": ")
             title = _PLACE.sub("", title)
+            body = cut_out(body, find_lists(body, title))  # contents only name what other sentences say
             # Headings, rows and items are not part of a sentence: blank lines set them apart.
             separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")
             for sentence in _SENTENCE_END.split(separated):
@@ -166,9 +169,11 @@ class _Notes:
         for hit in results["hits"]:
             similarity = max(0.0, hit["score"]) if is_semantic else 0.0
             for sentence in hit["sentences"]:
-                if not sentence.get("cut"):
+                if not sentence.get("cut") and not sentence.get("in_contents"):
                     headings = " ".join(filter(only_asks, sentence.get("under", ())))
                     self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity, headings)
+                    if results.get("query") == self.question:
+                        self.similarities[hit["chunk_id"], sentence["text"]] = similarity
 
     def add_call(self, arguments: dict[str, Any]) -> None:
         """Remember what a call looked for."""
@@ -326,7 +331,7 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     def gain(sentence: _Sentence) -> float:
         covered = open_words & sentence.words
         if covered <= SHARED_WORDS and not has_english(sentence.text):
-            covered = set()  # "die" is an article in a German sentence
+            covered = set()  # "die" alone may be an article
         words = float(len(covered))
         lowered = sentence.text.lower()
         if any(name in lowered for name in links):
@@ -377,7 +382,10 @@ def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sente
     found: set[str] = set()
     for sentence in notes.sentences.values():
         found |= sentence.words
-    candidates = [Candidate(f"{quote.title} {quote.headings}", quote.text) for quote in quotes]
+    candidates: list[Candidate] = []
+    for quote in quotes:
+        similarity = notes.similarities.get((quote.chunk_id, quote.text), 0.0)
+        candidates.append(Candidate(f"{quote.title} {quote.headings}", quote.text, similarity))
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
 
 

@@ -63,6 +63,12 @@ def has_english(text: str) -> bool:
     return any(word in _ENGLISH - _OTHERS for word in _WORD.findall(text.lower()))
 
 
+def is_foreign(text: str) -> bool:
+    """Return whether a text has a common word of another language, and none that only English has."""
+    words = _WORD.findall(text.lower())
+    return any(word in _FOREIGN for word in words) and not has_english(text)
+
+
 def is_english(text: str) -> bool:
     """Return whether a text may be English: most letters are Latin, and no other language's common words prevail."""
     if not is_latin(text):

@@ -51,7 +51,7 @@ READERS: dict[str, _AnyReader] = {
     **dict.fromkeys((*_OFFICE_EXTENSIONS, *SAME_KINDS), _OFFICE),
     **dict.fromkeys((".eml", ".mht", ".mhtml", MAILBOX), "mail.read_mail"),
     **dict.fromkeys((".csv", ".tsv"), "tables.read_csv"),
-    ".ipynb": "text.read_notebook",
+    ".ipynb": "notebook.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from arag.ingest.formats.charts import chart_rows
-from arag.ingest.formats.package import attribute, local_name
+from arag.ingest.formats.package import attribute, local_name, unescape
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
@@ -90,7 +90,7 @@ def _paragraph_text(paragraph: etree._Element) -> str:
     text = ""
     for part in paragraph.iter("{*}t", "{*}br", "{*}tab"):
         if part.tag.endswith("}t"):
-            text += raised(part.text or "", _baseline(part), text)
+            text += raised(unescape(part.text or ""), _baseline(part), text)
         else:
             text += " "
     return text

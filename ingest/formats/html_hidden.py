@@ -32,13 +32,14 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
 
 def find_navigation(page: etree._Element) -> list[etree._Element]:
     """Return the elements that are for navigation: by their name, or by a role if they have links and titles only."""
-    found = list(page.iter("nav"))
-    for element in _NAVIGATION(page):
-        beside = "".join(_TEXT_BESIDE_LINKS(element))
-        has_text = any(map(str.isalpha, beside))
-        if not has_text:
-            found.append(element)
-    return found
+    by_role = filter(_has_only_links, _NAVIGATION(page))
+    return [*page.iter("nav"), *by_role]
+
+
+def _has_only_links(element: etree._Element) -> bool:
+    """Return whether an element has no words but links and titles."""
+    beside = "".join(_TEXT_BESIDE_LINKS(element))
+    return not any(map(str.isalpha, beside))
 
 
 def _is_permalink(link: etree._Element) -> bool:

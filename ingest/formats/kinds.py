@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from arag.ingest.formats.content import FormatError
+from arag.ingest.formats.content import FormatError, decode, is_wide
 
 MAILBOX = ".mbox"  # of a file with many emails
 
@@ -74,6 +74,12 @@ _TEXT_KINDS = {
     ".xlsx": ".csv",
     ".ods": ".csv",
 }
+# The namespaces of files of Office 2003 that are written as XML.
+_OLD_XML = {
+    b"urn:schemas-microsoft-com:office:spreadsheet": "a workbook of Excel 2003 in XML: save it as .xlsx",
+    b"http://schemas.microsoft.com/office/word/2003/wordml": "a document of Word 2003 in XML: save it as .docx",
+    b"http://schemas.microsoft.com/office/2006/xmlPackage": "a document of Office in XML: save it as .docx or .pptx",
+}
 _NO_DOCUMENTS = {
     b"\x1f\x8b": "a gzip archive: unpack it",
     b"BZh91AY": "a bzip2 archive: unpack it",
@@ -96,6 +102,8 @@ MAILBOX_LINE = re.compile(rb"From \S.{0,200}\d\d:\d\d.{0,100}\b[12]\d{3}\b.*\n")
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
+# A page with its pictures, which Word names `.doc`, has no sender.
+_FIELD_OF_PAGE = re.compile(rb"(?im)^Content-Type:\s*multipart/related\b")
 _CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
@@ -185,8 +193,10 @@ def _declared_type(archive: ZipFile) -> bytes:
 
 def _kind_of_text(head: bytes, extension: str) -> str:
     """Return the kind of a file that is written as text, or an empty string if its beginning does not show it."""
-    text = head.removeprefix(codecs.BOM_UTF8)
+    text = _in_utf8(head)
     is_never_text = extension in _NEVER_TEXT
+    if is_never_text:
+        _refuse_old_xml(text)
     if text.startswith(b"{\\rtf"):
         return ".rtf"
     if _HTML.match(text):
@@ -202,15 +212,37 @@ def _kind_of_text(head: bytes, extension: str) -> str:
     return ""
 
 
+def _in_utf8(head: bytes) -> bytes:
+    """Return the first bytes of a text in UTF-8; Excel writes rows in UTF-16."""
+    if not is_wide(head):
+        return head.removeprefix(codecs.BOM_UTF8)
+    whole_characters = len(head) - len(head) % 4
+    try:
+        return decode(head[:whole_characters]).encode()
+    except FormatError:
+        return head
+
+
+def _refuse_old_xml(text: bytes) -> None:
+    if not text.lstrip().startswith(b"<"):
+        return
+    for namespace, description in _OLD_XML.items():
+        if b'"%s"' % namespace in text:
+            raise FormatError(description)
+
+
 def _kind_of_mail(text: bytes) -> str:
     """Return whether a text is an email or a mailbox; an empty string if it is neither."""
     mailbox_line = MAILBOX_LINE.match(text)
     start = mailbox_line.end() if mailbox_line else 0
     fields = _MAIL_FIELDS.match(text, start)
-    if fields is None or not _FIELD_OF_PEOPLE.search(fields[0]):
+    if fields is None:
         return ""
+    has_people = _FIELD_OF_PEOPLE.search(fields[0]) is not None
     if mailbox_line:
-        return MAILBOX
-    if _FIELD_OF_TRANSPORT.search(fields[0]):
+        return MAILBOX if has_people else ""
+    if _FIELD_OF_PAGE.search(fields[0]):
+        return ".mht"
+    if has_people and _FIELD_OF_TRANSPORT.search(fields[0]):
         return ".eml"
     return ""

@@ -55,6 +55,7 @@ _DECODERS: dict[str, Callable[[bytes], bytes]] = {
 }
 _ATTACHMENT = "Attachment: "
 _ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)  # a mailbox has it where a line begins like its own ones
+_SIGNATURE = "-- "  # the line above it
 _WORD = re.compile(r"\w+")
 _MUCH_POORER = 0.6  # times the words of a page: with fewer, a plain version lacks much of it
 _MIN_MORE = 3  # words
@@ -93,7 +94,8 @@ def _content(mail: Message) -> Content:
 def _parse(data: bytes) -> Message:
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     mail = message_from_bytes(data)
-    if not any(map(mail.get, _HEADERS)):
+    is_page = mail.get_content_type() == "multipart/related"
+    if not is_page and not any(map(mail.get, _HEADERS)):
         raise FormatError("not an email: it has no sender, recipient, subject or date")
     return mail
 
@@ -267,6 +269,8 @@ def _attachment_line(part: Message) -> str:
 def _text(part: Message) -> str:
     """Return the text of a part, with headings before older mails."""
     text = clean_text(_decode(part))
+    if str(part.get_param("delsp", "")).lower() == "yes":
+        text = _join_flowed(text)
     extension = _EXTENSIONS.get(part.get_content_type()) or _extension(part)
     match extension:
         case ".ics":
@@ -284,6 +288,25 @@ def _text(part: Message) -> str:
     return mark_older(plain.strip("\n"))
 
 
+def _join_flowed(text: str) -> str:
+    """Join the lines that end with a space, which a mail program added, with the next lines of the same quotation."""
+    parts: list[str] = []
+    last_marks = ""
+    goes_on = False
+    for line in text.split("\n"):
+        rest = line.lstrip(">")
+        marks = line.removesuffix(rest)
+        if goes_on and rest and marks == last_marks:
+            parts.append(rest.removeprefix(" "))
+        else:
+            parts.append(f"\n{line}")
+        goes_on = line.endswith(" ") and line != _SIGNATURE
+        if goes_on:
+            parts[-1] = parts[-1][:-1]
+        last_marks = marks
+    return "".join(parts).removeprefix("\n")
+
+
 def _decode(part: Message) -> str:
     """Decode a part's text as it declares, else a page as browsers do, else in UTF-8 or Windows-1252."""
     data = part.get_payload(decode=True)
@@ -292,9 +315,16 @@ def _decode(part: Message) -> str:
     if not charset and part.get_content_type() == "text/html":
         with suppress(FormatError):
             return decode_html(data)
-    for encoding in (_python_name(charset), "utf-8"):
+    return _decode_as(data, charset)
+
+
+def _decode_as(data: bytes, charset: str) -> str:
+    """Decode bytes as they are declared, else in UTF-8 or Windows-1252."""
+    declared = _python_name(charset)
+    errors = "replace" if declared.startswith("iso2022") else "strict"  # its bytes are UTF-8, too
+    for encoding in (declared, "utf-8"):
         with suppress(LookupError, ValueError):  # it is unknown, or not the one of the data
-            return data.decode(encoding)
+            return data.decode(encoding, errors)
     return data.decode("cp1252", "replace")
 
 
@@ -314,6 +344,15 @@ def _header(mail: Message, name: str) -> str:
     return _decode_words(mail.get(name, ""))
 
 
+def _decode_each(header: str) -> Iterator[tuple[str | bytes, str | None]]:
+    """Yield the parts of a header with their encodings, of which mail programs know more than Python."""
+    for part, charset in decode_header(header):
+        if charset is None:
+            yield part, None
+        else:
+            yield _decode_as(part, charset).encode(), "utf-8"
+
+
 def _decode_words(header: object) -> str:
     """Decode the words of a header: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`. Others are in UTF-8 or Windows-1252."""
     if isinstance(header, Header):  # with bytes that no encoding is declared for
@@ -324,6 +363,6 @@ def _decode_words(header: object) -> str:
         plain = text.decode("utf-8")
     except UnicodeDecodeError:
         plain = text.decode("cp1252", "replace")
-    with suppress(HeaderParseError, LookupError, ValueError):  # if it cannot be decoded, it stays as it is
-        plain = str(make_header(decode_header(plain)))
+    with suppress(HeaderParseError, ValueError):  # if it cannot be decoded, it stays as it is
+        plain = str(make_header(list(_decode_each(plain))))
     return collapse_whitespace(plain)

@@ -55,6 +55,12 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"^\[\^\d+\]: (?:\d+ )?|\[(?:\^|cmt:)\d+\]")  # before a note, and where a note or a comment belongs
+# xberg does not know that the second byte of a Chinese, Japanese or Korean sign may be written as a letter.
+_OF_EAST_ASIA = re.compile(rb"\\fcharset(?:128|129|134|136)\b|\\ansicpg(?:932|936|949|950)\b")
+_SECOND_BYTE_IN_RTF = re.compile(rb"(\\'[89a-f][0-9a-f])(?:\\([\\{}])|([@-\[\]-z|~]))", re.IGNORECASE)
+# xberg finds fonts only in braces of their own, which TextEdit leaves out.
+_FONTS_IN_RTF = re.compile(rb"\{\\fonttbl\s*(\\f\d[^{}]*+)\}")
+_FONT_IN_RTF = re.compile(rb"[^;]+;")
 # xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
 _SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
 _SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}
@@ -174,10 +180,21 @@ def _read_tree(data: bytes, extension: str) -> Content:
 
 
 def _prepare_rtf(data: bytes) -> bytes:
-    """Return an RTF in which xberg finds footnotes, bars and signs that keep a line together."""
+    """Return an RTF in which xberg finds fonts, footnotes, bars and signs that keep a line together."""
+    if _OF_EAST_ASIA.search(data):
+        data = _SECOND_BYTE_IN_RTF.sub(_write_second_byte, data)
+    data = _FONTS_IN_RTF.sub(_put_fonts_in_braces, data)
     data = _BAR_IN_RTF.sub(_BAR.encode(), data)
     data = _SIGN_IN_RTF.sub(lambda match: match[1] + _SIGNS_IN_RTF[match[2]], data)
     return data.replace(rb"{\*\footnote", rb"{\footnote")
+
+
+def _put_fonts_in_braces(match: re.Match[bytes]) -> bytes:
+    return rb"{\fonttbl%s}" % _FONT_IN_RTF.sub(rb"{\g<0>}", match[1])
+
+
+def _write_second_byte(match: re.Match[bytes]) -> bytes:
+    return match[1] + b"\\'%02x" % ord(match[2] or match[3])
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:

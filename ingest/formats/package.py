@@ -58,6 +58,16 @@ def attribute(element: etree._Element, name: str) -> str:
     return ""
 
 
+def unescape(text: str) -> str:
+    """Return a text of Excel or PowerPoint with the control characters that they write like `_x000D_`."""
+    if "_x" not in text:
+        return text
+    from openpyxl.utils.escape import unescape as unescape_each
+
+    plain: str = unescape_each(text)
+    return plain
+
+
 def find_child(element: etree._Element | None, path: str) -> etree._Element | None:
     """Return an element below another by its path, such as `{*}numPr/{*}numId`; a faster way than `find`."""
     found = element

@@ -127,6 +127,7 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
     The number of a page is as far from its place in the file as those of other pages.
     """
     offsets = _find_offsets(edges) or _find_offset_of_feet(edges, pages)
+    offsets |= _find_offset_of_front_matter(edges)
     for edge in edges:
         number = _number_of_page(edge, offsets)
         if number is not None:
@@ -170,6 +171,16 @@ def _find_offset_of_feet(edges: Iterable[Edge], pages: int) -> set[int]:
                 feet[(number.text, offset)].add(edge.page)
     found = _of_several_pages(feet, min_feet(pages))
     return {offset for _, offset in found}
+
+
+def _find_offset_of_front_matter(edges: Iterable[Edge]) -> set[int]:
+    """Return the difference that Roman numerals beside the same words have on several pages."""
+    beside: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for edge in edges:
+        for number in edge.numbers:
+            if number.is_roman:
+                beside[(number.text, number.value - edge.page)].add(edge.page)
+    return {offset for _, offset in _of_several_pages(beside)}
 
 
 def _of_several_pages(pages_by_key: Mapping[_Key, set[int]], min_pages: int = MIN_PAGES) -> set[_Key]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -13,7 +15,12 @@ import pypdfium2
 from pypdfium2 import raw
 
 UNKNOWN = "\ufffd"  # a glyph that the file does not name
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # letters of Hebrew, Arabic and others
+_LETTER = re.compile(r"[^\W\d_]")
 _MIN_TURN = 0.1  # radians: scanned pages and slanted type are turned by less
+_QUARTER = math.tau / 4
+_SAMPLE = 15  # letters of a page, which say how its text is turned
+_MOSTLY = 0.8  # of them
 
 
 class Box(NamedTuple):
@@ -49,21 +56,51 @@ class PageText:
         page: PDFium's page.
         text: Its text. A place is an offset in it.
         indexes: PDFium's index of the character at each place.
+        quarters: By how many quarters of a circle most of the text is turned to the right. Boxes are turned back.
+        is_mirrored: Whether most of the text runs from right to left. Boxes are mirrored, so that lines begin on the
+            left, and columns follow each other from left to right.
     """
 
     page: raw.FPDF_TEXTPAGE
     text: str
     indexes: Sequence[int]
+    quarters: int = 0
+    is_mirrored: bool = False
 
     def box(self, place: int) -> Box:
         """Return the box of a character."""
         _get_box(self.page, self.indexes[place], _rectangle)
         box = Box(_rectangle.left, _rectangle.right, _rectangle.bottom, _rectangle.top)
-        return box if math.isfinite(sum(box)) else _NOWHERE
+        if not math.isfinite(sum(box)):
+            return _NOWHERE
+        is_upright = not self.quarters and not self.is_mirrored
+        return box if is_upright else self._turn_back(box)
+
+    def cropped_box(self, page: raw.FPDF_PAGE) -> tuple[Box, Box] | None:
+        """Return the box of a page's paper and the part of it that a person sees, if the page is cropped.
+
+        Programs for printers write marks and names of files around that part.
+        """
+        boxes: list[Box] = []
+        for get_box in (raw.FPDFPage_GetMediaBox, raw.FPDFPage_GetCropBox):
+            left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+            if not get_box(page, left, bottom, right, top):
+                return None
+            box = Box(left.value, right.value, bottom.value, top.value)
+            boxes.append(self._turn_back(box))
+        paper, visible = boxes
+        return (paper, visible) if paper != visible else None
+
+    def _turn_back(self, box: Box) -> Box:
+        for _ in range(self.quarters):
+            box = Box(left=-box.top, right=-box.bottom, bottom=box.left, top=box.right)
+        if self.is_mirrored:
+            box = Box(left=-box.right, right=-box.left, bottom=box.bottom, top=box.top)
+        return box
 
     def is_turned(self, place: int) -> bool:
-        """Return whether a character is not upright."""
-        angle: float = raw.FPDFText_GetCharAngle(self.page, self.indexes[place])
+        """Return whether a character is turned by another angle than most of the text."""
+        angle: float = raw.FPDFText_GetCharAngle(self.page, self.indexes[place]) - self.quarters * _QUARTER
         return _MIN_TURN < angle % math.tau < math.tau - _MIN_TURN
 
     def character_at(self, place: int) -> str:
@@ -91,14 +128,43 @@ class PageText:
         return width.value
 
 
-def read_text(page: pypdfium2.PdfTextPage) -> PageText:
-    """Return the text of a page as PDFium orders it."""
+def read_text(page: pypdfium2.PdfTextPage, *, may_turn: bool = False) -> PageText:
+    """Return the text of a page as PDFium orders it.
+
+    Args:
+        page: The page.
+        may_turn: Whether to turn and mirror the boxes of the page's text so that its lines run from left to right.
+    """
     text = page.get_text_range(errors="surrogatepass")  # else characters are missing, and all later places are wrong
+    indexes = _character_indexes(page, text)
     return PageText(
         page=page.raw,
         text=text,
-        indexes=_character_indexes(page, text),
+        indexes=indexes,
+        quarters=_count_quarters(page, text, indexes) if may_turn else 0,
+        is_mirrored=may_turn and _is_right_to_left(text),
     )
+
+
+def _count_quarters(page: pypdfium2.PdfTextPage, text: str, indexes: Sequence[int]) -> int:
+    """Return by how many quarters of a circle most of a page's text is turned to the right."""
+    places = [match.start() for match in _LETTER.finditer(text)]
+    step = len(places) // _SAMPLE + 1
+    quarters = Counter[int]()
+    for place in places[::step]:
+        angle: float = raw.FPDFText_GetCharAngle(page.raw, indexes[place])
+        quarters[round(angle / _QUARTER) % 4] += 1
+    for most, letters in quarters.most_common(1):
+        if letters >= _MOSTLY * quarters.total():
+            return most
+    return 0
+
+
+def _is_right_to_left(text: str) -> bool:
+    right_to_left = len(RIGHT_TO_LEFT.findall(text))
+    if not right_to_left:
+        return False
+    return 2 * right_to_left > len(_LETTER.findall(text))
 
 
 def _character_indexes(page: pypdfium2.PdfTextPage, text: str) -> Sequence[int]:

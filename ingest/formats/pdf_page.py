@@ -16,7 +16,8 @@ from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_cells import TableRow
 from arag.ingest.formats.pdf_columns import separate_columns
 from arag.ingest.formats.pdf_fields import Field, insert_fields
-from arag.ingest.formats.pdf_rows import Piece, find_rows
+from arag.ingest.formats.pdf_pieces import Piece
+from arag.ingest.formats.pdf_rows import find_rows
 from arag.ingest.formats.pdf_spaced import join_spaced_letters
 from arag.ingest.formats.pdf_tables import find_tables
 from arag.ingest.formats.pdf_words import Word, read_lines
@@ -46,7 +47,8 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
         page: The page.
         fields: The values of its form.
     """
-    words = map(join_spaced_letters, read_lines(page))
+    may_turn = not fields  # whose places are as on the page
+    words = map(join_spaced_letters, read_lines(page, may_turn=may_turn))
     lines = insert_fields(list(words), fields)
     rows = find_rows(separate_columns(lines))
     return [_make_line(page.raw, line) for line in _lines(find_tables(rows))]

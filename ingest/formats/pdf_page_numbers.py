@@ -21,6 +21,7 @@ _AT_END = (
     re.compile(rf"(.*\S)\s*{_MARK}\s*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
 )
 _AT_START = re.compile(rf"({_NAMES})?\.?\s*(\d{{1,5}}){_TOTAL}(\s*{_MARK}\s*|\s+)(\S.*)", re.IGNORECASE)
+_ROMAN_AT_END = re.compile(rf"(.*\S) +({_ROMAN})")
 _AFTER_WORDS = re.compile(r"(\S+ .*\S) +(\d{1,5})")
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 
@@ -32,11 +33,13 @@ class PageNumber(NamedTuple):
         value: The number.
         text: What is beside it.
         is_certain: Whether it is by itself or set apart from the text.
+        is_roman: Whether it is a Roman numeral beside a text, as in the front matter of books.
     """
 
     value: int
     text: str
     is_certain: bool
+    is_roman: bool = False
 
 
 def find_page_numbers(text: str) -> list[PageNumber]:
@@ -57,6 +60,10 @@ def find_page_numbers(text: str) -> list[PageNumber]:
         word, digits, between, after = at_start.groups()
         is_certain = bool(word or between.strip())
         numbers.append(PageNumber(int(digits), after, is_certain))
+    roman = _ROMAN_AT_END.fullmatch(text)
+    if roman:
+        before, numeral = roman.groups()
+        numbers.append(PageNumber(_roman_value(numeral), before, is_certain=False, is_roman=True))
     return numbers
 
 

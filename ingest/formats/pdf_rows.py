@@ -4,55 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from arag.ingest.formats.joining import join_texts
+from arag.ingest.formats.pdf_pieces import STRAIGHT, Piece, find_pieces, make_piece
 from arag.ingest.formats.pdf_words import Word
 
 _MAX_CELL_LINES = 5  # of the first cell of a row; with more, a paragraph beside a figure would become a cell
 TIGHT = 1.3  # times the height of the type: the pitch of the lines of one cell
-STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, may be from one edge
 
 _MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the next
 _MAX_WIDE_PITCH = 2.0  # of a cell whose middle is beside the others of its row
-_MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
 _CURRENCY = re.compile(r"[$€£¥₹₽₩]|[A-Z]{2}\$")
 _SUFFIX = re.compile(r"[%)‰°]+")
-
-
-class Piece(NamedTuple):
-    """A part of a line, between wide gaps."""
-
-    words: list[Word]
-    line: int  # of the page
-    left: float
-    right: float
-    bottom: float
-    top: float
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-        return " ".join(word.text for word in self.words)
-
-    @property
-    def height(self) -> float:
-        """The height of its type."""
-        return self.top - self.bottom
-
-    def overlaps(self, other: Piece) -> bool:
-        """Return whether another piece is beside it, at least in part."""
-        common = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return common > self.height * _MIN_OVERLAP
-
-    def is_in_column_of(self, other: Piece) -> bool:
-        """Return whether another piece is above or below it, at least in part."""
-        return self.left < other.right and other.left < self.right
 
 
 class Extent(NamedTuple):
@@ -225,7 +194,7 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
         lines: The words of each line of a page.
     """
     rows: list[Row] = []
-    pieces = deque(_pieces(lines))
+    pieces = deque(find_pieces(lines))
     while pieces:
         piece = pieces.popleft()
         if rows and rows[-1].add(piece):
@@ -239,34 +208,6 @@ def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
     for row in rows:
         _join_signs(row)
     return rows
-
-
-# --- pieces of lines ---
-
-
-def _pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
-    """Yield the parts of lines between wide gaps. A form's value belongs to the words before it."""
-    for number, line in enumerate(lines):
-        words = [line[0]]
-        for before, word in pairwise(line):
-            is_value = word.is_field and not before.is_field
-            is_apart = word.left - before.right > word.height  # wider than the type is high
-            if is_apart and not is_value:
-                yield _make_piece(words, number)
-                words = []
-            words.append(word)
-        yield _make_piece(words, number)
-
-
-def _make_piece(words: list[Word], line: int) -> Piece:
-    return Piece(
-        words=words,
-        line=line,
-        left=words[0].left,
-        right=words[-1].right,
-        bottom=words[0].bottom,
-        top=words[0].top,
-    )
 
 
 def _add_higher(row: Row, piece: Piece, following: Iterable[Piece]) -> Cell:
@@ -310,10 +251,11 @@ def _cell_extent(cell: Cell) -> Extent:
 
 
 def _is_right_of(cell: Cell, piece: Piece) -> bool:
-    """Return whether a piece is right of a cell, and far from its lines that are beside it: the type's height."""
+    """Return whether a piece is right of a cell, and apart from its lines that are beside it."""
     for line in cell:
         min_gap = piece.height if line.overlaps(piece) else 0
-        if piece.left - line.right <= min_gap:
+        is_divided = line.line == piece.line
+        if piece.left - line.right <= min_gap and not is_divided:
             return False
     return True
 
@@ -383,4 +325,4 @@ def _join_cells(cell: Cell, other: Cell) -> Cell:
     words: list[Word] = []
     for line in (*cell, *other):
         words += line.words
-    return [_make_piece(words, cell[0].line)]
+    return [make_piece(words, cell[0].line)]

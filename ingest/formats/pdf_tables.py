@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.formats.pdf_cells import MAX_NAME, TableRow, align_cells, name_cells
-from arag.ingest.formats.pdf_rows import STRAIGHT, TIGHT, Extent, Row
+from arag.ingest.formats.pdf_pieces import STRAIGHT
+from arag.ingest.formats.pdf_rows import TIGHT, Extent, Row
 
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_title, match_number
 from arag.text.normalise import collapse_whitespace
@@ -15,6 +17,10 @@ _CONTENTS = re.compile(
     re.IGNORECASE,
 )
 
+_MAX_PITCH = 2  # times the size of the type, from a line of a title to its next one
+_SIZE = attrgetter("size")
+_TEXT = attrgetter("text")
+
 
 def find_title(pages: Sequence[Sequence[Line]]) -> str:
     """Return the title on the first page, or an empty string.
@@ -24,37 +30,30 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     Args:
         pages: The lines of each page.
     """
-    printed = [[line for line in page if line.size] for page in pages]
-    first = printed[0]
+    first = [line for line in pages[0] if line.size]  # a form's value has no size
     if not first:
         return ""
-    size = max(line.size for line in first)
-    title = _join([line for line in first if line.size == size])
-    body_size = _size_of_most(printed)
+    size = max(map(_SIZE, first))
+    lines = [line for line in first if line.size == size]
+    title = _join(lines)
     names_part = match_number(title) or _CONTENTS.fullmatch(title)
-    if size < LARGER * body_size or names_part or not is_title(title):
+    if names_part or not is_title(title):
         return ""
-    is_cover = all(line.size > body_size for line in first)
-    others = [line.size for page in printed[1:] for line in page]
-    is_largest = size > max(others, default=0.0)
+    characters = Counter[float]()
+    for line in chain.from_iterable(pages):
+        characters[line.size] += len(line.text)
+    [(body_size, _)] = characters.most_common(1)
+    if size < LARGER * body_size:
+        return ""
+    is_cover = min(map(_SIZE, first)) > body_size
+    is_largest = size == max(characters) and characters[size] == sum(map(len, map(_TEXT, lines)))
     return collapse_whitespace(title) if is_cover or is_largest else ""
 
 
 def _join(lines: Sequence[Line]) -> str:
     """Return the text of lines in one type if they are directly below each other, or an empty string."""
-    first = lines[0]
-    last_top = first.top
-    for line in lines[1:]:
-        if line.font != first.font or not 0 < last_top - line.top < 2 * first.size:
+    for line, below in pairwise(lines):
+        distance = line.top - below.top
+        if line.font != below.font or not 0 < distance < _MAX_PITCH * line.size:
             return ""
-        last_top = line.top
-    return "\n".join(line.text for line in lines)
-
-
-def _size_of_most(pages: Iterable[Iterable[Line]]) -> float:
-    """Return the size of most characters."""
-    characters = Counter[float]()
-    for page in pages:
-        for line in page:
-            characters[line.size] += len(line.text)
-    return max(characters, key=lambda size: characters[size])
+    return "\n".join(map(_TEXT, lines))

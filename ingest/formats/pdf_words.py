@@ -12,6 +12,7 @@ from arag.ingest.formats.joining import HYPHEN
 from arag.ingest.formats.pdf_characters import mend_characters
 from arag.ingest.formats.pdf_glyphs import Box, PageText, read_text
 from arag.ingest.formats.pdf_raised import set_raised_apart
+from arag.ingest.formats.pdf_right_to_left import order_letters
 
 _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(rf"[^{_SPACES}{HYPHEN}]+{HYPHEN}?|{HYPHEN}")
@@ -61,10 +62,16 @@ class _Span(NamedTuple):
     tail: Box
 
 
-def read_lines(page: pypdfium2.PdfTextPage) -> list[list[Word]]:
-    """Return the words of each line of a page. A hyphen that may divide a word at the end of a line is `HYPHEN`."""
-    text = read_text(page)
-    mended = mend_characters(text)
+def read_lines(page: pypdfium2.PdfTextPage, *, may_turn: bool = False) -> list[list[Word]]:
+    """Return the words of each line of a page. A hyphen that may divide a word at the end of a line is `HYPHEN`.
+
+    Args:
+        page: The page.
+        may_turn: Whether to turn and mirror the places of words so that lines run from left to right.
+    """
+    text = read_text(page, may_turn=may_turn)
+    cropped = text.cropped_box(page.page)
+    mended = {**mend_characters(text), **order_letters(text)}
     lines: list[list[Word]] = []
     line: list[Word] = []
     printed: set[tuple[str, int, int]] = set()
@@ -76,10 +83,23 @@ def read_lines(page: pypdfium2.PdfTextPage) -> list[list[Word]]:
         place = (word.text, round(word.left), round(word.bottom))
         has_width = word.right > word.left
         is_again = has_width and place in printed  # for bold type, or under a picture of the page
-        if word.text and not is_again:
+        is_cut_off = cropped is not None and _is_cut_off(word, *cropped)
+        if word.text and not is_again and not is_cut_off:
             line.append(word)
             printed.add(place)
     return list(filter(None, lines))
+
+
+def _is_cut_off(word: Word, paper: Box, visible: Box) -> bool:
+    """Return whether a word is on the paper of a page but beside its visible part; what runs off the paper is text."""
+    return _is_in(paper, word) and not _is_in(visible, word)
+
+
+def _is_in(box: Box, word: Word) -> bool:
+    """Return whether a word is in a box, at least in part."""
+    is_beside = word.right < box.left or word.left > box.right
+    is_above_or_below = word.top < box.bottom or word.bottom > box.top
+    return not is_beside and not is_above_or_below
 
 
 def _is_below(line: list[Word], word: Word) -> bool:
@@ -180,7 +200,7 @@ def _make_word(page: PageText, span: _Span, mended: Mapping[int, str]) -> Word:
         larger = span.head
     return Word(
         text=text.replace("\r\n", ""),
-        left=span.head.left,
+        left=min(span.head.left, span.tail.left),
         right=max(span.tail.right, span.head.right),
         bottom=larger.bottom,
         top=larger.top,

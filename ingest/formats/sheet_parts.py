@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from arag.ingest.formats.drawings import drawing_noun, drawing_reference, drawing_texts, paragraphs
-from arag.ingest.formats.package import Package, local_name
+from arag.ingest.formats.package import Package, local_name, unescape
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
 
@@ -103,7 +103,7 @@ def _read_comments(root: etree._Element, in_threads: set[str]) -> Iterator[str]:
         if cell in in_threads:
             continue
         author = names.get(comment.get("authorId", ""), "")
-        text = "".join(comment.itertext("{*}t", with_tail=False))
+        text = unescape("".join(comment.itertext("{*}t", with_tail=False)))
         yield _shown_comment(
             cell=cell,
             author=author,

@@ -14,7 +14,7 @@ from typing import Any
 
 from arag.ingest.formats.content import Content, join_blocks, name_lost
 from arag.ingest.formats.number_formats import plain_number, show_number
-from arag.ingest.formats.package import DamagedError, Package, attribute
+from arag.ingest.formats.package import DamagedError, Package, attribute, unescape
 from arag.ingest.formats.sheet_parts import read_beside
 from arag.ingest.formats.sheet_texts import set_raised_digits_apart
 from arag.ingest.formats.tables import table_lines
@@ -200,7 +200,7 @@ def _shown(cell: Any) -> str:
         case datetime() | time():
             return _shown_time(value)
         case _:
-            return str(value)
+            return unescape(str(value))
 
 
 def _shown_number(value: float, number_format: str) -> str:

@@ -1,13 +1,10 @@
-"""Plain text, programs, Markdown with its front matter, and notebooks."""
+"""Plain text, programs, and Markdown with its front matter."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -16,10 +13,8 @@ from arag.ingest.formats.content import (
     JSON,
     Content,
     FormatError,
-    decode,
     decode_text,
     is_wide,
-    join_blocks,
     join_pages,
 )
 from arag.ingest.formats.lines import join_lines
@@ -27,7 +22,7 @@ from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.restructured import find_title, mark_titles
 from arag.ingest.formats.text_pages import without_running_heads
 from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines, underlined_level
-from arag.text.normalise import collapse_whitespace, count
+from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
@@ -35,8 +30,11 @@ _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _FORM_FEED = "\f"
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # and links, of terminals
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # and links, of terminals
 _OVERSTRUCK = re.compile(r"[^\n]\x08")  # manual pages print a letter twice for bold type, or over a line
+_TITLE_ABOVE_TEXT = re.compile(
+    r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
+)  # of a manual page, whose text is set in
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
@@ -49,6 +47,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     text = _without_printing(decode_text(path.read_bytes(), encoding))
     if not _has_headings(text):
         text = escape_marks(text)
+    text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
@@ -60,7 +59,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
 
 def _without_printing(text: str) -> str:
     """Return a text without what is for terminals and printers: colours, links, and letters that others replace."""
-    return _OVERSTRUCK.sub("", _COLOURS.sub("", text))
+    return _OVERSTRUCK.sub("", COLOURS.sub("", text))
 
 
 def _has_headings(text: str) -> bool:
@@ -180,61 +179,3 @@ _PLAIN_VALUES = {
 }
 for _type, _pattern in _PLAIN_VALUES.items():
     _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)
-
-
-def read_notebook(path: Path) -> Content:
-    """Read a Jupyter notebook: its texts, its code and the output of the code, without pictures.
-
-    Its title is the first heading of level 1.
-    """
-    try:
-        notebook = json.loads(decode(path.read_bytes()))
-        language_info = notebook["metadata"].get("language_info", {})
-        language = language_info.get("name", "")
-        blocks: list[str] = []
-        markdown: list[str] = []
-        pictures = 0
-        for cell in notebook["cells"]:
-            blocks += _cell_blocks(cell, language)
-            pictures += sum(map(_is_picture, cell.get("outputs", ())))
-            if cell["cell_type"] == "markdown":
-                markdown.append("".join(cell["source"]))
-    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
-    return Content(
-        title=first_heading("\n\n".join(markdown)),
-        text=join_blocks(blocks),
-        left_out=(count(pictures, "picture"),) if pictures else (),
-    )
-
-
-def _is_picture(output: dict[str, Any]) -> bool:
-    kinds = " ".join(output.get("data", {}))
-    return "image/" in kinds
-
-
-def _cell_blocks(cell: dict[str, Any], language: str) -> Iterator[str]:
-    """Yield a cell's source and its outputs; some may be empty."""
-    source = "".join(cell["source"]).strip()  # a string or a list of lines
-    if cell["cell_type"] != "code":
-        yield source
-        return
-    yield _fenced(source, language)
-    for output in cell["outputs"]:
-        text = _COLOURS.sub("", _output_text(output))
-        yield _fenced(text.strip())
-
-
-def _output_text(output: dict[str, Any]) -> str:
-    if output["output_type"] == "error":
-        return f"{output['ename']}: {output['evalue']}"
-    lines = output.get("text")  # that the code prints
-    if not lines:
-        lines = output.get("data", {}).get("text/plain", "")  # of its result
-    return "".join(lines)
-
-
-def _fenced(text: str, language: str = "") -> str:
-    if not text:
-        return ""
-    return f"```{language}\n{text}\n```"

@@ -176,7 +176,8 @@ class _PartReader:
         for element in shown_children(container):
             match local_name(element):
                 case "p":
-                    yield self._read_paragraph(element)
+                    if not _move_to_next(element):
+                        yield self._read_paragraph(element)
                 case "tbl":
                     yield from self._read_table(element)
                 case "altChunk":
@@ -307,6 +308,22 @@ class _PartReader:
             return
         for paragraph in text.split("\n\n"):
             yield _Block(paragraph, paragraph)
+
+
+def _move_to_next(paragraph: etree._Element) -> bool:
+    """Move the text of a paragraph to the beginning of the next one, which it is a part of; return whether it was.
+
+    Its end is deleted, or it is the large first letter of the next one.
+    """
+    is_deleted = find_child(paragraph, "{*}pPr/{*}rPr/{*}del") is not None
+    frame = find_child(paragraph, "{*}pPr/{*}framePr")
+    is_letter = frame is not None and attribute(frame, "dropCap") in {"drop", "margin"}
+    following = paragraph.getnext()
+    if not (is_deleted or is_letter) or following is None or local_name(following) != "p":
+        return False
+    start = 0 if find_child(following, "{*}pPr") is None else 1
+    following[start:start] = [child for child in paragraph if local_name(child) != "pPr"]
+    return True
 
 
 def _make_heading(name: str, number: str, level: int) -> _Block:

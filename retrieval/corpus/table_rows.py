@@ -27,6 +27,7 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _BAR = re.compile(r"(?<!\\)\|")
 _OUTER_BAR = re.compile(r"^\||(?<!\\)\|$")
+_LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}")  # from a title to its page
 _EMPHASIS = "*`"
 
 
@@ -305,6 +306,9 @@ class _Finder:
 
     def _read_unnamed_row(self, line: _Line, values: list[str]) -> None:
         names = _fit_names(line.header, len(values))
+        if not names and (len(values) == 1 or any(map(_LEADERS.search, values))):
+            self._read_text(line)  # in a frame, or of a table of contents
+            return
         if names:
             table = self._table(names)
         else:

@@ -9,6 +9,7 @@ from typing import Any
 from arag.retrieval.presentation.matches import matched_sentences
 from arag.retrieval.presentation.selection import ShownHit
 from arag.retrieval.presentation.sentences import sentence_line
+from arag.retrieval.search.contents import find_listed
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 
@@ -27,7 +28,7 @@ def describe_shown(results: KeywordResults | SemanticResults, shown: Iterable[Sh
     hits: list[dict[str, Any]] = []
     for each in shown:
         description = _describe_hit(each.hit)
-        description["sentences"] = [asdict(sentence) for sentence in each.excerpt.sentences]
+        description["sentences"] = _describe_excerpt(each)
         description["whole"] = each.excerpt.whole
         hits.append(description)
     return _describe(results, hits)
@@ -50,6 +51,18 @@ def _describe_hit(hit: Hit) -> dict[str, Any]:
         "scattered": list(hit.scattered),
         "in_name": list(hit.in_name),
     }
+
+
+def _describe_excerpt(shown: ShownHit) -> list[dict[str, Any]]:
+    """Return the sentences that are shown of a hit, and which of them only name what other sentences say."""
+    listed = find_listed(shown.hit.chunk)
+    descriptions: list[dict[str, Any]] = []
+    for sentence in shown.excerpt.sentences:
+        description = asdict(sentence)
+        if sentence.position in listed:
+            description["in_contents"] = True
+        descriptions.append(description)
+    return descriptions
 
 
 def _describe_sentence(hit: Hit, position: int) -> dict[str, Any]:

@@ -75,13 +75,13 @@ def _write_selection(head: str, selection: Selection, counted: set[str] | None =
     writer = _HitWriter(counted)
     blocks = [head]
     for shown in selection.full:
-        copies = selection.copies.get(shown.hit.chunk_id, [])
-        blocks.append(_write_full(shown, copies, writer))
+        is_semantic = not shown.hit.keywords
+        blocks.append(writer.write(shown, rated=is_semantic).rstrip() + _name_copies(shown, selection))
     if selection.seen:
         blocks.append(f"Shown above: {_list_seen(selection.seen)}")
     if selection.brief:
         lines = ["In brief:"]
-        lines += [writer.write(shown) for shown in selection.brief]
+        lines += [writer.write(shown) + _name_copies(shown, selection) for shown in selection.brief]
         blocks.append("\n".join(lines))
     if not selection.full and not selection.brief:
         blocks.append("Nothing new was found.")
@@ -97,13 +97,12 @@ def _list_seen(chunk_ids: Sequence[str]) -> str:
     return named
 
 
-def _write_full(shown: ShownHit, copies: Sequence[ShownHit], writer: _HitWriter) -> str:
-    """Write a hit with its similarity and the ids of its copies."""
-    is_semantic = not shown.hit.keywords
-    block = writer.write(shown, rated=is_semantic).rstrip()
-    if copies:
-        block += f"\n(the same text: {list_marks([copy.hit.chunk_id for copy in copies])})"
-    return block
+def _name_copies(shown: ShownHit, selection: Selection) -> str:
+    """Return the ids of a hit's copies, as a line below it."""
+    copies = [copy.hit.chunk_id for copy in selection.list_copies([shown])]
+    if not copies:
+        return ""
+    return f"\n(the same text: {list_marks(copies)})"
 
 
 def _in_brackets(notes: Sequence[str]) -> str:

@@ -308,14 +308,16 @@ def _make_result(
     full: list[ShownHit] = []
     brief: list[ShownHit] = []
     copies: list[ShownHit] = []
+    copies_in_brief: list[ShownHit] = []
     seen: list[str] = []
     for selection in selections:
         full += selection.full
         brief += selection.brief
-        copies += selection.list_copies()
+        copies += selection.list_copies(selection.full)
+        copies_in_brief += selection.list_copies(selection.brief)
         seen += selection.seen
     shown = [*full, *brief]
-    named = [each.hit.chunk_id for each in [*shown, *copies]]
+    named = [each.hit.chunk_id for each in [*shown, *copies, *copies_in_brief]]
     whole = [each.hit.chunk_id for each in full if each.excerpt.whole]
     new_chunks: Sequence[Chunk] = ()
     if whole:

@@ -13,8 +13,10 @@ from arag.retrieval.presentation.matches import KeywordOffsets, find_keywords
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.similarity import boost_rare_words, find_rarest_word
 from arag.retrieval.presentation.table_rows import find_rows, is_row_of
+from arag.retrieval.search.contents import find_listed
 from arag.retrieval.types import Chunk, Hit
-from arag.text.normalise import HEADING_BOUNDARY, bare_title, searchable
+from arag.text.contents import name_section
+from arag.text.normalise import HEADING_BOUNDARY, bare_title
 
 SENTENCE_GAP = 0.2  # similarity: how far below the best sentence of a chunk a second one may be
 
@@ -22,7 +24,6 @@ _MAX_KEYWORD_SENTENCES = 3  # for keywords, unless more are needed to show every
 _MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which costs tokens
 _OPENING_SENTENCES = 3  # of a chunk that was found by its name
 _SECTION_SENTENCES = 2  # of a section whose heading was found
-_HEADING_NUMBER = re.compile(r"^[A-Z\d]{1,3}(?:\.\d+)*\.? ")
 _NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
 
 
@@ -52,7 +53,7 @@ def excerpt_for_keywords(
     scattered_words: list[str] = []
     for words in hit.scattered.values():
         scattered_words += words
-    found = find_keywords(chunk, keywords, scattered_words)
+    found = _prefer_text(chunk, find_keywords(chunk, keywords, scattered_words))
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
@@ -70,6 +71,19 @@ def excerpt_for_keywords(
         offsets=_find_rarest_offsets(found, matched, document_frequency),
     )
     return make_excerpt(chunk, chosen, seen=seen)
+
+
+def _prefer_text(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
+    """Return where sentences hold keywords, in contents only those that the rest of the chunk does not hold."""
+    listed = find_listed(chunk)
+    in_text: set[str] = set()
+    for position in found.keys() - listed:
+        in_text.update(found[position])
+    kept: KeywordOffsets = {}
+    for position, in_sentence in found.items():
+        if position not in listed or not in_text.issuperset(in_sentence):
+            kept[position] = in_sentence
+    return kept
 
 
 def opening_excerpt(chunk: Chunk, *, seen: Collection[int] = ()) -> Excerpt:
@@ -215,19 +229,18 @@ def _choose_nearest(hit: Hit, query: str) -> list[int]:
 
 
 def _find_section(chunk: Chunk, position: int) -> list[int]:
-    """Return the first sentences below the heading that a sentence repeats, as a chapter's list of contents does."""
-    name = _without_number(sentence_line(chunk, position))
+    """Return the first sentences below the heading at a position, or below one that a sentence there repeats."""
+    name = name_section(sentence_line(chunk, position))
+    is_heading = not chunk.sentences[position].embedded
     section: list[int] = []
     for later in range(position + 1, len(chunk.sentences)):
         sentence = chunk.sentences[later]
-        heading = sentence.heading.rpartition(HEADING_BOUNDARY)[2]
-        if sentence.embedded and heading and _without_number(heading) == name:
+        headings = sentence.heading.split(HEADING_BOUNDARY)
+        if not is_heading:
+            del headings[:-1]  # contents name the sections below it, too
+        if sentence.embedded and name and name in map(name_section, headings):
             section.append(later)
     return section[:_SECTION_SENTENCES]
-
-
-def _without_number(heading: str) -> str:
-    return searchable(_HEADING_NUMBER.sub("", heading))
 
 
 def _find_cut_offsets(chunk: Chunk, shown: Collection[int], query: str) -> dict[int, int]:

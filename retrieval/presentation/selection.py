@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from arag.retrieval.presentation.brief import shorten
 from arag.retrieval.presentation.excerpts import Excerpt
+from arag.retrieval.presentation.keyword_hits import group_keyword_hits, list_common
 from arag.retrieval.presentation.search_excerpts import excerpt_for_keywords, excerpt_for_query
-from arag.retrieval.presentation.table_rows import has_row_of
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
-from arag.text.normalise import bare_title, searchable
+from arag.text.normalise import searchable
 from arag.text.tokens import estimate_tokens
 
 DETAILED_GAP = 0.15  # of similarity below the best hit: beyond it, a hit is shown in brief...
@@ -24,8 +24,6 @@ BRIEF_GAP = 0.3  # ...and beyond this, not at all
 MAX_BRIEF_HITS = 3  # hits in brief for one query: each costs tokens...
 MAX_BRIEF_HITS_OF_SEVERAL = 1  # ...and for each of several queries
 MAX_DETAILED_HITS = 2  # the best hits, whose excerpts are longer
-COMMON_KEYWORD_CHUNKS = 8  # a keyword in at least this many chunks is common
-MAX_EXTRA_HITS = 2  # hits beyond top_k that are still shown if no others are left
 AGAIN = 3  # times the tokens for a search that is made again: hits in brief were not enough
 
 BuildExcerpt = Callable[[Hit, Collection[int]], Excerpt]
@@ -76,16 +74,17 @@ class Selection:
     copies: dict[str, list[ShownHit]] = field(default_factory=dict)
     """By the id of a shown hit, the hits with the same text."""
 
-    def list_copies(self) -> list[ShownHit]:
-        """Return all hits with the same text as a shown one."""
+    def list_copies(self, originals: Iterable[ShownHit]) -> list[ShownHit]:
+        """Return all hits with the same text as one of some shown ones."""
         copies: list[ShownHit] = []
-        for each in self.copies.values():
-            copies += each
+        for original in originals:
+            copies += self.copies.get(original.hit.chunk_id, [])
         return copies
 
     def count_named(self) -> int:
         """Return how many hits are shown or named."""
-        return len(self.full) + len(self.brief) + len(self.seen) + len(self.list_copies())
+        shown = [*self.full, *self.brief]
+        return len(shown) + len(self.seen) + len(self.list_copies(shown))
 
 
 def uncut_positions(excerpt: Excerpt) -> list[int]:
@@ -118,8 +117,14 @@ def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int
         top_k: How many hits to show, or more, so that each keyword has its best chunk before any has a second.
         tokens: A budget for the sentences. Once it is spent, hits are shown in brief, except the best of each keyword.
     """
-    hits = _group_keyword_hits(results, top_k, with_common=seen.asked_again)
-    selector = _Selector(seen, _keyword_builder(results), tokens=tokens, always=len(hits.needed))
+    hits = group_keyword_hits(results, top_k, with_common=seen.asked_again)
+    selector = _Selector(
+        seen,
+        _keyword_builder(results),
+        tokens=tokens,
+        always=len(hits.needed),
+        common=list_common(results.document_frequency),
+    )
     for hit in [*hits.needed, *hits.further]:
         selector.add(hit)
     for hit in hits.common:
@@ -145,105 +150,6 @@ def _keyword_builder(results: KeywordResults) -> BuildExcerpt:
         )
 
     return build
-
-
-@dataclass
-class _KeywordHits:
-    """The hits of a keyword search, grouped by their role; each list has the order of the results."""
-
-    needed: list[Hit] = field(default_factory=list)  # the best hit for a keyword
-    further: list[Hit] = field(default_factory=list)
-    common: list[Hit] = field(default_factory=list)  # the best hit for a common keyword, with no other keyword
-
-
-def _group_keyword_hits(results: KeywordResults, top_k: int, *, with_common: bool) -> _KeywordHits:
-    """Group the hits by their role, and drop those that are not shown.
-
-    With `with_common`, chunks with nothing but one common keyword are hits like others.
-    """
-    best = _choose_best_of_each(results)
-    common: set[str] = set()
-    if not with_common:
-        common = _find_only_common(results, best)
-    hits = _KeywordHits()
-    for hit in results.hits:
-        is_best = hit.chunk_id in best
-        is_common = hit.chunk_id in common
-        if is_best and is_common:
-            hits.common.append(hit)
-        elif is_best:
-            hits.needed.append(hit)
-        elif not is_common:
-            hits.further.append(hit)
-    room = max(0, top_k - len(best))
-    if len(hits.further) > room + MAX_EXTRA_HITS:
-        del hits.further[room:]
-    return hits
-
-
-def _choose_best_of_each(results: KeywordResults) -> set[str]:
-    """Return the ids of each keyword's best chunk, chosen for the rarest keyword first.
-
-    A document with the keyword as its title comes before those that mention it, and so does a table's row that it
-    labels. A keyword that a chosen chunk holds needs no other chunk, unless one is about it.
-    """
-    chunks = _count_chunks(results)
-    best: set[str] = set()
-    for keyword in sorted(chunks, key=lambda keyword: chunks[keyword]):
-        holders = [hit for hit in results.hits if keyword in hit.keywords]
-        if not holders:
-            continue
-        first = min(holders, key=lambda hit: _rank_holder(hit, keyword))
-        is_covered = any(hit.chunk_id in best for hit in holders)
-        if not is_covered or _is_about(first, keyword):
-            best.add(first.chunk_id)
-    return best
-
-
-def _count_chunks(results: KeywordResults) -> dict[str, int]:
-    """Return how many chunks hold each keyword, other spellings that were searched for included."""
-    chunks: dict[str, int] = {}
-    for report in results.keywords:
-        chunks[report.keyword] = report.chunks
-    for report in results.keywords:
-        if report.searched_as:
-            chunks[report.searched_as] = report.closest[0].chunks
-    return chunks
-
-
-def _rank_holder(hit: Hit, keyword: str) -> tuple[bool, bool, bool]:
-    """Return how well a hit shows a keyword: the lowest rank is the best, and False is lower than True."""
-    return is_in_contents(hit), not _is_about(hit, keyword), not has_row_of(hit.chunk, keyword)
-
-
-def _find_only_common(results: KeywordResults, best: Collection[str]) -> set[str]:
-    """Return the ids of chunks with nothing but one common keyword, if another keyword is less common."""
-    if len(results.keywords) < 2:
-        return set()
-    common_keywords: set[str] = set()
-    for report in results.keywords:
-        chunks = report.as_word or report.chunks
-        if chunks >= COMMON_KEYWORD_CHUNKS:
-            common_keywords.add(report.keyword)
-    only_common = [hit for hit in results.hits if _has_only(hit, common_keywords)]
-    if {hit.chunk_id for hit in only_common}.issuperset(best):
-        return set()
-    return {hit.chunk_id for hit in only_common if len(hit.keywords) == 1}
-
-
-def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
-    """Return whether a hit has no other keywords than these, and is not about one of them."""
-    for keyword in hit.keywords:
-        if keyword not in keywords:
-            return False
-        if _is_about(hit, keyword) or has_row_of(hit.chunk, keyword):
-            return False
-    return True
-
-
-def _is_about(hit: Hit, keyword: str) -> bool:
-    """Return whether a keyword is the title of a hit's document."""
-    return bare_title(hit.chunk.title) == bare_title(keyword)
 
 
 # --- searches by meaning ---
@@ -273,7 +179,7 @@ def select_semantic_hits(
         is_too_far = is_one_of_several or hit.score <= best_score - BRIEF_GAP
         selector.add(hit, is_far=True, or_in_brief=not is_too_far)  # in full only if no nearer hit is
     most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
-    del selector.selection.brief[most:]
+    selector.drop_brief(most)
     return selector.selection
 
 
@@ -317,6 +223,7 @@ class _Selector:
         tokens: A budget for the sentences of the hits that are shown in full.
         always: How many hits are shown in full however long their sentences are.
         query: The query of a search by meaning, or an empty string.
+        common: The keywords that many chunks hold.
     """
 
     def __init__(
@@ -327,6 +234,7 @@ class _Selector:
         tokens: int,
         always: int,
         query: str = "",
+        common: Collection[str] = (),
     ) -> None:
         self.selection = Selection()
         self._seen = seen
@@ -336,8 +244,10 @@ class _Selector:
             self._tokens *= AGAIN
         self._always = always
         self._query = query
+        self._common = common
         self._used = 0  # tokens
         self._ids_by_text: dict[str, str] = {}  # of the hits that are shown in full
+        self._ids_in_brief: dict[str, str] = {}  # by the chunk's text: the line in brief may be a common one
 
     def add(self, hit: Hit, *, is_far: bool = False, or_in_brief: bool = True) -> None:
         """Add a hit in full if its sentences fit into the budget, and otherwise in brief.
@@ -367,8 +277,18 @@ class _Selector:
             self._append_in_brief(shown)
 
     def _append_in_brief(self, shown: ShownHit) -> None:
-        excerpt = shorten(shown.hit, shown.excerpt, self._query)
+        original = self._ids_in_brief.setdefault(shown.hit.chunk.text, shown.hit.chunk_id)
+        if original != shown.hit.chunk_id:
+            self.selection.copies.setdefault(original, []).append(shown)
+            return
+        excerpt = shorten(shown.hit, shown.excerpt, self._query, self._common)
         self.selection.brief.append(ShownHit(shown.hit, excerpt))
+
+    def drop_brief(self, most: int) -> None:
+        """Keep only the first hits in brief."""
+        for dropped in self.selection.brief[most:]:
+            self.selection.copies.pop(dropped.hit.chunk_id, None)
+        del self.selection.brief[most:]
 
     def _find_new(self, hit: Hit) -> ShownHit | None:
         """Return a hit with its new sentences. If it has none, record that in the selection, and return None."""

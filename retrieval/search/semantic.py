@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from arag.models.similarity import rescale
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.names import MIN_NAME_CHARACTERS, find_named, find_titled
+from arag.retrieval.search.sections import follow_contents, leave_out_contents
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import SentenceMatch
 from arag.retrieval.storage.vectors import SIMILARITY_DIGITS, SentenceMatrix
@@ -47,18 +48,18 @@ def semantic_search(
     nearest = _order(view, scores)[:wanted]
     chunks = view.chunks_by_row_id({*nearest, *named})
     hits = {row_id: _make_hit(view, row_id, chunks[row_id], similarities[row_id]) for row_id in chunks}
-    content: list[int] = []
-    if titles_first:
-        content = [row_id for row_id in nearest if not is_in_contents(hits[row_id])]
-        nearest.sort(key=lambda row_id: row_id not in content)  # contents come last
+    if not titles_first:
+        return SemanticResults(query, tuple(hits[row_id] for row_id in nearest))
+    hits = follow_contents(view, hits)
+    nearest = [row_id for row_id in _order_hits(hits) if row_id in nearest or row_id not in named]
     titled = list(named)
-    if titles_first and not titled:
-        titled = _choose_titled(query, content, scores, chunks)
-        found = {chunks[row_id].document_id for row_id in [*titled, *nearest[:top_k]]}
+    if not titled:
+        titled = _choose_titled(query, nearest, hits)
+        found = {hits[row_id].document_id for row_id in [*titled, *nearest[:top_k]]}
         further = _rate_titled(view, query, vector, but=found)
         similarities = further | similarities
         for row_id, chunk in view.chunks_by_row_id(further).items():
-            hits.setdefault(row_id, _make_hit(view, row_id, chunk, similarities[row_id]))
+            hits.setdefault(row_id, leave_out_contents(_make_hit(view, row_id, chunk, similarities[row_id])))
         titled = [*titled, *further][:_MAX_TITLED]
     row_ids = dict.fromkeys([*titled, *nearest[:top_k]])
     return SemanticResults(query, tuple(hits[row_id] for row_id in row_ids))
@@ -168,18 +169,24 @@ def _order(view: View, scores: Mapping[int, float]) -> list[int]:
     return sorted(ids, key=lambda row_id: (-scores[row_id], ids[row_id]))
 
 
-def _choose_titled(
-    query: str,
-    nearest: Sequence[int],
-    scores: Mapping[int, float],
-    chunks: Mapping[int, Chunk],
-) -> list[int]:
-    """Return those of the nearest chunks whose documents' titles are in the query."""
+def _order_hits(hits: Mapping[int, Hit]) -> list[int]:
+    """Return the row ids of hits, best first, those in contents last, ties by chunk id."""
+
+    def rank(row_id: int) -> tuple[bool, float, str]:
+        hit = hits[row_id]
+        return is_in_contents(hit), -hit.score, hit.chunk_id
+
+    return sorted(hits, key=rank)
+
+
+def _choose_titled(query: str, nearest: Sequence[int], hits: Mapping[int, Hit]) -> list[int]:
+    """Return the row ids of those of the nearest hits whose documents' titles are in the query."""
+    content = [row_id for row_id in nearest if not is_in_contents(hits[row_id])]
     titled: list[int] = []
-    for row_id in nearest:
-        if scores[row_id] < scores[nearest[0]] - _TITLED_GAP:
+    for row_id in content:
+        if hits[row_id].score < hits[content[0]].score - _TITLED_GAP:
             break
-        if _names_title(query, chunks[row_id].title):
+        if _names_title(query, hits[row_id].chunk.title):
             titled.append(row_id)
     return titled[:_MAX_TITLED]
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.selection import ShownHit, show_keyword_hits, show_semantic_hits
+from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.tools.retriever import list_keywords
-from arag.retrieval.types import Hit, KeywordResults
+from arag.retrieval.types import Chunk, Hit, KeywordResults
 
 HITS = 30  # of each search, and of both together
+_MIN_SHARE = 0.5  # of the best sentence's weight
+_WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_\x00-\u024f]")  # in scripts without spaces, one letter may be a word
 _SMOOTHING = 60  # of ranks, as is usual in reciprocal rank fusion
 
 
@@ -26,7 +31,10 @@ class Passage:
 
 
 def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
-    """Return the best chunks by keywords and meaning, those with all keywords first, and the keywords without any."""
+    """Return the best chunks by keywords and meaning, and the keywords without any.
+
+    Those with all keywords come first, and contents last.
+    """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
     selections = [show_keyword_hits(by_keyword)]
@@ -39,9 +47,10 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
             scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
             hits.setdefault(shown.hit.chunk_id, shown)
 
-    def rank_of(chunk_id: str) -> tuple[bool, float, str]:
-        has_all = len(hits[chunk_id].hit.keyword_counts) == len(keywords)
-        return not has_all, -scores[chunk_id], chunk_id
+    def rank_of(chunk_id: str) -> tuple[bool, bool, float, str]:
+        hit = hits[chunk_id].hit
+        has_all = len(hit.keyword_counts) == len(keywords)
+        return is_in_contents(hit), not has_all, -scores[chunk_id], chunk_id
 
     missing = [report.keyword for report in by_keyword.keywords if not report.chunks]
     passages: list[Passage] = []
@@ -53,16 +62,33 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
-    """Return the positions of the sentences that matched, the best one first; one without letters does not count."""
+    """Return the positions of the sentences that matched, the best one first, without those that say nothing.
+
+    In place of a heading, the sentence below it is given. Sentences much worse than the best one are left out.
+    """
     chunk = shown.hit.chunk
+    weights = _weigh_sentences(shown.hit, by_keyword)
     matched = [sentence.position for sentence in shown.excerpt.sentences if sentence.matched]
     if shown.hit.similarities:
-        matched = [position for position in matched if any(map(str.isalpha, chunk.sentence_text(position)))]
+        matched = [position for position in matched if _WORD.search(chunk.sentence_text(position))]
     if not matched:
         return []
-    weights = _weigh_sentences(shown.hit, by_keyword)
     best = max(matched, key=lambda position: (weights.get(position, 0), -position))
-    return [best, *(position for position in matched if position != best)]
+    if not shown.hit.similarities:
+        least = _MIN_SHARE * weights.get(best, 0)
+        matched = [position for position in matched if weights.get(position, 0) >= least]
+    readable = {sentence.position for sentence in shown.excerpt.sentences}
+    ordered = [_find_below(chunk, position, readable) for position in (best, *matched)]
+    return list(dict.fromkeys(ordered))
+
+
+def _find_below(chunk: Chunk, position: int, readable: Collection[int]) -> int:
+    """Return the sentence below a heading, if it is shown; of other sentences the position itself."""
+    below = position + 1
+    is_heading = not chunk.sentences[position].embedded
+    if is_heading and below in readable and chunk.sentences[below].embedded:
+        return below
+    return position
 
 
 def _weigh_sentences(hit: Hit, by_keyword: KeywordResults) -> dict[int, float]:

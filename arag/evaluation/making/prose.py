@@ -72,5 +72,10 @@ def _list_full_names(chunk: Chunk) -> Iterator[str]:
     """Yield the names of two or three words in a chunk's text."""
     for name in find_names(chunk.text):
         words = name.split()
-        if len(words) in {2, 3} and all(word[:1].isupper() and word.isalpha() for word in words):
+        if len(words) in {2, 3} and all(map(_is_part_of_name, words)):
             yield name
+
+
+def _is_part_of_name(word: str) -> bool:
+    """Return whether a word may be in a name: not `I`, before which any word may begin a sentence."""
+    return len(word) > 1 and word[0].isupper() and word.isalpha()

@@ -36,6 +36,7 @@ CLOSE_SECONDS = 30.0  # normally instant; has hung
 _PROCESS = "arag.retrieval.storage.folder.chroma_worker"
 # Chroma turns the ids of a read into SQL variables, and SQLite limits their number.
 _SENTENCES_PER_CALL = 500
+_ADDED_PER_CALL = 2_000  # each call is a transaction, which takes time
 _CHANGES_PER_SYNC = 5_000  # after which Chroma writes its graph
 # At each start, Chroma adds a row to the table that it locks its database with. It needs only the lock. Without the
 # row, the file does not change.
@@ -86,7 +87,7 @@ class ChromaWriter:
 
     def add(self, sentences: Iterable[SentenceRecord]) -> None:
         """Add sentences."""
-        for batch in batches(sentences, _SENTENCES_PER_CALL):
+        for batch in batches(sentences, _ADDED_PER_CALL):
             ids, chunk_ids, texts, vectors = zip(*batch, strict=True)
             self._call("add", ids, chunk_ids, texts, np.stack(vectors))
 

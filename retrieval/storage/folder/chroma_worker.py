@@ -89,12 +89,11 @@ def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
     chroma, collection = _open(folder)
     read = chroma.get(collection, ids=ids, include=["embeddings"])
     stored = dict(zip(read.ids, read.embeddings or (), strict=True))
-    lost = 0
-    for sentence_id, vector in zip(ids, _shifted(ids, vectors), strict=True):
-        # The index keeps vectors as float16, so they are only close.
-        if sentence_id not in stored or not np.allclose(stored[sentence_id], vector, atol=_SHIFT):
-            lost += 1
-    return lost
+    missing = np.full(vectors.shape[1], np.nan, dtype=np.float32)  # is close to nothing
+    found = np.array([stored.get(sentence_id, missing) for sentence_id in ids], dtype=np.float32)
+    # The index keeps vectors as float16, so they are only close.
+    is_kept = np.isclose(found, _shifted(ids, vectors), atol=_SHIFT).all(axis=1)
+    return len(ids) - int(is_kept.sum())
 
 
 def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:

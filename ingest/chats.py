@@ -1,0 +1,119 @@
+"""Chats in records: their turns, each with its speaker and its time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from arag.ingest.formats.content import JSON, join_blocks
+
+_CHAT_NAMES = ("messages", "chat_messages", "conversations", "conversation", "turns", "mapping")
+_SPEAKERS = ("role", "from", "sender", "sender_name", "speaker", "author", "user", "name")
+_TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
+_WORDS = ("content", "value", "text", "message", "parts")
+_TURN = {"role", "content"}
+
+
+def is_chat(items: list[JSON]) -> bool:
+    """Return whether all items of a list are turns of a chat."""
+    turns = find_objects(items)
+    return turns != [] and all(turn.keys() >= _TURN for turn in turns)
+
+
+def write_chat(record: Mapping[str, JSON]) -> str:
+    """Return the turns of a chat, each with its speaker, and with its time if that is given as text."""
+    turns = _find_turns(record.get(find_chat(record)))
+    return join_blocks(map(_write_turn, turns))
+
+
+def find_chat(record: Mapping[str, JSON]) -> str:
+    """Return the name of the field that has the turns of a chat, or an empty string."""
+    for name in _CHAT_NAMES:
+        if _find_turns(record.get(name)):
+            return name
+    return ""
+
+
+def find_objects(value: object) -> list[dict[str, JSON]]:
+    """Return the items of a list if all are objects; none for other values."""
+    if not isinstance(value, list):
+        return []
+    objects: list[dict[str, JSON]] = []
+    for item in value:
+        if not isinstance(item, dict):
+            return []
+        objects.append(item)
+    return objects
+
+
+def _find_turns(value: JSON) -> list[dict[str, JSON]]:
+    """Return the objects of a list, or in the order of their times the messages of a tree, as ChatGPT exports it."""
+    if not isinstance(value, dict):
+        return find_objects(value)
+    messages: list[dict[str, JSON]] = []
+    for node in find_objects(list(value.values())):
+        message = node.get("message")
+        if isinstance(message, dict):
+            messages.append(message)
+    return sorted(messages, key=_time_of_creation)
+
+
+def _time_of_creation(message: Mapping[str, JSON]) -> float:
+    time = message.get("create_time")
+    return time if isinstance(time, float | int) else 0
+
+
+def _write_turn(turn: Mapping[str, JSON]) -> str:
+    words = "\n".join(_find_words(turn))
+    if not words.strip():
+        return ""
+    speaker = _first_text(turn, _SPEAKERS)
+    time = _first_text(turn, _TIMES)
+    name = f"{speaker} ({time})" if speaker and time else speaker or time
+    return f"{name}: {words}" if name else words
+
+
+def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
+    """Return the first text of some fields, or of an object in one of them."""
+    for name in names:
+        value = turn.get(name)
+        text = _first_text(value, names) if isinstance(value, dict) else value
+        if isinstance(text, str) and text:
+            return text
+    return ""
+
+
+def _find_words(turn: Mapping[str, JSON]) -> list[str]:
+    """Return the texts of a turn, or of a part of one, and the tools that it calls."""
+    said: JSON = None
+    for name in _WORDS:
+        said = said or turn.get(name)
+    words = _find_texts(said if isinstance(said, list) else [said])
+    for call in [turn, *find_objects(turn.get("tool_calls"))]:
+        words += _write_call(call)
+    return words
+
+
+def _find_texts(parts: Sequence[JSON]) -> list[str]:
+    """Return the texts of parts; those of objects within a text, as Telegram exports it, are joined with the others."""
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        if isinstance(part, dict):
+            texts += _find_words(part)
+    kinds = set(map(type, parts))
+    return ["".join(texts)] if kinds == {str, dict} else texts
+
+
+def _write_call(part: Mapping[str, JSON]) -> list[str]:
+    """Return the call of a tool like a line of code; nothing for a part that is none."""
+    call = part.get("function", part)
+    if not isinstance(call, dict):
+        return []
+    arguments = call.get("arguments", call.get("input"))
+    if arguments is None:
+        return []
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return [f"{call.get('name', '')}({arguments})"]

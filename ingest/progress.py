@@ -165,9 +165,9 @@ class Meter:
             sentences: Sentences embedded since the last report.
             ocr_pages: Scanned pages read since the last report.
         """
+        is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
         if self._is_estimated:
             done = int(self.workload.estimate_share(self._working_seconds()) * (self._total or 0))
-        is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
         if done is not None:
             self.done = max(self.done, done)
         if phase and phase != self._phase:

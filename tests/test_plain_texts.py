@@ -410,7 +410,7 @@ def test_parts_of_restructured_text_that_are_no_comments(read, shown):
 
 
 def test_titles_of_a_manual_page_stand_right_above_text_that_is_set_in(read):
-    page = "WICK(1)\n\nNAME\n       wick - trims\n\nEXIT STATUS\n       It is 0.\n\nSEE ALSO\n       Read oil(1).\n\n"
+    page = "WICK(1)\n\nNAME\n       wick - trims\n\nEXIT STATUS\n       It is 0.\n\nRETURN VALUE\n    Read oil(1).\n\n"
     above = headings(read("a.txt", page).text)
     assert above["It is 0."] == "EXIT STATUS"
-    assert above["Read oil(1)."] == "SEE ALSO"
+    assert above["Read oil(1)."] == "RETURN VALUE"

@@ -48,7 +48,7 @@ def find_objects(value: object) -> list[dict[str, JSON]]:
 
 
 def _find_turns(value: JSON) -> list[dict[str, JSON]]:
-    """Return the objects of a list, or in the order of their times the messages of a tree, as ChatGPT exports it."""
+    """Return the objects of a list, or the messages of a tree in the order of their times, as ChatGPT exports it."""
     if not isinstance(value, dict):
         return find_objects(value)
     messages: list[dict[str, JSON]] = []

@@ -1,4 +1,4 @@
-"""The work of an ingestion: files to read, and text to write. What is left is estimated from what is finished.
+"""The work of an ingestion: files to read, and text to write. The finished part tells how long the rest takes.
 
 Bytes say little about it: most of a PDF or of slides may be pictures, and a text file is all text. So the characters
 per byte are counted for each extension, and the seconds that reading takes. The rest of the time goes into text that is

@@ -41,7 +41,7 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
 
 
 def show_bold_type(page: etree._Element) -> None:
-    """Note in the style of an element within a table that the page's style sheets set its class in bold type."""
+    """Write bold type into the style of the elements in tables whose class is bold in the page's style sheets."""
     classes: set[str] = set()
     for sheet in page.iter("style"):
         classes.update(_BOLD_CLASS.findall(sheet.text or ""))

@@ -37,7 +37,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 def show_markdown(text: str) -> str:
-    """Return Markdown without what nobody sees, and with marks for all headings; code stays as it is."""
+    """Return Markdown without its comments and attributes, and with marks for all headings; code stays as it is."""
     text = _CODE_OF_SITE.sub(r"```\1\n\2```", text)
     parts: list[str] = []
     end = 0

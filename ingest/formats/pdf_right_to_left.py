@@ -12,10 +12,10 @@ _WORD = re.compile(rf"{_NEITHER}{{2,}}")
 
 
 def order_letters(page: PageText) -> dict[int, str]:
-    """Return by their places in a page's text the letters of words from right to left, in the order of writing.
+    """Return the letters of words from right to left, in the order of writing, by their places in a page's text.
 
-    PDFium has words of some programs in the order of their places from left to right. In other words, it has the
-    letters of a ligature in the wrong order.
+    PDFium orders the letters of some programs from left to right. For other programs, only the letters of each ligature
+    are in the wrong order.
     """
     ordered: dict[int, str] = {}
     if not RIGHT_TO_LEFT.search(page.text):

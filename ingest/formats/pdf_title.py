@@ -1,4 +1,4 @@
-"""Finds the title of a PDF that does not name it: what its first page shows in the largest type."""
+"""Finds the title of a PDF that does not name it: the text in the largest type of its first page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operator import attrgetter
 from arag.ingest.formats.headings import LARGER, Line, is_title, match_number
 from arag.text.normalise import collapse_whitespace
 
-# The name of a part, or what a stamp says.
+# The name of a part, or the words of a stamp.
 _NO_TITLE = re.compile(
     r"(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice|sumario|indice|inhoud"
     r"|содержание|оглавление|目录|目錄|目次|차례|목차"

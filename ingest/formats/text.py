@@ -58,7 +58,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
 
 
 def _without_printing(text: str) -> str:
-    """Return a text without what is for terminals and printers: colours, links, and letters that others replace."""
+    """Return a text without the codes for terminals and printers: colours, links, and letters that others replace."""
     return _OVERSTRUCK.sub("", COLOURS.sub("", text))
 
 

@@ -18,7 +18,7 @@ _TOP = 1_000_000.0  # higher than any page
 def without_running_heads(pages: Sequence[str]) -> list[str]:
     """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF.
 
-    Without page numbers, the form feeds may divide records: lines that these have in common are no heads and feet.
+    Without page numbers, the form feeds may divide records, whose common lines must stay.
     """
     placed: list[list[Line]] = []
     for page in pages:

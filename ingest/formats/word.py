@@ -29,6 +29,7 @@ _HEADERS = frozenset({"header", "footer"})
 _NO_NOTES = frozenset({"separator", "continuationSeparator", "continuationNotice"})
 _PAGE_WORDS = re.compile(r"(?:page|of|seite|von|sur|p|\W|_)*", re.IGNORECASE)  # around the numbers of pages
 _ITEM_NUMBER = re.compile(r"\d{1,3}[.)]")
+_NOT_MOVED = frozenset({"pPr", "del", "moveFrom"})  # to another paragraph
 _MAX_DEPTH = 5  # of documents that are attached to each other
 
 
@@ -321,8 +322,8 @@ def _move_to_next(paragraph: etree._Element) -> bool:
     if find_child(following, "{*}pPr") is not None:
         start = 1
     shown: list[etree._Element] = []
-    for child in shown_children(paragraph):
-        if local_name(child) != "pPr":
+    for child in paragraph:
+        if local_name(child) not in _NOT_MOVED:
             shown.append(child)
     following[start:start] = shown
     return True

@@ -18,7 +18,7 @@ from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
-from scripted import asked, call
+from scripted import ScriptedModel, asked, call
 
 QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
 NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
@@ -257,3 +257,10 @@ def test_a_question_of_the_contents_is_no_answer_but_its_section_is(make_index, 
 )
 def test_a_sentence_with_what_is_asked_for_is_the_answer(question, text):
     assert quotes(question, f"[log:0] Log\n{text}") == [f"Log: {text} [log:0]"]
+
+
+def test_only_its_own_words_say_that_nothing_answers(small_index):
+    read = call("chunk_read", chunk_ids=["lothair:0"])
+    answer = "Nothing was found in the corpus. Yet Lothair II married Teutberga in 855 [lothair:0]."
+    state = create_arag_agent(ScriptedModel(read, AIMessage(answer)), small_index).invoke(asked(LOTHAIR))
+    assert (state["answer"], state["grounding"]) == (answer, "supported")

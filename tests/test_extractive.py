@@ -259,8 +259,9 @@ def test_a_sentence_with_what_is_asked_for_is_the_answer(question, text):
     assert quotes(question, f"[log:0] Log\n{text}") == [f"Log: {text} [log:0]"]
 
 
-def test_only_its_own_words_say_that_nothing_answers(small_index):
-    read = call("chunk_read", chunk_ids=["lothair:0"])
-    answer = "Nothing was found in the corpus. Yet Lothair II married Teutberga in 855 [lothair:0]."
-    state = create_arag_agent(ScriptedModel(read, AIMessage(answer)), small_index).invoke(asked(LOTHAIR))
+def test_only_its_own_words_say_that_nothing_answers(make_index):
+    index = make_index({"mill.md": "The mill was built by Orlath Tamsin."})
+    answer = "Nothing was found in the corpus. But the mill was built by Orlath Tamsin [mill.md:0]."
+    model = ScriptedModel(call("chunk_read", chunk_ids=["mill.md:0"]), AIMessage(answer))
+    state = create_arag_agent(model, index, tools="paper").invoke(asked("When was the mill built?"))
     assert (state["answer"], state["grounding"]) == (answer, "supported")

@@ -174,6 +174,21 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
     assert passages == [f"Log: {text} [log:0]"]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "is_answer"),
+    [
+        ("¿Para qué sirve mill-divert?", "El programa mill instala todo para la rueda.", False),
+        ("¿Para qué sirve mill-divert?", "El programa mill-divert sirve para mover el agua.", True),
+        ("Wozu dient eigentlich der Wehr-Schieber am Fluss?", "Der Schieber am Wehr hält das Wasser zurück.", True),
+        ("Les roues peuvent-elles tourner sans eau ?", "Les roues ne peuvent tourner sans eau.", True),
+        ("¿Para qué sirve la rueda?", "La rueda sirve para moler el trigo.", True),
+    ],
+)
+def test_an_answer_in_another_language_has_the_term_of_the_question(question, text, is_answer):
+    first, *_ = quotes(question, f"[log:0] Log\n{text}")
+    assert (first != NO_ANSWER) == is_answer
+
+
 def test_a_word_that_only_looks_like_one_of_the_question_and_a_name_alone_make_no_answer(make_index):
     index = make_index(
         {

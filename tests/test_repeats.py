@@ -30,6 +30,8 @@ def read_folder(tmp_path, pages):
         "<h1>{topic}</h1><h2>See also</h2><p><a href=x>{answer}</a></p>",
         "<h1>{topic}</h1><p>About {topic}.</p><p>{answer} by <a href=o>Odvar Felisk</a></p>",
         "<h1>{topic}</h1><p>About {topic}.</p><p><a href=o>{answer}</a></p><p>Tags: <a>{answer}</a> <a>oil</a></p>",
+        "<h1>{topic}</h1><p>About {topic}.</p><p><img alt='{answer}'></p>",
+        "<p>Status: <img alt='{answer}'><h1>{topic}</h1><p>About {topic}.",
         "<h1>{topic}</h1><h2>Licence</h2><p>Licensed under the terms of {answer}.</p>",
     ],
 )
@@ -51,6 +53,9 @@ def test_an_answer_that_many_pages_give_stays_in_each(tmp_path, template):
         "<p><a href=a>Contents</a> <a href=b>Index</a></p>{page}<hr><p>Built with a press by Odvar.</p>",
         "<table><tr><td><a>Prev</a><td><a>Up</a><td><a>Next</a></table>{page}<p>Permission is granted to copy this.",
         "<div class='navheader'>The miller's handbook</div>{page}<div class='navfooter'><a>Home of the guild</a></div>",
+        "<p><a href=h><img alt='Product Site'></a><a href=i><img alt='Documentation Site'></a></p>{page}",
+        "<p><a href=h><img alt='Guild'></a></p>{page}",
+        "<p><img alt='The four mills of the guild'></p>{page}",
         "<a href='#main'>Skip to the main text</a>{page}<footer>Call the mill at 555 0199 in the mornings.</footer>",
     ],
 )

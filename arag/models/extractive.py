@@ -42,6 +42,8 @@ _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest
 _NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
+_TERM = re.compile(r"\b[^\W_]{3,}(?:[-_][^\W_]{3,})+\b")
+_INVERTED = frozenset(["elle", "elles", "ils", "les", "lui", "moi", "nous", "toi", "vous"])  # French: `peuvent-elles`
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
@@ -234,9 +236,9 @@ def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:
 
 
 def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence]:
-    """Return the quotes that may answer the question; all statements where the rules do not know its language."""
+    """Return the quotes that may answer the question; in other languages than English, those with its terms."""
     if not is_english(notes.question):
-        return [quote for quote in quotes if not only_asks(quote.text)]
+        return [quote for quote in quotes if not only_asks(quote.text) and _has_a_term(quote, notes.question)]
     words = content_words(" ".join(_list_asked(notes.question)))
     found: set[str] = set()
     for sentence in notes.sentences.values():
@@ -246,6 +248,20 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence
         similarity = notes.similarities.get((quote.chunk_id, quote.text), 0.0)
         candidates.append(Candidate(f"{quote.title} {quote.headings}", quote.text, similarity))
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
+
+
+def _has_a_term(quote: Sentence, question: str) -> bool:
+    """Return whether a quote has all parts of a term with hyphens, such as `dpkg-divert`, if the question has one."""
+    said = f"{quote.title} {quote.headings} {quote.text}".lower()
+    has_terms = False
+    for term in _TERM.findall(question.lower()):
+        parts = re.split(r"[-_]", term)
+        if parts[-1] in _INVERTED:
+            continue
+        has_terms = True
+        if all(part in said for part in parts):
+            return True
+    return not has_terms
 
 
 def _answer_by_meaning(notes: Notes) -> str:

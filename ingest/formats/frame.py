@@ -68,7 +68,8 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
 def find_frame(page: etree._Element) -> set[etree._Element]:
     """Return the elements that are part of the frame if they are on most pages of a folder.
 
-    They are named as such, or they are links, notes on rights and cookies, or lists and sentences above the title.
+    They are named as such, or they are links, notes on rights and cookies, or lists, sentences and pictures above the
+    title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
     frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page)}
@@ -124,7 +125,13 @@ def _own_text(element: etree._Element) -> str:
         first_two = list(islice(blocks, 2))
         if len(first_two) > 1:
             return ""
-    return collapse_whitespace("".join(element.itertext()))
+    return collapse_whitespace(_all_text(element))
+
+
+def _all_text(element: etree._Element) -> str:
+    """Return the text of an element and that of its pictures, which is not in their place."""
+    pictures = " ".join([picture.get("alt", "") for picture in element.iter("img")])
+    return f"{''.join(element.itertext())} {pictures}"
 
 
 def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> bool:
@@ -133,7 +140,8 @@ def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> b
     if element.tag in _LISTS:
         return is_above_title and _is_menu(element)
     is_sentence = text.count(" ") + 1 >= _MIN_WORDS
-    if is_above_title and is_sentence:
+    is_picture = "".join(element.itertext()).strip() == ""
+    if is_above_title and (is_sentence or is_picture):
         return True
     return _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
 
@@ -149,8 +157,7 @@ def _is_links(element: etree._Element) -> bool:
 
 
 def _count_letters(element: etree._Element) -> int:
-    text = "".join(element.itertext())
-    return sum(map(str.isalnum, text))
+    return sum(map(str.isalnum, _all_text(element)))
 
 
 def _is_menu(element: etree._Element) -> bool:

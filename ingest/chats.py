@@ -27,9 +27,10 @@ def write_chat(record: Mapping[str, JSON]) -> str:
 
 
 def find_chat(record: Mapping[str, JSON]) -> str:
-    """Return the name of the field that has the turns of a chat, or an empty string."""
+    """Return the name of the field that has the turns of a chat, or an empty string. Turns have speakers."""
     for name in _CHAT_NAMES:
-        if _find_turns(record.get(name)):
+        turns = _find_turns(record.get(name))
+        if any(_first_text(turn, _SPEAKERS) for turn in turns):
             return name
     return ""
 
@@ -111,9 +112,10 @@ def _write_call(part: Mapping[str, JSON]) -> list[str]:
     call = part.get("function", part)
     if not isinstance(call, dict):
         return []
+    name = call.get("name")
     arguments = call.get("arguments", call.get("input"))
-    if arguments is None:
+    if not isinstance(name, str) or arguments is None:
         return []
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return [f"{call.get('name', '')}({arguments})"]
+    return [f"{name}({arguments})"]

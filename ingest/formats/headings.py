@@ -184,9 +184,14 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
 
 
 def _is_cover(first: Sequence[Line], pages: int, body_size: float) -> bool:
-    """Return whether the first page of a long document has titles alone: the document's, its authors' and the like."""
-    is_short = pages <= _SHORT_DOCUMENT
-    return not is_short and all(block.size > body_size and not block.level for block in first)
+    """Return whether the first page of a long document has names alone: the document's, its authors' and the like."""
+    if pages <= _SHORT_DOCUMENT:
+        return False
+    for block in first:
+        is_heading = block.level or match_number(block.text)
+        if is_heading or block.size <= body_size:
+            return False
+    return True
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:

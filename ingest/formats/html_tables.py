@@ -17,7 +17,7 @@ _TEXTS_NOT_BOLD = etree.XPath(
 )
 _TEXTS = etree.XPath("descendant::text()[normalize-space(translate(., '\u00a0', ' '))]")
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
-_WITH_CLASS = etree.XPath("//table//*[@class]")
+_WITH_CLASS = etree.XPath("//*[@class][ancestor::table]")
 _BOLD_CLASS = re.compile(r"\.([\w-]+)\s*\{[^{}]*\bfont-weight\s*:\s*(?:bold|[6-9]00)")
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 

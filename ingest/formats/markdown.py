@@ -11,9 +11,14 @@ FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$
 _COMMENT_START = re.compile(r"^ {0,3}<!--", re.MULTILINE)
 _COMMENT_END = re.compile(r"-->[ \t]*\n?")
 _COMMENT_OF_NOTES = re.compile(r"^%%(?:(?!%%).){1,2000}%%[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # of Obsidian
-_COMMENT_OF_SITE = re.compile(r"\{%-? *comment *-?%\}(?:(?!\{%).)*\{%-? *endcomment *-?%\}", re.DOTALL)  # of Jekyll
+# Jekyll's marks. In a sentence, they are its subject.
+_COMMENT_OF_SITE = re.compile(
+    r"^ {0,3}\{%-? *comment *-?%\}(?:(?!\{%).)*\{%-? *endcomment *-?%\}",
+    re.DOTALL | re.MULTILINE,
+)
+# Code that begins within code has no end, and is not searched for one.
 _CODE_OF_SITE = re.compile(
-    r"^\{%-? *highlight +(\w*)[^%\n]*%\}[ \t]*\n(.*?)^\{%-? *endhighlight *-?%\}[ \t]*$",
+    r"^\{%-? *+highlight ++(\w*)[^%\n]*%\}[ \t]*\n((?:(?!^\{%-? *highlight ).)*?)^\{%-? *endhighlight *-?%\}[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
 # Such as {#name .class} after a heading; kramdown also writes {:.class} in a line of its own.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf_edges import find_edges
 from arag.ingest.formats.pdf_running import without_running_lines
 
 _PITCH = 12.0  # points from line to line
@@ -14,9 +15,15 @@ _SIZE = 2.0
 _TOP = 1_000_000.0  # higher than any page
 
 
-def without_running_heads(pages: Iterable[str]) -> list[str]:
-    """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF."""
+def without_running_heads(pages: Sequence[str]) -> list[str]:
+    """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF.
+
+    Without page numbers, the form feeds may divide records: lines that these have in common are no heads and feet.
+    """
     placed = [_place_lines(page.split("\n")) for page in pages]
+    numbered = {edge.page for edge in find_edges(placed) if edge.has_number}
+    if 2 * len(numbered) < len(pages):
+        return list(pages)
     kept: list[str] = []
     for lines in without_running_lines(placed):
         kept.append("\n".join(line.text for line in lines))

@@ -74,7 +74,7 @@ class PageText:
         if not math.isfinite(sum(box)):
             return _NOWHERE
         is_upright = not self.quarters and not self.is_mirrored
-        return box if is_upright else self._turn_back(box)
+        return box if is_upright else self.turn_back(box)
 
     def cropped_box(self, page: raw.FPDF_PAGE) -> tuple[Box, Box] | None:
         """Return the box of a page's paper and the part of it that a person sees, if the page is cropped.
@@ -92,9 +92,10 @@ class PageText:
         visible = Box(shown.left, shown.right, shown.bottom, shown.top)
         if visible == paper or not visible.width:
             return None
-        return self._turn_back(paper), self._turn_back(visible)
+        return self.turn_back(paper), self.turn_back(visible)
 
-    def _turn_back(self, box: Box) -> Box:
+    def turn_back(self, box: Box) -> Box:
+        """Return a box of the page as it is in text that is turned back."""
         for _ in range(self.quarters):
             box = Box(left=-box.top, right=-box.bottom, bottom=box.left, top=box.right)
         if self.is_mirrored:

@@ -34,6 +34,8 @@ _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
+_SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
+_FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4.
@@ -50,6 +52,8 @@ class Outline:
     def __init__(self, title: str) -> None:
         self._title = _name_of(title)
         self._headings: list[tuple[int, str]] = []  # level and name
+        self._number: list[int] = []  # of the last plain heading that has one
+        self._levels_above_numbers: set[int] = set()  # of the marked headings before the first number
         self._header = ""  # of the current table
         self._follows_years = False  # whether the row before has years as data
 
@@ -69,6 +73,10 @@ class Outline:
         is_bare = level == BARE
         if is_bare and not self.is_plain_heading(name):
             return self.path
+        if is_bare:
+            self._count_on(name)
+        elif not self._number:
+            self._levels_above_numbers.add(level)
         while self._headings:
             last_level, _ = self._headings[-1]
             if last_level < level:
@@ -83,10 +91,25 @@ class Outline:
             self.leave_table()
         return parents
 
+    def _count_on(self, name: str) -> None:
+        """Leave the headings between two numbers that follow each other: 2.10 is beside 2.9, and not below them.
+
+        Marked headings that also stand above the first number are parts, which divide the numbers.
+        """
+        match = _SECTION_NUMBER.match(name)
+        if match is None:
+            return
+        parts = match[1].split(".")
+        number = list(map(int, parts))
+        if self._number and number > self._number:
+            self._headings = [heading for heading in self._headings if heading[0] in self._levels_above_numbers]
+        self._number = number
+
     def is_plain_heading(self, line: str) -> bool:
-        """Return whether a line by itself is certainly a heading."""
+        """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
         name = _name_of(line)
-        if self.repeats(line):
+        is_remark = line.lstrip().startswith("#")
+        if is_remark or self.repeats(line):
             return False
         if _PLAIN_HEADING.fullmatch(name) is None:
             return False
@@ -157,7 +180,9 @@ def _says_something(name: str) -> bool:
     if is_title:
         return False
     has_many_words = len(words) > _MAX_WORDS
-    return has_many_words or _VERB.search(name) is not None
+    if has_many_words or _FIELD.match(name):
+        return True
+    return _VERB.search(name) is not None
 
 
 def escape_structure(text: str) -> str:

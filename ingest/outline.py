@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace
+from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
@@ -266,8 +266,7 @@ def _after_label(row: str) -> str:
 
 
 def _split_cells(row: str) -> list[str]:
-    cells = collapse_whitespace(row).strip("| ").split(CELL_BOUNDARY)
-    return [cell.strip() for cell in cells]
+    return split_cells(collapse_whitespace(row).strip("| "))
 
 
 def _begins_with_name(row: str, names: list[str]) -> bool:

@@ -11,6 +11,8 @@ _CHAT_NAMES = ("messages", "chat_messages", "conversations", "conversation", "tu
 _SPEAKERS = ("role", "from", "sender", "sender_name", "speaker", "author", "user", "name")
 _TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message", "parts")
+_ATTACHED = ("attachments", "blocks", "embeds", "cards", "elements", "fields")  # lists in a message of a program
+_ATTACHED_WORDS = ("pretext", "title", "name", "text", "description", "value")
 _TURN = {"role", "content"}
 
 
@@ -69,6 +71,8 @@ def _time_of_creation(message: Mapping[str, JSON]) -> float:
 def _write_turn(turn: Mapping[str, JSON]) -> str:
     words = "\n".join(_find_words(turn))
     if not words.strip():
+        words = "\n".join(_find_attached(turn))
+    if not words.strip():
         return ""
     speaker = _first_text(turn, _SPEAKERS)
     time = _first_text(turn, _TIMES)
@@ -118,6 +122,26 @@ def _find_texts(parts: Sequence[JSON]) -> list[str]:
     if is_one_text:
         return ["".join(texts)]
     return texts
+
+
+def _find_attached(message: Mapping[str, JSON]) -> list[str]:
+    """Return the texts of what is attached to a message without words: a line for each part, as `Severity: high`."""
+    lines: list[str] = []
+    for name in _ATTACHED:
+        for part in find_objects(message.get(name)):
+            texts = [_text_of(part.get(word)) for word in _ATTACHED_WORDS]
+            line = ": ".join(filter(None, texts))
+            if line:
+                lines.append(line)
+            lines += _find_attached(part)
+    return lines
+
+
+def _text_of(value: JSON) -> str:
+    """Return a text, or the one in an object, as Slack has them in blocks."""
+    if isinstance(value, dict):
+        value = value.get("text")
+    return value if isinstance(value, str) else ""
 
 
 def _write_call(part: Mapping[str, JSON]) -> list[str]:

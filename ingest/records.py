@@ -14,7 +14,7 @@ from arag.ingest.chats import is_chat
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
 from arag.ingest.formats.kinds import MAILBOX
-from arag.ingest.record_fields import FieldNames, find_fields, find_records
+from arag.ingest.record_fields import FieldNames, find_fields, find_records, is_blank, says_more
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
@@ -172,7 +172,8 @@ def _with_our_names(record: dict[str, JSON], names: FieldNames) -> dict[str, JSO
     if has_benchmark_names and not has_text:
         record = {_BENCHMARK_NAMES.get(name, name): field for name, field in record.items()}
         has_text = record["text"] is not None
-    if has_text and names == NO_NAMES:
+    is_empty_message = is_blank(record.get("text")) and says_more(record)
+    if has_text and names == NO_NAMES and not is_empty_message:
         return record
     found = find_fields(record, names)
     return {

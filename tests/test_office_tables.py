@@ -365,3 +365,38 @@ class TestWorkbooks:
         book.active.append(["Name", "Tons"])
         book.properties.title = title
         assert read_book(tmp_path, book).title == shown
+
+
+def _make_docx(path, rows):
+    document = WordDocument()
+    table = document.add_table(rows=0, cols=2)
+    for row in rows:
+        for cell, text in zip(table.add_row().cells, row, strict=True):
+            cell.text = text
+    document.save(path)
+
+
+def _make_pptx(path, rows):
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    table = slide.shapes.add_table(len(rows), 2, 0, 0, 5_000_000, 1_000_000).table
+    table.first_row = False
+    for number, row in enumerate(rows):
+        for column, text in enumerate(row):
+            table.cell(number, column).text = text
+    presentation.save(path)
+
+
+def _make_xlsx(path, rows):
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+@pytest.mark.parametrize(("name", "make"), [("a.docx", _make_docx), ("a.pptx", _make_pptx), ("a.xlsx", _make_xlsx)])
+def test_a_bar_in_a_cell_of_a_table_without_names_is_no_boundary(readers, tmp_path, name, make):
+    make(tmp_path / name, [("cat log | grep oil", "1"), ("sort | uniq | wc", "2")])
+    text = readers.read(tmp_path / name).text
+    assert r"cat log \| grep oil | 1" in text
+    assert r"sort \| uniq \| wc | 2" in text

@@ -51,6 +51,12 @@ def test_form_feeds_divide_pages(read):
         "Buy one which does :)",
         "Never trust a goose with a lantern",
         "Lamps I saw there",
+        "# Stand: Sommer, vom Wirt zu prüfen",
+        "    # Rye",
+        "#Rye",
+        "Stand: Sommer, vom Wirt zu prüfen",
+        "État: provisoire",
+        "Status: closed until spring",
         "We are closed",
         "See the note (below",
     ],
@@ -117,6 +123,21 @@ def test_numbered_headings_of_a_plain_text():
     assert found["Red means shut."] == "2.1. Colours"
     assert found["2. then the green one"] == "2.1. Colours"
     assert found["Two balls: wait."] == "3. Balls"
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("1. Way\n\nUp.\n\nFares\n-----\n\n9 marks.\n\n2. Oats\n\nThey are late.", "2. Oats"),
+        ("2.9 Way\n\nUp.\n\nFares\n=====\n\n9 marks.\n\n2.10 Oats\n\nThey are late.", "2.10 Oats"),
+        ("Food\n====\n\n1. Way\n\nUp.\n\nFares\n-----\n\n9 marks.\n\n1.1 Oats\n\nThey are late.", "Food > 1.1 Oats"),
+        ("East\n----\n\n1. Way\n\nUp.\n\nWest\n----\n\nDown.\n\n2. Oats\n\nThey are late.", "West > 2. Oats"),
+        ("3. Way\n\nUp.\n\nAnnex\n=====\n\nDown.\n\n1. Oats\n\nThey are late.", "Annex > 1. Oats"),
+    ],
+)
+def test_an_underlined_heading_between_two_numbers_is_not_above_the_second(read, text, heading):
+    content = read("a.txt", f"Orra Mill\n\nThe mill has rules.\n\n{text}\n")
+    assert headings(content.text, headings_apart=True)["They are late."] == heading
 
 
 @pytest.mark.parametrize(

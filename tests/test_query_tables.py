@@ -278,6 +278,15 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
             "day fare",
             [("Mon", 1200.5), ("Tue", -3)],
         ),
+        (
+            "a.html",
+            "<table><tr><td>cat log | grep oil<td>shows the lamps<tr><td># halt<td>stops the mill</table>",
+            "c1 c2",
+            [("cat log | grep oil", "shows the lamps"), ("# halt", "stops the mill")],
+        ),
+        ("a.csv", "1,a | b\n2,| c |\n3,|\n4,\\d|e\n", "c1 c2", [(1, "a | b"), (2, "| c |"), (3, "|"), (4, "\\d|e")]),
+        ("a.csv", "A | B,C\n1 | 2,x\n5,y | z\n", "a_b c", [("1 | 2", "x"), (5, "y | z")]),
+        ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a unnamed c", [("x", "y | z", 1), ("v", "w", 2)]),
     ],
 )
 def test_the_rows_of_a_table(read_table, name, text, columns, rows):

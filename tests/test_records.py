@@ -262,6 +262,43 @@ def test_lists_without_speakers_lose_nothing(tmp_path, messages):
         assert str(value) in f"{alone.text} {alone.metadata}"
 
 
+ALARM = {"title": "Sluice", "text": "Gate 3 is stuck.", "fields": [{"title": "Severity", "value": "high"}]}
+BLOCK = {"type": "section", "text": {"type": "mrkdwn", "text": "Gate 3 is stuck."}}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "message", "text": "", "attachments": [ALARM]},
+        {"type": "message", "text": " ", "blocks": [BLOCK]},
+        {"content": "", "author": {"description": "A lamp."}, "embeds": [{"description": "Gate 3 is stuck."}]},
+        {"message": "", "props": {"attachments": [{"text": "Gate 3 is stuck."}]}},
+        {"text": "", "body": "Gate 3 is stuck."},
+        {"text": "", "description": "Gate 3 is stuck.", "tags": []},
+        {"body": {"content": ""}, "attachments": [{"content": {"body": [{"text": "Gate 3 is stuck."}]}}]},
+    ],
+)
+def test_a_message_without_words_of_its_own_is_read_with_what_is_attached(tmp_path, record):
+    path = tmp_path / "a.jsonl"
+    documents, problems = read(path, lines({"text": "It rains."}, record, {"text": "", "meta": {"by": "Ann"}}))
+    assert [problem.reason for problem in problems] == ["empty document"]
+    assert [document.id for document in documents] == ["a.jsonl#1", "a.jsonl#2"]
+    assert "Gate 3 is stuck." in documents[1].text
+
+
+@pytest.mark.parametrize(
+    ("attached", "text"),
+    [
+        ({"attachments": [ALARM]}, "Sluice: Gate 3 is stuck.\nSeverity: high"),
+        ({"text": "", "blocks": [BLOCK]}, "Gate 3 is stuck."),
+        ({"content": "", "embeds": [{"title": "Sluice", "description": "Stuck."}]}, "Sluice: Stuck."),
+    ],
+)
+def test_a_turn_of_a_chat_without_words_has_what_is_attached(tmp_path, attached, text):
+    (document,), _ = read(tmp_path / "a.json", {"messages": [{"user": "Jago", "text": "I come."}, attached]})
+    assert document.text == f"Jago: I come.\n\n{text}"
+
+
 def test_all_that_a_nested_record_says_is_its_text(tmp_path):
     mill = {"name": "Marrow", "prices": [{"grain": "Rye", "marks": 4}, {"grain": "Oats", "marks": 5}]}
     (document,), _ = read(

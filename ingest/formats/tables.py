@@ -13,7 +13,7 @@ from pathlib import Path
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
 from arag.ingest.formats.table_headers import MAX_ROWS, Header, Row, count_notes, find_header, is_group_above
 from arag.ingest.outline import escape_structure
-from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, escape_bars
 from arag.text.units import is_unit_note
 
 _DELIMITERS = ",;\t|"
@@ -117,7 +117,7 @@ def _lines_below(rows: Iterable[Row], header: Header, left: int) -> Iterator[str
         if header.names and is_below_header:
             yield CELL_BOUNDARY.join(cells_with_names(row, header.names))
         elif len(row) == 1:
-            yield from row.values()
+            yield from map(escape_bars, row.values())
         else:
             yield _line_without_names(row, left)
 
@@ -135,14 +135,14 @@ def cells_with_names(row: Row, names: Row) -> list[str]:
             name = names[column].rstrip(":")
             cells.append(f"{name}: {text}")
         else:
-            cells.append(text)
+            cells.append(escape_bars(text))
     return cells
 
 
 def _line_without_names(row: Row, left: int) -> str:
     """Return the cells from the table's first column on; empty ones keep the others in their columns."""
     columns = range(min(left, *row), max(row) + 1)
-    return CELL_BOUNDARY.join(row.get(column, "") for column in columns)
+    return CELL_BOUNDARY.join(escape_bars(row.get(column, "")) for column in columns)
 
 
 def read_csv(path: Path, encoding: str = "") -> Content:

@@ -72,15 +72,17 @@ def _split_tables(rows: Iterable[Sequence[str]]) -> Iterator[_Table]:
     for has_text, table in groupby(map(cells_with_text, rows), key=bool):
         if not has_text:
             continue
-        top = list(islice(table, MAX_ROWS))
+        table_rows = iter(table)
+        top = list(islice(table_rows, MAX_ROWS))
         if may_be_form(top):
             waiting.append(top)
             continue
-        is_wider = max(map(len, top)) > FORM_COLUMNS
+        widths = map(len, top)
+        is_above_wider = max(widths) > FORM_COLUMNS
         for fields in waiting:
-            yield _Table(iter(fields), is_form=is_wider)
+            yield _Table(iter(fields), is_form=is_above_wider)
         waiting = []
-        yield _Table(chain(top, table))
+        yield _Table(chain(top, table_rows))
     for fields in waiting:
         yield _Table(iter(fields))
 

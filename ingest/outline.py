@@ -18,7 +18,10 @@ _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 _JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
-_RIGHTS = re.compile(r"©|\(c\)|^Copyright (?:by |[12]\d{3})|\ball rights reserved\b", re.IGNORECASE)
+# A small (c) without a year is a part of a law.
+_RIGHTS = re.compile(
+    r"©|\(c\) *[12]\d{3}|(?-i:^\(C\))|^Copyright (?:by |\(c\)|[12]\d{3})|\ball rights reserved\b", re.IGNORECASE
+)
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"

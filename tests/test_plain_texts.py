@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zipfile
 
 import pytest
@@ -176,11 +177,20 @@ def test_a_line_that_is_certainly_a_heading(line):
         "Copyright 1999 Ann Lee",
         "(C) Ann Lee",
         "All rights reserved",
+        "(c) 1999 Ann Lee",
     ],
 )
 def test_a_line_above_a_text_that_is_no_heading_is_a_sentence(line):
     text = f"# Motion\n\n{line}\n\nThen the keeper waits for a whole hour at the gate."
     assert headings(text)[line] == "Motion"
+
+
+@pytest.mark.parametrize("line", ["Part (c) of the Dues", "Copyright in Northfold"])
+def test_a_title_that_is_no_notice_of_rights(read, line):
+    text = read(
+        "a.txt", f"Laws of the coast\n\nFirst text of the page.\n\n{line}\n\nThen the keeper waits an hour."
+    ).text
+    assert headings(text)["Then the keeper waits an hour."] == line
 
 
 def test_a_plain_text_with_markdown_keeps_its_headings(read):
@@ -403,6 +413,32 @@ def test_heads_and_feet_of_a_plain_text_are_read_once(read, number):
     assert text.count("Garrow") == 1
     assert text.count("Status: open") == 5  # an answer on each page
     assert "Oil is dear." in text
+
+
+def test_records_between_form_feeds_keep_the_lines_that_they_have_in_common(read):
+    names = ["Odvar", "Orsolya", "Ann", "Tamsin"]
+    records = [f"Ward: North\nPatient: {name}\n\n{name} has a cough.\n\nSigned: Dr. Felisk\n" for name in names]
+    text = read("a.txt", "\f".join(records)).text
+    assert text.count("Ward: North") == text.count("Signed: Dr. Felisk") == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", 3 * ("Head" + 200_000 * "," + "\n\nText.\n\f")),
+        ("a.md", 40_000 * "{% highlight sh %}\n"),
+        ("a.md", "{% highlight" + 200_000 * " " + "\n\nText."),
+    ],
+)
+def test_marks_without_an_end_are_read_at_once(read, name, text):
+    began = time.process_time()
+    assert read(name, text).text
+    assert time.process_time() - began < 20  # trying each mark from each other one takes minutes
+
+
+def test_marks_of_a_site_in_a_sentence_are_text(read):
+    sentence = "Put `{% comment %}` before a note and `{% endcomment %}` after it."
+    assert read("a.md", sentence).text == sentence
 
 
 @pytest.mark.parametrize(

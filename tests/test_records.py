@@ -247,6 +247,21 @@ def test_the_other_fields_of_a_chat_are_its_metadata(tmp_path):
     assert document.metadata == {"export": {"of": "quay"}}
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"level": "error", "message": "The lamp is out.", "code": 5}],
+        [{"input": "What is a weir?", "output": "A low dam."}],
+    ],
+)
+def test_lists_without_speakers_lose_nothing(tmp_path, messages):
+    (with_text,), _ = read(tmp_path / "a.json", {"text": "A log.", "messages": messages})
+    assert with_text.metadata == {"messages": messages}
+    (alone,), _ = read(tmp_path / "b.json", {"messages": messages})
+    for value in messages[0].values():
+        assert str(value) in f"{alone.text} {alone.metadata}"
+
+
 ALARM = {"title": "Sluice", "text": "Gate 3 is stuck.", "fields": [{"title": "Severity", "value": "high"}]}
 BLOCK = {"type": "section", "text": {"type": "mrkdwn", "text": "Gate 3 is stuck."}}
 

@@ -12,6 +12,7 @@ from PIL import Image, ImageChops, ImageDraw
 from rapidfuzz.fuzz import partial_ratio_alignment
 
 from arag.ingest.formats.pdf_columns import separate_columns
+from arag.ingest.formats.pdf_glyphs import read_text
 from arag.ingest.formats.pdf_words import Word, read_lines
 from arag.text.normalise import plain
 
@@ -53,7 +54,8 @@ def _find_words(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Word]:
     """Return the word of each letter that a page has of some sentences; only letters and digits are compared."""
     letters = ""
     owners: list[Word] = []
-    for line in separate_columns(read_lines(page.get_textpage())):
+    lines = read_lines(page, read_text(page.get_textpage()))
+    for line in separate_columns(lines):
         for word in line:
             in_word = _letters(word.text)
             letters += in_word

@@ -16,14 +16,21 @@ from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf_cells import TableRow
 from arag.ingest.formats.pdf_columns import separate_columns
 from arag.ingest.formats.pdf_fields import Field, insert_fields
+from arag.ingest.formats.pdf_glyphs import read_text
 from arag.ingest.formats.pdf_pieces import Piece
 from arag.ingest.formats.pdf_rows import find_rows
+from arag.ingest.formats.pdf_ruled import find_ruled_tables
+from arag.ingest.formats.pdf_rules import find_grids
 from arag.ingest.formats.pdf_spaced import join_spaced_letters
 from arag.ingest.formats.pdf_tables import find_tables
 from arag.ingest.formats.pdf_words import Word, read_lines
 from arag.text.normalise import CELL_BOUNDARY
 
 _MAX_FONT_NAME = 100  # bytes
+# Filled again for each line: making new ones takes longer than the calls.
+_matrix = raw.FS_MATRIX()
+_font_name = ctypes.create_string_buffer(_MAX_FONT_NAME)
+_flags = ctypes.c_int()
 
 
 class _TextLine(NamedTuple):
@@ -48,10 +55,16 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
         fields: The values of its form.
     """
     may_turn = not fields  # whose places are as on the page
-    words = map(join_spaced_letters, read_lines(page, may_turn=may_turn))
-    lines = insert_fields(list(words), fields)
-    rows = find_rows(separate_columns(lines))
-    return [_make_line(page.raw, line) for line in _lines(find_tables(rows))]
+    text = read_text(page, may_turn=may_turn)
+    words = map(join_spaced_letters, read_lines(page.page, text))
+    lines = list(separate_columns(insert_fields(list(words), fields)))
+    tables, below = find_ruled_tables(lines, find_grids(page.page, text))
+    found: list[_TextLine] = []
+    for table in tables:
+        found += _lines(find_tables(find_rows(table.above)))
+        found += _lines(table.rows)
+    found += _lines(find_tables(find_rows(below)))
+    return [_make_line(page.raw, line) for line in found]
 
 
 def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
@@ -113,13 +126,12 @@ def _line_type(page: raw.FPDF_TEXTPAGE, words: Iterable[Word]) -> _Type:
 
 def _type(page: raw.FPDF_TEXTPAGE, character: int) -> _Type:
     """Return the size and the font of a character."""
-    matrix = raw.FS_MATRIX()
-    name = ctypes.create_string_buffer(_MAX_FONT_NAME)
-    flags = ctypes.c_int()
-    raw.FPDFText_GetMatrix(page, character, matrix)
-    raw.FPDFText_GetFontInfo(page, character, name, len(name), flags)
-    scale = math.hypot(matrix.b, matrix.d)
+    raw.FPDFText_GetMatrix(page, character, _matrix)
+    raw.FPDFText_GetFontInfo(page, character, _font_name, _MAX_FONT_NAME, _flags)
+    scale = math.hypot(_matrix.b, _matrix.d)
     size = raw.FPDFText_GetFontSize(page, character) * scale
     to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
-    _, _, font = name.value.decode("latin-1").rpartition("+")  # a random prefix marks a font of which only a part is in
+    _, _, font = _font_name.value.decode("latin-1").rpartition(
+        "+"
+    )  # a random prefix marks a font of which only a part is in
     return _Type(to_half_points, font)

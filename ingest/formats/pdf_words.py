@@ -10,7 +10,7 @@ import pypdfium2
 
 from arag.ingest.formats.joining import HYPHEN
 from arag.ingest.formats.pdf_characters import mend_characters
-from arag.ingest.formats.pdf_glyphs import Box, PageText, read_text
+from arag.ingest.formats.pdf_glyphs import Box, PageText
 from arag.ingest.formats.pdf_raised import set_raised_apart
 from arag.ingest.formats.pdf_right_to_left import order_letters
 
@@ -62,15 +62,14 @@ class _Span(NamedTuple):
     tail: Box
 
 
-def read_lines(page: pypdfium2.PdfTextPage, *, may_turn: bool = False) -> list[list[Word]]:
+def read_lines(page: pypdfium2.PdfPage, text: PageText) -> list[list[Word]]:
     """Return the words of each line of a page. A hyphen that may divide a word at the end of a line is `HYPHEN`.
 
     Args:
         page: The page.
-        may_turn: Whether to turn and mirror the places of words so that lines run from left to right.
+        text: Its text, with the places of characters turned so that lines run from left to right.
     """
-    text = read_text(page, may_turn=may_turn)
-    cropped = text.cropped_box(page.page)
+    cropped = text.cropped_box(page)
     mended = {**mend_characters(text), **order_letters(text)}
     lines: list[list[Word]] = []
     line: list[Word] = []

@@ -244,12 +244,20 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
         return False
     last = max(row)
     is_whole = len(row) == last - min(below) + 1
-    goes_on = all(max(other) > last for other in [*above, below])
+    if not is_whole:
+        return False
+    last_columns = list(map(max, above))
+    goes_on = min(*last_columns, max(below)) > last
+    if not goes_on:
+        return False
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
-    names_several = max(map(max, above)) > last + 1  # fields with a title between them have one value each
-    are_groups_named = len(above) > 1 and first_columns == {last} and names_several
-    return is_whole and goes_on and (is_below_gap or are_groups_named)
+    if is_below_gap:
+        return True
+    are_groups = first_columns == {last}
+    if not are_groups or len(above) == 1:
+        return False
+    return max(last_columns) > last + 1  # fields with a title between them have one value each
 
 
 def _join_names(first: Row, second: Row | None = None) -> Row:
@@ -323,7 +331,9 @@ def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
         return True
     if any(map(_Column.has_values, columns)):
         return False  # names above values
-    if any(map(_Column.repeats_name, columns)) or any(map(_Column.is_of_people, columns)):
+    if any(map(_Column.repeats_name, columns)):
+        return True
+    if any(map(_Column.is_of_people, columns)):
         return True
     # Texts alone: `Orsolya | miller` is a row if all cells of a column begin with a capital or all with a small letter.
     cases = set(map(_is_small, first.values()))

@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import anyio
@@ -26,7 +27,7 @@ from arag.errors import ARAGError, InputError
 from arag.mcp_resources import SHOWN_NAME, chunk_uri, make_resource_handlers
 from arag.mcp_results import AskOutput, Progress, Source, ToolOutput, describe_result
 from arag.models.chat import naming_failures
-from arag.retrieval.index import Index
+from arag.retrieval.index import Index, ensure_open
 from arag.retrieval.tools.sets import DEFAULT_TOOLS, ToolSet, make_tools
 from arag.system.stopping import stopping_at_exit
 from arag.terminal import err
@@ -53,7 +54,7 @@ _INSTRUCTIONS = (
 
 
 def make_mcp_server(
-    index: Index,
+    index: Index | str | Path,
     *,
     model: str | BaseChatModel | None = None,
     tools: ToolSet | Sequence[str] | None = None,
@@ -66,7 +67,7 @@ def make_mcp_server(
     search for a pattern, and asks no model again; a search by keywords or meaning runs to its end.
 
     Args:
-        index: The index. It must stay open while the server runs.
+        index: The index, or where it is. It must stay open while the server runs.
         model: A chat model, or a string for `load_model`: then there is also the tool `ask`, for which the agent
             answers a question.
         tools: The retrieval tools to offer, as for `make_tools`; the agent of `ask` has them, too.
@@ -76,6 +77,7 @@ def make_mcp_server(
 
     Raises:
         InputError: The package `mcp` is not installed.
+        IndexNotFoundError: There is no index there.
 
     Example:
         >>> server = make_mcp_server(index, model="extractive")
@@ -88,9 +90,10 @@ def make_mcp_server(
     except ModuleNotFoundError as error:
         raise InputError("an MCP server needs the package mcp: pip install 'langgraph-arag[mcp]'") from error
 
-    offered = {tool.name: tool for tool in make_tools(index, names=DEFAULT_TOOLS if tools is None else tools)}
+    opened = ensure_open(index)
+    offered = {tool.name: tool for tool in make_tools(opened, names=DEFAULT_TOOLS if tools is None else tools)}
     if model is not None:
-        offered["ask"] = _make_ask(index, model, tools)
+        offered["ask"] = _make_ask(opened, model, tools)
     offers = [_describe_tool(each) for each in offered.values()]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
@@ -118,7 +121,7 @@ def make_mcp_server(
             return make_error(message.text)
         structured = message.artifact
         if params.name != "ask":
-            structured = await anyio.to_thread.run_sync(describe_result, index, message.text, message.artifact)
+            structured = await anyio.to_thread.run_sync(describe_result, opened, message.text, message.artifact)
         content = [types.TextContent(text=message.text)]
         return types.CallToolResult(content=content, structured_content=structured)
 
@@ -132,7 +135,7 @@ def make_mcp_server(
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **make_resource_handlers(index),
+        **make_resource_handlers(opened),
     )
 
 
@@ -243,7 +246,7 @@ def _write_source(citation: Citation) -> str:
 
 
 def serve_mcp(
-    index: Index,
+    index: Index | str | Path,
     *,
     model: str | BaseChatModel | None = None,
     tools: ToolSet | Sequence[str] | None = None,
@@ -255,7 +258,7 @@ def serve_mcp(
     """Serve an index over MCP until the client disconnects, or until Ctrl-C.
 
     Args:
-        index: The index.
+        index: The index, or where it is.
         model: A chat model, or a string for `load_model`, for the tool `ask`; without it, there is no such tool.
         tools: The retrieval tools to offer, as for `make_tools`.
         http: Serve over streamable HTTP, instead of stdin and stdout. The address is printed on stderr.
@@ -266,6 +269,7 @@ def serve_mcp(
     Raises:
         InputError: The package `mcp` is not installed, the token is not valid, or other machines could reach the server
             without one; or it cannot listen at the address.
+        IndexNotFoundError: There is no index there.
         KeyboardInterrupt: The user stopped a server over HTTP.
 
     Example:
@@ -281,9 +285,10 @@ def serve_mcp(
             f"other machines can reach {host}: give a token that clients must send ({TOKEN_VARIABLE} or token=...), or "
             f"listen at {_LOOPBACK_HOSTS[0]}"
         )
-    server = make_mcp_server(index, model=model, tools=tools)
+    opened = ensure_open(index)
+    server = make_mcp_server(opened, model=model, tools=tools)
     if http:
-        _serve_http(server, index, host, port, token)
+        _serve_http(server, opened, host, port, token)
     else:
         anyio.run(_serve_stdio, server)
 

@@ -15,14 +15,18 @@ from typing import Any, NoReturn
 
 import rich.console
 from rich.console import RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
+from rich.table import Column
 from rich.text import Text
 
+from arag.text.normalise import name_time_left
 from arag.text.visible import OBEYED, visible, visible_line
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
 INTERRUPTED = 130  # exit code that shells use for Ctrl-C
+
+_BAR_WIDTH = 12  # columns of the usual 80
 
 
 class Console(rich.console.Console):
@@ -84,15 +88,29 @@ def _escape_in_json(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
 
 
+class _TimeLeftColumn(ProgressColumn):
+    """Shows the time left, as a task's field `seconds_left` has it, or else by its speed."""
+
+    max_refresh = 1.0  # seconds
+
+    def __init__(self) -> None:
+        super().__init__(Column(max_width=16))  # wider texts take two lines
+
+    def render(self, task: Task) -> Text:
+        seconds = task.fields.get("seconds_left", task.time_remaining)
+        if seconds is None or task.finished:
+            return Text()
+        return Text(name_time_left(seconds), style="progress.remaining")
+
+
 def progress(*columns: ProgressColumn, transient: bool = True) -> Progress:
     """Return progress bars for stderr, which show on a terminal only; `transient` ones vanish when they end."""
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(_BAR_WIDTH),
         *columns,
         TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
+        _TimeLeftColumn(),
         console=err,
         transient=transient,
         disable=not err.is_terminal,

@@ -28,7 +28,7 @@ from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import compile_glob
-from arag.retrieval.index import Index, open_index
+from arag.retrieval.index import Index, ensure_open
 from arag.retrieval.tools.base import KEPT_SCOPES, find_scope_of_run
 from arag.text.marks import mark
 
@@ -49,7 +49,7 @@ class IndexBackend(BackendProtocol):  # type: ignore[misc]
     """
 
     def __init__(self, index: Index | str | Path) -> None:
-        self._index = index if isinstance(index, Index) else open_index(index)
+        self._index = ensure_open(index)
         self._limit = lru_cache(KEPT_SCOPES)(self._index.limited_to)
 
     def ls(self, path: str) -> LsResult:

@@ -59,7 +59,7 @@ from arag.graph.state import (
 from arag.graph.structured import Structurer
 from arag.models.failures import is_overflow
 from arag.models.usage import ModelCall, model_call, total
-from arag.retrieval.index import Index, open_index
+from arag.retrieval.index import Index, ensure_open
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools.seen import find_artifacts, find_seen_chunks
 from arag.retrieval.tools.sets import TOOL_NAMES, ToolSet
@@ -132,7 +132,7 @@ def create_arag_agent(
         >>> print(state["answer"])
         The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
     """
-    opened = index if isinstance(index, Index) else open_index(index)
+    opened = ensure_open(index)
     load = make_loader(
         model,
         lambda: opened,

@@ -47,7 +47,7 @@ from arag.graph.shown import correct_artifacts, find_removed, hide_parts, list_s
 from arag.graph.sources import ARAGState, RunRecord, SourcesMiddleware, find_others, sum_up
 from arag.graph.state import kind_of_reply, split_turn, union
 from arag.models.chat import load_model
-from arag.retrieval.index import Index, open_index
+from arag.retrieval.index import Index, ensure_open
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.seen import find_seen_chunks
@@ -96,7 +96,7 @@ class ARAGMiddleware(SourcesMiddleware):
         **settings: Any,
     ) -> None:
         super().__init__()
-        opened = index if isinstance(index, Index) else open_index(index)
+        opened = ensure_open(index)
         self._settings = Context(**settings)
         self._index_name = name_index(opened)
         self._has_tools = tools is not None

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arag.ingest.workload import Workload
-from arag.text.normalise import count
+from arag.text.normalise import count, name_time_left
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
 
 _WHOLE = 1_000  # the total of a step of which only the finished part is known
-_LEAST_SHARE = 0.01  # of the total: less tells nothing about the time that the rest takes
+_LEAST_SHARE = 0.05  # of the total: less tells nothing about the time that the rest takes
+_LEAST_SECONDS = 20.0  # of work: the first seconds are not like the rest
 _SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
 
@@ -33,7 +34,8 @@ class Progress:
         sentences: Sentences embedded.
         ocr_pages: Scanned pages that are read.
         per_second: Sentences embedded per second.
-        seconds_left: Seconds until all is read and written, or this step is done; None if not known.
+        seconds_left: An estimate of the seconds until all is read and written, or this step is done. None if not known,
+            and in the first 5% or the first 20 seconds.
         seconds: Seconds since the start.
     """
 
@@ -88,17 +90,8 @@ class Progress:
         if self.embedded:
             line += f", {self.embedded}"
         if self.seconds_left is not None and self.phase != "done":
-            line += f", {_clock(self.seconds_left)} left"
+            line += f", {name_time_left(self.seconds_left)}"
         return line
-
-
-def _clock(seconds: float) -> str:
-    """Return a time as on a clock, such as `1:20`, or `1:01:20` with hours."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}:{minutes:02}:{rest:02}"
-    return f"{minutes}:{rest:02}"
 
 
 ShowProgress: TypeAlias = Callable[[Progress], None]
@@ -230,6 +223,8 @@ class Meter:
         """Estimate the seconds left; None before enough of it is finished to tell."""
         done_in_phase = self.done if self._is_estimated else self.done - self._phase_start_done
         if not self._total or done_in_phase < _LEAST_SHARE * self._total:
+            return None
+        if self._working_seconds() < _LEAST_SECONDS:
             return None
         if self._is_estimated:
             return self.workload.estimate_seconds_left(self._working_seconds())

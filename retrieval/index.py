@@ -63,6 +63,11 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
     return Index(Snapshots(store_at(path), embedder))
 
 
+def ensure_open(index: Index | str | Path) -> Index:
+    """Return an index as it is, or open the one at a location; then it stays open as long as it is used."""
+    return index if isinstance(index, Index) else open_index(index)
+
+
 class Index(IndexReader):
     """A corpus that can be searched, and read as an `IndexReader`.
 

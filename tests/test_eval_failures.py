@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from arag.errors import InputError
-from arag.evaluation.datasets import Question
+from arag.evaluation.datasets import Number, Question
 from arag.evaluation.failures import ITERATIVE, ONE_SHOT, diagnose, find_failures, read_failures, write_failures
 from arag.evaluation.method import Session
 from arag.evaluation.methods import all_methods, make_method
@@ -63,6 +63,12 @@ def test_causes_that_the_record_decides(small_index, record):
         (record(READ_ALL, "Boso", judgement=WRONG), "judge error"),
         (record(SEARCH, "Boso.", question=other), "judge error"),
         (record(SEARCH, "Hucbert."), ""),
+        (record(SEARCH, "Table 1: 63 lines.", question=replace(QUESTION, answer="three", aliases=("3",))), ""),
+        (record(SEARCH, "There are 3.", question=replace(QUESTION, answer="three", aliases=("3",))), "judge error"),
+        (
+            record(SEARCH, "答えはボソです。", question=replace(QUESTION, answer="Boso", aliases=("ボソ",))),
+            "judge error",
+        ),
     ]
     assert cases[2][0]["prediction"] == NO_ANSWER
     for each, cause in cases:
@@ -70,6 +76,12 @@ def test_causes_that_the_record_decides(small_index, record):
         assert failure.cause == cause
         assert failure.decided_by == ("record" if cause else "")
         assert bool(failure.why) == bool(cause)
+
+
+def test_a_wrong_count_is_not_taken_for_another_form_of_the_gold_number(small_index, record):
+    counting = replace(QUESTION, text="How many sheets are there?", answer="3", number=Number(3.0))
+    failure = one(small_index, record(READ_ALL, "The table has 63 lines in 14 documents.", question=counting))
+    assert (failure.cause, failure.why) == ("entity confusion", "all gold was read in full")
 
 
 def test_causes_of_naive_rag(small_index, record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag import ingest, open_index
+from arag import copy_index, ingest, open_index, run_ingest
 from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
@@ -62,6 +63,12 @@ def home(tmp_path, monkeypatch):
 )
 def test_what_is_not_an_address_is_a_folder(folder):
     assert store_at(folder).location == store_at(Path(folder)).location == Path(folder)
+
+
+@pytest.mark.parametrize("use", [open_index, partial(run_ingest, "a.md"), partial(copy_index, target="made")])
+def test_what_is_no_location_is_refused(example_index, use):
+    with pytest.raises(InputError, match="of the type Index: give a folder"):
+        use(example_index)
 
 
 MEANT = [

@@ -22,7 +22,7 @@ from openai import OpenAIError
 
 from arag import ingest, make_mcp_server, make_tools, serve_mcp
 from arag.cli import app
-from arag.errors import InputError
+from arag.errors import IndexNotFoundError, InputError
 from arag.ingest.pipeline import run_ingest
 from fakes import HashEmbeddings, write_corpus, write_index
 from mcp import Client
@@ -54,6 +54,20 @@ def test_tools_are_offered_as_models_see_them(index):
     assert (ask.name, list(ask.input_schema["properties"])) == ("ask", ["question"])
     with pytest.raises(InputError, match="give one or more of keyword_search"):
         make_mcp_server(index, tools=[])
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_server_takes_the_location_of_an_index(index, kind):
+    result = use(make_mcp_server(kind(index.path), tools="paper"), "keyword_search", keywords=["Boso"])
+    assert not result.is_error
+    assert "Boso the Elder" in result.content[0].text
+
+
+def test_no_server_is_made_for_what_is_no_index(tmp_path):
+    with pytest.raises(IndexNotFoundError):
+        make_mcp_server(tmp_path / "none")
+    with pytest.raises(InputError, match="the location of the index is of the type dict"):
+        make_mcp_server({})
 
 
 @pytest.mark.parametrize(

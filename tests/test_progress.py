@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from arag import run_ingest
+from arag import run_ingest, terminal
+from arag.cli.ingest import showing_progress
 from arag.ingest import progress, reading
 from arag.ingest.preview import preview
 from arag.ingest.progress import Meter, Progress
@@ -25,6 +26,15 @@ FIGURES |= {"per_second": 451.3, "seconds_left": 80.2, "seconds": 21.0}
 
 def records(number, text="The mill {0} stands. It turns {0} times."):
     return [{"id": f"r{n}", "text": text.format(n), "note": "x" * 50} for n in range(number)]
+
+
+class FakeClock:
+    """A clock that a test sets."""
+
+    seconds = 0.0
+
+    def monotonic(self):
+        return self.seconds
 
 
 class TimedEmbeddings(HashEmbeddings):
@@ -99,7 +109,8 @@ def test_a_file_of_many_records_moves_on_record_by_record(tmp_path, timed):
     _, shown = follow(file, tmp_path / "index", embedder=timed(40))
     assert len({round(now.share, 1) for now in shown}) >= 9
     embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
-    assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
+    assert all(now.per_second > 0 for now in embedding)
+    assert [now.seconds_left is None for now in embedding] == [now.share < 0.05 for now in embedding]
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "z.pdf"])
@@ -141,10 +152,19 @@ def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):
     assert len({round(now.share, 1) for now in shown if not now.documents and now.seconds_left is not None}) >= 9
 
 
-def test_the_time_that_is_left_is_not_estimated_from_the_first_of_many_documents():
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [(5, 1.0), (10_000, 19.0), (10_000, 21.0)],
+        [(5, 1.0), (4_900, 100.0), (5_100, 101.0)],
+    ],
+)
+def test_the_time_that_is_left_is_not_estimated_from_the_first_seconds_or_documents(monkeypatch, reports):
+    clock = FakeClock()
+    monkeypatch.setattr(progress, "time", clock)
     shown = []
     meter = Meter(shown.append, total=100_000)
-    for done in (5, 999, 2_000):
+    for done, clock.seconds in reports:
         meter.report(done=done)
     assert [now.seconds_left is None for now in shown] == [True, True, True, False]
 
@@ -183,7 +203,10 @@ def test_an_iterable_of_unknown_length_has_no_total(tmp_path):
 def test_lines(arag, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)  # a line for each report
     monkeypatch.setattr(onnx, "load_onnx", lambda *_: HashEmbeddings())
-    assert str(Progress(**FIGURES)) == "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"
+    assert (
+        str(Progress(**FIGURES))
+        == "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, about 1 minute left"
+    )
     copying = {**FIGURES, "phase": "copying", "seconds_left": None}
     assert str(Progress(**copying | {"done": 1, "total": 1})) == "Copying: 1 of 1 chunk"
     assert str(Progress(**FIGURES | {"phase": "publishing"})) == "Publishing"
@@ -202,6 +225,46 @@ def test_lines(arag, tmp_path, monkeypatch):
     assert [line.partition(":")[0] for line in lines if ": 100%" in line] == ["Checking", "Repairing", "Checking"]
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(80.2, "1:20"), (119.6, "2:00"), (3_725.0, "1:02:05")])
-def test_times_over_an_hour_are_in_hours(seconds, left):
+@pytest.mark.parametrize(
+    ("seconds", "left"),
+    [
+        (59.4, "less than a minute"),
+        (80.2, "about 1 minute"),
+        (401.0, "about 7 minutes"),
+        (3_569.0, "about 59 minutes"),
+        (3_599.0, "about 1 hour"),
+        (4_725.0, "about 1 hour 20 minutes"),
+        (7_320.0, "about 2 hours"),
+    ],
+)
+def test_the_time_that_is_left_is_an_estimate_in_words(seconds, left):
     assert str(Progress(**{**FIGURES, "seconds_left": seconds})).endswith(f", {left} left")
+
+
+def test_a_terminal_shows_the_estimate_beside_the_bar(monkeypatch, capsys):
+    monkeypatch.setattr(terminal.err, "_force_terminal", True)
+    monkeypatch.setattr(terminal.err, "_width", 80)
+    monkeypatch.setattr(terminal.err, "is_interactive", True)
+    monkeypatch.setenv("TERM", "xterm")
+    with showing_progress(as_json=False) as show:
+        show(Progress(**{**FIGURES, "seconds_left": None}))
+    assert "left" not in capsys.readouterr().err
+    with showing_progress(as_json=False) as show:
+        show(Progress(**{**FIGURES, "seconds_left": 401.0}))
+    err = capsys.readouterr().err
+    assert "about 7 minutes" in err
+    assert "9,412 sentences, 451 per second" in err
+
+
+def test_a_bar_estimates_the_time_left_by_its_speed(monkeypatch, capsys):
+    monkeypatch.setattr(terminal.err, "_force_terminal", True)
+    monkeypatch.setattr(terminal.err, "is_interactive", True)
+    monkeypatch.setenv("TERM", "xterm")
+    with terminal.progress() as bars:
+        clock = FakeClock()
+        bars.get_time = clock.monotonic
+        task = bars.add_task("naive-rag", total=50)
+        for clock.seconds in (10.0, 20.0, 30.0):
+            bars.update(task, advance=1)
+        bars.refresh()
+    assert "about 8 minutes left" in " ".join(capsys.readouterr().err.split())

@@ -18,7 +18,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from arag import open_index, serve_web
-from arag.errors import InputError
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.ingest.pipeline import run_ingest
 from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import WorkerProcess
@@ -322,6 +322,13 @@ def test_reports_that_exist_are_listed_and_shown_without_their_scripts(client):
     assert "Figures" in report.text
     assert "sandbox allow-same-origin" in report.headers["content-security-policy"]
     assert "allow-scripts" not in report.headers["content-security-policy"]
+
+
+def test_pages_are_served_for_the_location_of_an_index(folder):
+    with pytest.raises(ModelError, match="pass it as embedder"):  # it is open, and has an embedder of a test's own
+        serve_web(str(folder / "index"))
+    with pytest.raises(IndexNotFoundError):
+        serve_web(folder / "none")
 
 
 def test_an_index_that_is_ingested_again_shows_its_new_documents(folder, client):

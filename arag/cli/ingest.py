@@ -156,10 +156,17 @@ def showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | boo
         yield not as_json
         return
     with progress(TextColumn("{task.fields[figures]}")) as bars:
-        task = bars.add_task("", total=None, figures="")
+        task = bars.add_task("", total=None, figures="", seconds_left=None)
 
         def show(now: Progress) -> None:
             figures = f"{now.finished}\n{now.embedded}".rstrip()  # two lines: a terminal may have 80 columns
-            bars.update(task, description=now.step, completed=now.done, total=now.total, figures=figures)
+            bars.update(
+                task,
+                description=now.step,
+                completed=now.done,
+                total=now.total,
+                figures=figures,
+                seconds_left=now.seconds_left,
+            )
 
         yield show

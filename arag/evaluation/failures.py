@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +20,20 @@ from pydantic import create_model
 from arag.errors import InputError
 from arag.evaluation.method import Session
 from arag.evaluation.records import Record, find_gold, find_sources
-from arag.evaluation.scores import share
+from arag.evaluation.scores import normalise, share
 from arag.graph.prompts import NO_ANSWER, as_data
 from arag.graph.state import ToolRecord
 from arag.retrieval.index import Index
 from arag.system.files import written_whole
 from arag.text.marks import with_mark
+from arag.text.scripts import UNSPACED
 
 FAILURES_FILE = "failures.csv"
 # Chunks to search for a passage that was not among the top k. With more, fewer failures count as multi-hop retrieval.
 DEEPER = 100
 
 _NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
+_SPACED_LETTER = rf"[^\W{UNSPACED}]"  # or a digit, of a script that puts spaces between words
 _FORMULA = tuple("=+-@\t\r＝＋－＠")  # spreadsheets run a text that begins with one of these
 
 
@@ -160,11 +163,23 @@ def _decide(failure: Failure, index: Index) -> tuple[str, str]:
         return "corpus missing", f"the index does not hold {', '.join(missing)}"
     if judgement is not None and judgement["correct"] is False and record["exact_match"]:
         return "judge error", "the prediction is the gold answer"
-    if judgement is None and record["contain_with_aliases"]:
-        return "judge error", "the prediction holds another form of the gold answer"
+    if judgement is None and _names_alias(record):
+        return "judge error", "no judge was asked, and the prediction has an alias of the gold answer"
     if failure.taxonomy is ONE_SHOT:
         return _decide_one_shot(failure.method, record, index)
     return _decide_iterative(record)
+
+
+def _names_alias(record: Record) -> bool:
+    """Return whether a prediction has an alias of the gold text, as words of its own; other forms have other rules."""
+    if record.get("form", "text") != "text":
+        return False
+    prediction = normalise(record["prediction"])
+    for alias in map(normalise, record["aliases"]):
+        as_words = rf"(?<!{_SPACED_LETTER}){re.escape(alias)}(?!{_SPACED_LETTER})"
+        if alias and re.search(as_words, prediction):
+            return True
+    return False
 
 
 def _decide_iterative(record: Record) -> tuple[str, str]:

@@ -51,6 +51,20 @@ def name_duration(seconds: float) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
+def name_time_left(seconds: float) -> str:
+    """Return an estimate of the time left, such as `about 7 minutes left` or `about 1 hour 20 minutes left`."""
+    if seconds < _MINUTE:
+        return "less than a minute left"
+    minutes = round(seconds / _MINUTE)
+    if minutes < _HOUR // _MINUTE:
+        return f"about {count(minutes, 'minute')} left"
+    tens = round(seconds / (10 * _MINUTE))  # an estimate of hours is not right to a minute
+    hours, rest = divmod(10 * tens, _HOUR // _MINUTE)
+    if not rest:
+        return f"about {count(hours, 'hour')} left"
+    return f"about {count(hours, 'hour')} {count(rest, 'minute')} left"
+
+
 def shorten(text: str, length: int) -> str:
     """Return a text on one line, cut to at most `length` characters."""
     text = collapse_whitespace(text)

@@ -14,7 +14,7 @@ from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.models.chat import load_model
 from arag.models.names import EXTRACTIVE
-from arag.retrieval.index import Index
+from arag.retrieval.index import Index, ensure_open
 from arag.terminal import out
 
 _HOST = "127.0.0.1"
@@ -22,7 +22,7 @@ _SHUTDOWN_SECONDS = 2  # for open requests after Ctrl-C
 
 
 def serve_web(
-    index: Index,
+    index: Index | str | Path,
     *,
     model: str = EXTRACTIVE,
     options: Mapping[str, Any] | None = None,
@@ -32,7 +32,7 @@ def serve_web(
     """Serve pages to search, read and ask, to this machine only, until Ctrl-C. The address is printed on stdout.
 
     Args:
-        index: The index, limited to what may be seen.
+        index: The index, limited to what may be seen, or where it is.
         model: The model that answers questions; by default the built-in one.
         options: Options of the model's class.
         port: The port; 0 for any that is free.
@@ -40,6 +40,7 @@ def serve_web(
 
     Raises:
         InputError: The extra `web` is not installed, or the server cannot listen at the port.
+        IndexNotFoundError: There is no index there.
         ModelError: The model or the index's embedder cannot be loaded.
         KeyboardInterrupt: The user stopped it.
 
@@ -59,19 +60,20 @@ def serve_web(
     except ModuleNotFoundError as error:
         needed = "pip install 'langgraph-arag[web]'"
         raise InputError(f"the pages need the package {error.name}: {needed}") from error
-    has_pdfs = any(document.source.lower().endswith(".pdf") for document in index.documents())
+    opened = ensure_open(index)
+    has_pdfs = any(document.source.lower().endswith(".pdf") for document in opened.documents())
     drawing = threading.Thread(target=start_drawing, daemon=True)
     if has_pdfs:
         drawing.start()  # while the models are loaded
-    index.embedder.load()
-    agent = create_arag_agent(load_model(model, **(options or {})), index)
+    opened.embedder.load()
+    agent = create_arag_agent(load_model(model, **(options or {})), opened)
     try:
         listener = socket.create_server((_HOST, port))
     except OSError as error:
         raise InputError(f"cannot listen at {_HOST}, port {port}: {error.strerror}") from error
     actual_port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = Site(index, agent, model, reports).make_app(token, actual_port)
+    app = Site(opened, agent, model, reports).make_app(token, actual_port)
     if has_pdfs:
         drawing.join()  # or the first picture would wait for a process of its own
     out.print_line(f"Open http://{_HOST}:{actual_port}/?token={token}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,6 +237,7 @@ class Draft(TableReader):
         return taken
 
 
+@runtime_checkable
 class IndexStore(Protocol):
     """A place that holds an index, or where one can be made."""
 

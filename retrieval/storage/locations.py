@@ -65,12 +65,16 @@ def store_at(location: str | Path | IndexStore) -> IndexStore:
         The store.
 
     Raises:
-        InputError: It is an address that is not valid, or the packages for PostgreSQL are not installed.
+        InputError: It is of another type or an address that is not valid, or the packages for PostgreSQL are not
+            installed.
     """
     if location is None:
         raise InputError("no location of the index is given: it is None")
-    if not isinstance(location, str | Path):
+    if isinstance(location, IndexStore):
         return location
+    if not isinstance(location, str | Path):
+        kind = type(location).__name__
+        raise InputError(f"the location of the index is of the type {kind}: give a folder, an address or a store")
     parsed = parse_location(location)
     if isinstance(parsed, Path):
         return FolderStore(parsed)

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 from arag.errors import InputError
 from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
-from arag.retrieval.index import Index, open_index
+from arag.retrieval.index import Index, ensure_open
 from arag.retrieval.tools.base import KEPT_SCOPES, RetrievalTool
 from arag.retrieval.tools.compact import ChunkRead, KeywordSearch, SemanticSearch
 from arag.retrieval.tools.corpus import Grep, ListDocuments
@@ -119,7 +119,7 @@ def make_tools(
             classes.append(kind)
     if not classes or len(classes) != len(wanted):
         raise InputError(f"tools {wanted!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
-    opened = index if isinstance(index, Index) else open_index(index)
+    opened = ensure_open(index)
     tool_names = {kind.model_fields["name"].default for kind in classes}
     settings = {
         "index": opened,

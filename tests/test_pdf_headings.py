@@ -236,6 +236,7 @@ def test_signs_of_markdown_are_text(read, listing, font):
     assert found[last] == "Care of the mill"
     assert listing[0].strip("`") in content.text
 
+
 # --- bold titles about as large as the text ---
 
 

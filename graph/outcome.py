@@ -13,6 +13,7 @@ from arag.graph.cited import Citation
 from arag.graph.prompts import EXAMPLE_ID
 from arag.graph.shown import ShownTexts
 from arag.graph.state import State
+from arag.models.extractive import admits_no_answer
 from arag.retrieval.index import Index
 
 _ENDS = {
@@ -57,12 +58,13 @@ def describe_linked_answer(text: str, others: Sequence[Citation]) -> dict[str, A
 
 
 def _describe(answer: str, citations: Sequence[Citation]) -> dict[str, Any]:
-    from arag.models.extractive import admits_no_answer  # most runs have another model
-
+    grounding = find_grounding(citations)
+    if admits_no_answer(answer):
+        grounding = "none"
     return {
         "answer": answer,
         "citations": list(citations),
-        "grounding": "none" if admits_no_answer(answer) else find_grounding(citations),
+        "grounding": grounding,
     }
 
 

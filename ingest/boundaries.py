@@ -55,7 +55,7 @@ _BEFORE_NUMBER = frozenset(
     "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
     "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols.".split()
 )
-# Only after one of these, a new sentence may begin.
+# A new sentence may begin only after one of these.
 _END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT_SPACE}]")
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
@@ -172,10 +172,10 @@ def _ends_for_spacy() -> list[str]:
 
 @cache
 def _far_from_ends() -> re.Pattern[str]:
-    """Return what matches words where no sentence ends or begins, so that spaCy need not look at each.
+    """Return a pattern for words where no sentence ends or begins, so that spaCy need not look at each.
 
-    It splits each word without a look at the others, so those beside them keep their tokens. A word after a full stop
-    is not among them: it may be one of `_STARTERS`.
+    spaCy splits each word by itself, so the words beside these keep their tokens. The pattern does not match a word
+    after a full stop: it may be one of `_STARTERS`.
     """
     ends = re.escape("".join([*_ends_for_spacy(), *ENDS]))
     return re.compile(rf"(?<!\S)(?<!\. )[^\W_][^{ends}]*(?!\S)")

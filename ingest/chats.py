@@ -11,6 +11,8 @@ _CHAT_NAMES = ("messages", "chat_messages", "conversations", "conversation", "tu
 _SPEAKERS = ("role", "from", "sender", "sender_name", "speaker", "author", "user", "name")
 _TIMES = ("ts", "timestamp", "time", "date", "created_at", "sent_at")
 _WORDS = ("content", "value", "text", "message", "parts")
+_ATTACHED = ("attachments", "blocks", "embeds", "cards", "elements", "fields")  # lists in a message of a program
+_ATTACHED_WORDS = ("pretext", "title", "name", "text", "description", "value")
 _TURN = {"role", "content"}
 
 
@@ -27,9 +29,10 @@ def write_chat(record: Mapping[str, JSON]) -> str:
 
 
 def find_chat(record: Mapping[str, JSON]) -> str:
-    """Return the name of the field that has the turns of a chat, or an empty string."""
+    """Return the name of the field that has the turns of a chat, or an empty string. Turns have speakers."""
     for name in _CHAT_NAMES:
-        if _find_turns(record.get(name)):
+        turns = _find_turns(record.get(name))
+        if any(_first_text(turn, _SPEAKERS) for turn in turns):
             return name
     return ""
 
@@ -47,7 +50,7 @@ def find_objects(value: object) -> list[dict[str, JSON]]:
 
 
 def _find_turns(value: JSON) -> list[dict[str, JSON]]:
-    """Return the objects of a list, or in the order of their times the messages of a tree, as ChatGPT exports it."""
+    """Return the objects of a list, or the messages of a tree in the order of their times, as ChatGPT exports it."""
     if not isinstance(value, dict):
         return find_objects(value)
     messages: list[dict[str, JSON]] = []
@@ -60,26 +63,35 @@ def _find_turns(value: JSON) -> list[dict[str, JSON]]:
 
 def _time_of_creation(message: Mapping[str, JSON]) -> float:
     time = message.get("create_time")
-    return time if isinstance(time, float | int) else 0
+    if isinstance(time, float | int):
+        return time
+    return 0
 
 
 def _write_turn(turn: Mapping[str, JSON]) -> str:
     words = "\n".join(_find_words(turn))
     if not words.strip():
+        words = "\n".join(_find_attached(turn))
+    if not words.strip():
         return ""
     speaker = _first_text(turn, _SPEAKERS)
     time = _first_text(turn, _TIMES)
-    name = f"{speaker} ({time})" if speaker and time else speaker or time
-    return f"{name}: {words}" if name else words
+    name = speaker or time
+    if speaker and time:
+        name = f"{speaker} ({time})"
+    if not name:
+        return words
+    return f"{name}: {words}"
 
 
 def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
     """Return the first text of some fields, or of an object in one of them."""
     for name in names:
         value = turn.get(name)
-        text = _first_text(value, names) if isinstance(value, dict) else value
-        if isinstance(text, str) and text:
-            return text
+        if isinstance(value, dict):
+            value = _first_text(value, names)
+        if isinstance(value, str) and value:
+            return value
     return ""
 
 
@@ -88,7 +100,10 @@ def _find_words(turn: Mapping[str, JSON]) -> list[str]:
     said: JSON = None
     for name in _WORDS:
         said = said or turn.get(name)
-    words = _find_texts(said if isinstance(said, list) else [said])
+    parts = [said]
+    if isinstance(said, list):
+        parts = said
+    words = _find_texts(parts)
     for call in [turn, *find_objects(turn.get("tool_calls"))]:
         words += _write_call(call)
     return words
@@ -103,7 +118,30 @@ def _find_texts(parts: Sequence[JSON]) -> list[str]:
         if isinstance(part, dict):
             texts += _find_words(part)
     kinds = set(map(type, parts))
-    return ["".join(texts)] if kinds == {str, dict} else texts
+    is_one_text = kinds == {str, dict}
+    if is_one_text:
+        return ["".join(texts)]
+    return texts
+
+
+def _find_attached(message: Mapping[str, JSON]) -> list[str]:
+    """Return the texts of what is attached to a message without words: a line for each part, as `Severity: high`."""
+    lines: list[str] = []
+    for name in _ATTACHED:
+        for part in find_objects(message.get(name)):
+            texts = [_text_of(part.get(word)) for word in _ATTACHED_WORDS]
+            line = ": ".join(filter(None, texts))
+            if line:
+                lines.append(line)
+            lines += _find_attached(part)
+    return lines
+
+
+def _text_of(value: JSON) -> str:
+    """Return a text, or the one in an object, as Slack has them in blocks."""
+    if isinstance(value, dict):
+        value = value.get("text")
+    return value if isinstance(value, str) else ""
 
 
 def _write_call(part: Mapping[str, JSON]) -> list[str]:
@@ -111,9 +149,10 @@ def _write_call(part: Mapping[str, JSON]) -> list[str]:
     call = part.get("function", part)
     if not isinstance(call, dict):
         return []
+    name = call.get("name")
     arguments = call.get("arguments", call.get("input"))
-    if arguments is None:
+    if not isinstance(name, str) or arguments is None:
         return []
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return [f"{call.get('name', '')}({arguments})"]
+    return [f"{name}({arguments})"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace
+from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
@@ -18,7 +18,10 @@ _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 _JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
-_RIGHTS = re.compile(r"©|\(c\)|^Copyright (?:by |[12]\d{3})|\ball rights reserved\b", re.IGNORECASE)
+# A small (c) without a year is a part of a law.
+_RIGHTS = re.compile(
+    r"©|\(c\) *[12]\d{3}|(?-i:^\(C\))|^Copyright (?:by |\(c\)|[12]\d{3})|\ball rights reserved\b", re.IGNORECASE
+)
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"
@@ -34,6 +37,8 @@ _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
+_SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
+_FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4.
@@ -50,6 +55,8 @@ class Outline:
     def __init__(self, title: str) -> None:
         self._title = _name_of(title)
         self._headings: list[tuple[int, str]] = []  # level and name
+        self._number: list[int] = []  # of the last plain heading that has one
+        self._levels_above_numbers: set[int] = set()  # of the marked headings before the first number
         self._header = ""  # of the current table
         self._follows_years = False  # whether the row before has years as data
 
@@ -69,6 +76,10 @@ class Outline:
         is_bare = level == BARE
         if is_bare and not self.is_plain_heading(name):
             return self.path
+        if is_bare:
+            self._count_on(name)
+        elif not self._number:
+            self._levels_above_numbers.add(level)
         while self._headings:
             last_level, _ = self._headings[-1]
             if last_level < level:
@@ -83,10 +94,25 @@ class Outline:
             self.leave_table()
         return parents
 
+    def _count_on(self, name: str) -> None:
+        """Leave the headings between two numbers that follow each other: 2.10 is beside 2.9, and not below them.
+
+        Marked headings that also stand above the first number are parts, which divide the numbers.
+        """
+        match = _SECTION_NUMBER.match(name)
+        if match is None:
+            return
+        parts = match[1].split(".")
+        number = list(map(int, parts))
+        if self._number and number > self._number:
+            self._headings = [heading for heading in self._headings if heading[0] in self._levels_above_numbers]
+        self._number = number
+
     def is_plain_heading(self, line: str) -> bool:
-        """Return whether a line by itself is certainly a heading."""
+        """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
         name = _name_of(line)
-        if self.repeats(line):
+        is_remark = line.lstrip().startswith("#")
+        if is_remark or self.repeats(line):
             return False
         if _PLAIN_HEADING.fullmatch(name) is None:
             return False
@@ -157,7 +183,9 @@ def _says_something(name: str) -> bool:
     if is_title:
         return False
     has_many_words = len(words) > _MAX_WORDS
-    return has_many_words or _VERB.search(name) is not None
+    if has_many_words or _FIELD.match(name):
+        return True
+    return _VERB.search(name) is not None
 
 
 def escape_structure(text: str) -> str:
@@ -241,8 +269,7 @@ def _after_label(row: str) -> str:
 
 
 def _split_cells(row: str) -> list[str]:
-    cells = collapse_whitespace(row).strip("| ").split(CELL_BOUNDARY)
-    return [cell.strip() for cell in cells]
+    return split_cells(collapse_whitespace(row).strip("| "))
 
 
 def _begins_with_name(row: str, names: list[str]) -> bool:

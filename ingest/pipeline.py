@@ -54,8 +54,8 @@ class IngestOptions(TypedDict, total=False):
         ignore: Patterns of files and folders, below the given folders, to leave out, in gitignore's syntax:
             `["drafts/", "*.log"]`, or `["!*.css"]` for what is left out by default. A folder's `.aragignore` has such
             lines, too.
-        encoding: The encoding of text files, tables, web pages and programs that are not in Unicode and declare none:
-            `windows-1252`. By default, they are read if there is no doubt about it, else left out.
+        encoding: The encoding of text files, tables, web pages and programs whose encoding is in doubt:
+            `windows-1252`. By default, such files are left out.
         ocr: Read scanned pages of PDFs, and pictures (png, jpg, tif, bmp, webp), by OCR, which needs the extra `ocr`
             and takes about 15 seconds of processor time a page; by default not. What was read is kept in the user's
             cache folder.

@@ -42,6 +42,7 @@ class DocumentPreview:
         id: Its id in the index.
         title: Its title.
         chunks: How many chunks it would have.
+        sentences: How many sentences would be embedded.
         headings: The paths of headings above its sentences, in order.
         tables: Its tables.
         left_out: Parts of the file that the text lacks.
@@ -52,6 +53,7 @@ class DocumentPreview:
     id: str
     title: str
     chunks: int
+    sentences: int
     headings: tuple[str, ...]
     tables: tuple[TablePreview, ...]
     left_out: tuple[str, ...]
@@ -86,7 +88,7 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
     problems: list[Problem] = []
     with open_readers(options) as readers, _open_known(location) as view:
         reader = make_source_reader(sources, readers, parse_location(location), options)
-        meter = Meter(options.get("progress", False), reader.total, workload=reader.workload)
+        meter = Meter(options.get("progress", False), reader.total)
         known = _Known(view, options.get("chunk_tokens"), reader)
         for item in reader.read():
             assigned = item if isinstance(item, Problem) else known.assign(item)
@@ -143,6 +145,7 @@ class _Known:
             id=document.id,
             title=document.title,
             chunks=len(chunks),
+            sentences=sum(len(chunk.embedded_positions()) for chunk in chunks),
             headings=_list_headings(chunks),
             tables=tuple(tables),
             left_out=document.left_out,

@@ -55,6 +55,9 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         FormatError: There is no such field; the message lists those that there are.
     """
     path = _path_of(names.text) or _find_path(record)
+    is_inside = len(path) > 1 and not names.text
+    if is_inside and says_more(record):  # a profile may be inside, too
+        path = ()
     if path:
         text = write_values(_values_at(record, path))
         rest = _without(record, path)
@@ -81,6 +84,28 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         id=_plain_id(_value_at(record, id_path)),
         rest=rest,
     )
+
+
+def says_more(record: Mapping[str, JSON]) -> bool:
+    """Return whether a record says something though its text is blank, as a message of a program with attachments."""
+    texts = map(record.get, TEXT_NAMES)
+    has_blank_text = any(map(is_blank, texts))
+    says_something = _find_name(record) or any(map(_holds_text, record.values()))
+    return has_blank_text and bool(says_something)
+
+
+def is_blank(value: JSON) -> bool:
+    """Return whether a value is a text without a character that is seen."""
+    return isinstance(value, str) and not value.strip()
+
+
+def _holds_text(value: JSON) -> bool:
+    """Return whether a value has a list of objects, or an object with a text."""
+    if isinstance(value, list):
+        return has_objects(value)
+    if not isinstance(value, dict):
+        return False
+    return bool(_find_name(value)) or any(map(_holds_text, value.values()))
 
 
 def find_records(value: dict[str, JSON]) -> list[JSON]:
@@ -147,9 +172,7 @@ def _is_text(value: JSON) -> bool:
     if isinstance(value, list):
         types = set(map(type, value))
         return types == {str}
-    if not isinstance(value, str):
-        return False
-    return value != ""
+    return isinstance(value, str) and not is_blank(value)
 
 
 def _values_at(value: JSON, path: Sequence[str]) -> Iterator[JSON]:

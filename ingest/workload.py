@@ -11,20 +11,16 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-_PLAIN = 1.0  # characters per byte
-_WEB = 0.4  # the rest is markup
-_PACKED_EFFORT = 0.2
+_USUAL_TEXT = 1.0  # characters per byte
+_MARKED_UP = 0.4
 _PACKED = 0.02  # the rest is pictures, fonts and layout
-_USUAL = {
-    **dict.fromkeys((".html", ".htm", ".xhtml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"), _WEB),
+_LESS_TEXT = {
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"), _MARKED_UP),
     **dict.fromkeys((".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf"), _PACKED),
     **dict.fromkeys((".docm", ".xlsm", ".pptm", ".doc", ".xls", ".ppt", ".msg"), _PACKED),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), _PACKED),
 }
-_USUAL_BYTES = 300_000  # of a kind: until more are read, its characters per byte are close to the usual ones
-# Until something was read or written.
-_SECONDS_PER_BYTE = 1e-6
-_SECONDS_PER_CHARACTER = 5e-5
+_USUAL_BYTES = 300_000  # of a kind: until more are read, the estimates for it are close to the usual ones
 
 
 @dataclass(slots=True)
@@ -38,25 +34,13 @@ class _Kind:
     characters: int = 0
     seconds: float = 0.0  # for reading
 
-    @property
-    def effort(self) -> float:
-        """The time that reading a byte usually takes, in that of a byte of text."""
-        return _PACKED_EFFORT if self.usual == _PACKED else 1.0
+    def estimate_characters(self, size: float) -> float:
+        """Return the characters in so many bytes."""
+        return size * (self.usual * _USUAL_BYTES + self.characters) / (_USUAL_BYTES + self.bytes)
 
-    @property
-    def characters_per_byte(self) -> float:
-        return (self.usual * _USUAL_BYTES + self.characters) / (_USUAL_BYTES + self.bytes)
-
-
-@dataclass(slots=True)
-class _Compared:
-    """Characters of documents that were compared with the index."""
-
-    all: int = 0
-    changed: int = 0
-
-    def share_changed(self, otherwise: float) -> float:
-        return self.changed / self.all if self.all else otherwise
+    def estimate_seconds(self, size: float, per_character: float) -> float:
+        """Return the seconds that so many bytes take to read, given those of a character in other files."""
+        return size * (self.usual * _USUAL_BYTES * per_character + self.seconds) / (_USUAL_BYTES + self.bytes)
 
 
 class Workload:
@@ -71,10 +55,10 @@ class Workload:
         self._kinds: dict[str, _Kind] = {}
         self._unread = dict(files)
         self._in_index: set[str] = set()
-        self._read = 0  # characters
-        self._compared = _Compared()
-        self._of_known = _Compared()  # the part of files that were in the index
-        self._written = 0  # characters
+        self._waiting = 0.0  # characters that were read, and are neither unchanged nor written
+        self._written = 0.0  # characters
+        self._known_read = 0  # characters of files that were in the index...
+        self._known_changed = 0  # ...and those of them that have changed
         self._reading = 0.0  # seconds
         self._before_writing: float | None = None  # seconds
         for path, size in files.items():
@@ -101,7 +85,7 @@ class Workload:
         kind.bytes += size
         kind.characters += characters
         kind.seconds += seconds
-        self._read += characters
+        self._waiting += characters
         self._reading += seconds
 
     def read_ahead(self, seconds: float) -> None:
@@ -110,16 +94,16 @@ class Workload:
 
     def compare(self, path: str, characters: int, *, is_changed: bool) -> None:
         """Count a document that was compared with the index: it is unchanged, or it is to be written."""
-        changed = characters if is_changed else 0
-        self._compared.all += characters
-        self._compared.changed += changed
+        if not is_changed:
+            self._waiting -= characters
         if path in self._in_index:
-            self._of_known.all += characters
-            self._of_known.changed += changed
+            self._known_read += characters
+            self._known_changed += characters if is_changed else 0
 
     def write(self, characters: float) -> None:
         """Count text that is embedded."""
-        self._written += round(characters)
+        self._waiting -= characters
+        self._written += characters
 
     def begin_writing(self, seconds: float) -> None:
         """Take note of the seconds before the first text is embedded."""
@@ -132,45 +116,32 @@ class Workload:
         return 0.0 if left is None or not seconds else seconds / (seconds + left)
 
     def estimate_seconds_left(self, seconds: float) -> float | None:
-        """Return the seconds left after these seconds; None if most are for text, and none was written so far."""
-        reading = self._estimate_reading(seconds)
-        writing = self._estimate_writing(seconds)
-        is_known = self._written or writing <= reading
-        return reading + writing if is_known else None
-
-    def _estimate_writing(self, seconds: float) -> float:
-        """Return the seconds that writing the rest of the text takes."""
-        per_character = _SECONDS_PER_CHARACTER
+        """Return the seconds left after these seconds; None if text is left, and none was written so far."""
+        reading = self._estimate_reading()
+        text = self._estimate_text()
         if self._written and self._before_writing is not None:
             writing = seconds - self._reading - self._before_writing
-            per_character = max(writing, 0.0) / self._written
-        return self._estimate_text() * per_character
+            return reading + text * max(writing, 0.0) / self._written
+        if text >= 1 or not self._reading:
+            return None
+        return reading * seconds / self._reading  # comparing with the index takes time, too
 
     def _estimate_text(self) -> float:
         """Return the characters that are still to be written."""
-        changed = self._of_known.share_changed(otherwise=0.0)
-        of_all = self._compared.share_changed(otherwise=changed if self._in_index else 1.0)
-        waiting = max(self._read - self._compared.all, 0)  # until they are compared
-        text = max(self._compared.changed - self._written, 0) + waiting * of_all
+        changed = self._known_changed / self._known_read if self._known_read else 0.0
+        text = max(self._waiting, 0.0)
         for kind in self._kinds.values():
-            text += (kind.new + kind.known * changed) * kind.characters_per_byte
+            text += kind.estimate_characters(kind.new + kind.known * changed)
         return text
 
-    def _estimate_reading(self, seconds: float) -> float:
+    def _estimate_reading(self) -> float:
         """Return the seconds that reading the rest takes."""
-        read = sum(kind.bytes * kind.effort for kind in self._kinds.values())
-        mean = self._reading / read if read else _SECONDS_PER_BYTE
-        left = 0.0
-        for kind in self._kinds.values():
-            # The first file of a kind loads its reader.
-            per_byte = (mean * kind.effort * _USUAL_BYTES + kind.seconds) / (_USUAL_BYTES + kind.bytes)
-            left += (kind.new + kind.known) * per_byte
-        if self._compared.changed or not self._reading:
-            return left
-        return left * seconds / self._reading  # comparing with the index takes time, too
+        usual = sum(kind.bytes * kind.usual for kind in self._kinds.values())  # characters
+        per_character = self._reading / usual if usual else 0.0
+        return sum(kind.estimate_seconds(kind.new + kind.known, per_character) for kind in self._kinds.values())
 
     def _kind_of(self, path: str) -> _Kind:
         extension = os.path.splitext(path)[1].lower()  # noqa: PTH122 - a Path would be slow for many files
         if extension not in self._kinds:
-            self._kinds[extension] = _Kind(_USUAL.get(extension, _PLAIN))
+            self._kinds[extension] = _Kind(_LESS_TEXT.get(extension, _USUAL_TEXT))
         return self._kinds[extension]

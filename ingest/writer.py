@@ -173,15 +173,20 @@ class IndexWriter:
         # Another writer may have written some of them before they were claimed.
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         others = changed - claimed
-        unchanged: list[Document] = []
+        unchanged: dict[str, str] = {}  # the files by the ids of their documents
         for document in documents:
             if document.id in others:
                 self._claimed_by_others.append(document)
                 continue
-            self._meter.workload.compare(document.file, len(document.text), is_changed=document.id in ours)
-            if document.id not in ours:
-                unchanged.append(document)
-        self.draft.set_sources({document.id: document.file for document in unchanged})
+            is_changed = document.id in ours
+            self._meter.workload.compare(
+                document.file,
+                len(document.text),
+                is_changed=is_changed,
+            )
+            if not is_changed:
+                unchanged[document.id] = document.file
+        self.draft.set_sources(unchanged)
         for document in documents:
             if document.id in ours:
                 self._put_changed(document, fingerprints[document.id])

@@ -368,7 +368,7 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
         [
             "changed.md  changed (1 chunk, changed)",
             "new.md  new (1 chunk)",
-            "Would be written: 2 documents, 2 chunks.",
+            "Would be written: 2 documents, 2 chunks, 2 sentences.",
             "In the index already: 1 document.",
             "Would be removed: gone.md",
         ],
@@ -411,7 +411,7 @@ def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):
     assert code == LEFT_OUT
     assert "mills.md  Mills (1 chunk)\n    Wheels\n    Wheels > Oak\n" in out
     assert "prices.csv  prices (1 chunk)\n    table of 2 rows: name, price\n" in out
-    assert out.endswith("Would be written: 3 documents, 3 chunks.\n")
+    assert out.endswith("Would be written: 3 documents, 3 chunks, 7 sentences.\n")
     assert "Read as: .rtf, by its content (1): " in err
     assert "site.css" in err
     assert "empty.txt: the file is empty" in err

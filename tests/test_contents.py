@@ -224,6 +224,15 @@ def test_contents_of_a_book_lead_to_sections_of_other_files_in_its_folder(make_i
     assert first.chunk_id == "book/oil.md:0"
 
 
+def test_contents_lead_to_sections_of_their_own_document_among_many_alike(make_index):
+    names = ["What does the harbour owe?", "What may happen to the harbour?", "Who swims?"]
+    reports = {f"report{n}.md": chapters(names, {names[1]: f"It may burn in {n}. {FILLER}"}) for n in range(1890, 1930)}
+    index = make_index(reports, chunk_tokens=150)
+    hits = index.semantic_search(names[1], 20, titles_first=True).hits
+    said = [hit for hit in hits if "It may burn" in hit.chunk.text]
+    assert len(said) == 20
+
+
 def test_a_chunk_with_contents_and_text_is_found_for_its_text(make_index):
     names = ["Lantern oil", "The ropewalk", "The tolls", "The pilots", "The wrecks"]
     text = f"{chapters(names, {})}\n\n## 4.6. Prices\n\nThe keepers bought lantern oil in barrels."

@@ -18,7 +18,7 @@ from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
-from scripted import asked, call
+from scripted import ScriptedModel, asked, call
 
 QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
 NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
@@ -272,3 +272,20 @@ def test_a_question_of_the_contents_is_no_answer_but_its_section_is(make_index, 
 )
 def test_a_sentence_with_what_is_asked_for_is_the_answer(question, text):
     assert quotes(question, f"[log:0] Log\n{text}") == [f"Log: {text} [log:0]"]
+
+
+def test_only_its_own_words_say_that_nothing_answers(make_index):
+    index = make_index({"mill.md": "The mill was built by Orlath Tamsin."})
+    answer = "Nothing was found in the corpus. But the mill was built by Orlath Tamsin [mill.md:0]."
+    model = ScriptedModel(call("chunk_read", chunk_ids=["mill.md:0"]), AIMessage(answer))
+    state = create_arag_agent(model, index, tools="paper").invoke(asked("When was the mill built?"))
+    assert (state["answer"], state["grounding"]) == (answer, "supported")
+
+
+def test_a_sentence_that_announces_a_command_is_quoted_with_it(tmp_path):
+    text = "Remove old kernels with this command:\n\n    mill --purge kernel\n\nThen rest for a while."
+    (tmp_path / "kernels.txt").write_text(f"Kernels\n\n{text}\n")
+    with ingest(tmp_path / "kernels.txt", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        state = create_arag_agent("extractive", index).invoke(asked("Which command removes old kernels?"))
+    assert "with this command: mill --purge kernel" in state["answer"]
+    assert state["grounding"] == "supported"

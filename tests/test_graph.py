@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import DATA_RULE, NO_ANSWER, system_prompt
 from arag.graph.state import MAX_CALLS, count_context_tokens
-from arag.models.extractive import read_forced_question
+from arag.models.notes import read_forced_question
 from arag.retrieval.index import Index
 from arag.retrieval.tools.sets import PAPER, make_tools
 from arag.text.tokens import count_tokens

@@ -20,7 +20,7 @@ from arag.evaluation.methods.hipporag2 import (
     weigh_entities,
 )
 from arag.evaluation.methods.shared import minmax, pagerank
-from arag.models.extractive import read_forced_question
+from arag.models.notes import read_forced_question
 from fakes import hash_vector
 from lab import ask, make_lab
 from role_model import lines

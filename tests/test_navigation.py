@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+
+from arag.ingest.formats.html import html_content
 
 BODY = "<h1>2. Berths</h1><p>A packet of under 90 tons pays four marks.</p>"
 TEXT = "# 2. Berths\n\nA packet of under 90 tons pays four marks."
@@ -113,6 +117,19 @@ def test_what_is_no_bar_is_read(read, html, text):
 )
 def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):
     assert read("a.html", f"{menu}<h1>Gull Rock</h1><p>It burns.").text == "# Gull Rock\n\nIt burns."
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        250 * "<div role=navigation>" + 20_000 * "<a><b>Lamps</b></a>",
+        100 * "<table>" + 3_000 * "<tr><td class=a>Rye</td></tr>" + "<style>.a{font-weight:bold}</style>",
+    ],
+)
+def test_elements_within_each_other_are_read_at_once(page):
+    began = time.process_time()
+    assert html_content(page).text
+    assert time.process_time() - began < 4  # looking at all of them for each one takes longer
 
 
 def test_a_page_of_nothing_but_a_bar_is_read(read):

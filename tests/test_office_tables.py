@@ -75,6 +75,25 @@ class TestNames:
         first = rows.partition("|")[0]
         assert all(line.startswith(f"{first}: ") for line in lines(rows, sheet=True)[1:])
 
+    @pytest.mark.parametrize(
+        "form",
+        [
+            "Konto|DE02 1203 0000 0000\nInhaber|Ada Tolk\nZeitraum|Mai bis Juli",
+            "Mill|Orra\nKeeper|Ada Tolk",
+            "Mill|Orra\nKeeper|Ada Tolk\n\nSacks by day",
+            "Mill|Orra\nKeeper|Ada Tolk\n\nClerk|Bo Lind\nPlace|The quay",
+        ],
+    )
+    def test_fields_above_a_wider_table_have_no_header(self, form):
+        table = "Day|Grain|Sacks\nMonday|Rye|12\nTuesday|Oats|7"
+        shown = lines(f"{form}\n\n{table}", sheet=True)
+        assert [line for line in shown[:-3] if line] == form.replace("|", " | ").replace("\n\n", "\n").split("\n")
+        assert shown[-1] == "Day: Tuesday | Grain: Oats | Sacks: 7"
+
+    def test_a_table_of_two_columns_above_a_wider_one_keeps_its_names(self):
+        shown = lines("Grain|Price\nRye|4\nOats|5\n\nDay|Grain|Sacks\nMonday|Rye|12", sheet=True)
+        assert shown[1] == "Grain: Rye | Price: 4"
+
     def test_a_form_in_a_sheet_has_no_header(self):
         form = "Ship|Gull\nBuilt|1843\nMaster|Ada Tolk\nPort|Orra"
         assert lines(form, sheet=True) == form.replace("|", " | ").split("\n")
@@ -365,3 +384,38 @@ class TestWorkbooks:
         book.active.append(["Name", "Tons"])
         book.properties.title = title
         assert read_book(tmp_path, book).title == shown
+
+
+def _make_docx(path, rows):
+    document = WordDocument()
+    table = document.add_table(rows=0, cols=2)
+    for row in rows:
+        for cell, text in zip(table.add_row().cells, row, strict=True):
+            cell.text = text
+    document.save(path)
+
+
+def _make_pptx(path, rows):
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    table = slide.shapes.add_table(len(rows), 2, 0, 0, 5_000_000, 1_000_000).table
+    table.first_row = False
+    for number, row in enumerate(rows):
+        for column, text in enumerate(row):
+            table.cell(number, column).text = text
+    presentation.save(path)
+
+
+def _make_xlsx(path, rows):
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+@pytest.mark.parametrize(("name", "make"), [("a.docx", _make_docx), ("a.pptx", _make_pptx), ("a.xlsx", _make_xlsx)])
+def test_a_bar_in_a_cell_of_a_table_without_names_is_no_boundary(readers, tmp_path, name, make):
+    make(tmp_path / name, [("cat log | grep oil", "1"), ("sort | uniq | wc", "2")])
+    text = readers.read(tmp_path / name).text
+    assert r"cat log \| grep oil | 1" in text
+    assert r"sort \| uniq \| wc | 2" in text

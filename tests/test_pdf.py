@@ -164,11 +164,19 @@ def test_a_file_without_a_title_has_the_one_on_its_first_page(read, first, secon
         "++Dues\nShips pay.",  # as large as a later one
         "+++3.3 Dues\nShips pay.",  # of the middle of a book
         "+++Contents\nDues, lamps and oil.",
+        "+++Chapter 2\n++Dues",
+        "+++Confidential\nShips pay dues.",
     ],
 )
 def test_a_part_of_a_pdf_is_not_its_title(read, first):
     second = "++Oil\n" + "It is burnt in all of the lamps.\n" * 4
     assert read("a.pdf", pdf(first, second, second, title="")).title == ""
+
+
+def test_a_section_that_begins_on_a_page_of_its_own_is_a_heading(read):
+    second = "++2 Oil\n" + "It is burnt in all of the lamps.\n" * 4
+    text = read("a.pdf", pdf("++1 Dues", "Ships pay dues.\n" * 4, second, title="")).text
+    assert re.findall("^#.*", text, re.MULTILINE) == ["# 1 Dues", "# 2 Oil"]
 
 
 def test_rows_with_figures_are_cells_and_gaps_in_prose_are_not(read):

@@ -226,6 +226,7 @@ LAM_ALEF = "لا"  # one glyph
         ([("ليلد", True), (" ", False), ("قوس", False)], "سوق دليل"),
         ([(["م", LAM_ALEF, "س"], False)], "سلام"),
         ([(["م", LAM_ALEF, "س"], True), (" ", False), (["ت", LAM_ALEF, "ا"], False)], "الات سلام"),
+        ([([LAM_ALEF], False), (" ", False), (["م", LAM_ALEF, "س"], False)], "سلام لا"),  # a word of one glyph
         ([("mill ", False), ("לוחכ", True)], "mill כחול"),
     ],
 )

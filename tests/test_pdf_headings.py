@@ -197,6 +197,9 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
             ("The race", ["2. The race"]),
             ("Dues", ["DUES"]),
             ("Of copies", ["Appendix A: Of copies"]),
+            ("2 September 1666", ["4.1 2 September 1666"]),
+            ("1880 The flood", ["4.2 1880 The flood"]),
+            ("2.3 12 oxen", ["12 oxen"]),
         ]
     ):
         pages.canvas.bookmarkPage(str(number))
@@ -205,7 +208,15 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
         pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
         pages.show()
     titles = [heading.removeprefix("# ") for heading in headings(read, pages)]
-    assert titles == ["Of the mill and its wheel", "2. The race", "DUES", "Appendix A: Of copies"]
+    assert titles == [
+        "Of the mill and its wheel",
+        "2. The race",
+        "DUES",
+        "Appendix A: Of copies",
+        "4.1 2 September 1666",
+        "4.2 1880 The flood",
+        "12 oxen",
+    ]
 
 
 def test_a_title_that_the_outline_lacks_is_in_the_type_of_its_headings(read):

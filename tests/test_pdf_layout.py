@@ -625,6 +625,14 @@ def test_what_is_beside_the_visible_part_of_a_page_is_not_read(read):
     assert read("a.pdf", pages.finish()).text == "The cheese fair is on Saturday."
 
 
+@pytest.mark.parametrize("box", [(0, 0, 0, 0), (545, 800, 50, 50), (50, 800, 545, 50), (2000, 2000, 2100, 2100)])
+def test_a_visible_part_that_is_empty_or_upside_down_hides_no_text(read, box):
+    pages = Pages()
+    pages.text(72, 700, "The cheese fair is on Saturday.")
+    pages.canvas.setCropBox(box)
+    assert read("a.pdf", pages.finish()).text == "The cheese fair is on Saturday."
+
+
 def test_text_that_runs_off_the_paper_is_read(read):
     pages = Pages()
     pages.text(72, 700, "Bring a knife and a napkin, " + "and a cup, " * 12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zipfile
 
 import pytest
@@ -50,6 +51,12 @@ def test_form_feeds_divide_pages(read):
         "Buy one which does :)",
         "Never trust a goose with a lantern",
         "Lamps I saw there",
+        "# Stand: Sommer, vom Wirt zu prüfen",
+        "    # Rye",
+        "#Rye",
+        "Stand: Sommer, vom Wirt zu prüfen",
+        "État: provisoire",
+        "Status: closed until spring",
         "We are closed",
         "See the note (below",
     ],
@@ -119,6 +126,21 @@ def test_numbered_headings_of_a_plain_text():
 
 
 @pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("1. Way\n\nUp.\n\nFares\n-----\n\n9 marks.\n\n2. Oats\n\nThey are late.", "2. Oats"),
+        ("2.9 Way\n\nUp.\n\nFares\n=====\n\n9 marks.\n\n2.10 Oats\n\nThey are late.", "2.10 Oats"),
+        ("Food\n====\n\n1. Way\n\nUp.\n\nFares\n-----\n\n9 marks.\n\n1.1 Oats\n\nThey are late.", "Food > 1.1 Oats"),
+        ("East\n----\n\n1. Way\n\nUp.\n\nWest\n----\n\nDown.\n\n2. Oats\n\nThey are late.", "West > 2. Oats"),
+        ("3. Way\n\nUp.\n\nAnnex\n=====\n\nDown.\n\n1. Oats\n\nThey are late.", "Annex > 1. Oats"),
+    ],
+)
+def test_an_underlined_heading_between_two_numbers_is_not_above_the_second(read, text, heading):
+    content = read("a.txt", f"Orra Mill\n\nThe mill has rules.\n\n{text}\n")
+    assert headings(content.text, headings_apart=True)["They are late."] == heading
+
+
+@pytest.mark.parametrize(
     "items",
     ["1. Rye\n2. Oats", "1. Rye\n\n2. Oats", "1. Rye is ground\n\n2. Oats are sold", "- Rye\n\n2. Oats"],
 )
@@ -155,11 +177,20 @@ def test_a_line_that_is_certainly_a_heading(line):
         "Copyright 1999 Ann Lee",
         "(C) Ann Lee",
         "All rights reserved",
+        "(c) 1999 Ann Lee",
     ],
 )
 def test_a_line_above_a_text_that_is_no_heading_is_a_sentence(line):
     text = f"# Motion\n\n{line}\n\nThen the keeper waits for a whole hour at the gate."
     assert headings(text)[line] == "Motion"
+
+
+@pytest.mark.parametrize("line", ["Part (c) of the Dues", "Copyright in Northfold"])
+def test_a_title_that_is_no_notice_of_rights(read, line):
+    text = read(
+        "a.txt", f"Laws of the coast\n\nFirst text of the page.\n\n{line}\n\nThen the keeper waits an hour."
+    ).text
+    assert headings(text)["Then the keeper waits an hour."] == line
 
 
 def test_a_plain_text_with_markdown_keeps_its_headings(read):
@@ -382,6 +413,32 @@ def test_heads_and_feet_of_a_plain_text_are_read_once(read, number):
     assert text.count("Garrow") == 1
     assert text.count("Status: open") == 5  # an answer on each page
     assert "Oil is dear." in text
+
+
+def test_records_between_form_feeds_keep_the_lines_that_they_have_in_common(read):
+    names = ["Odvar", "Orsolya", "Ann", "Tamsin"]
+    records = [f"Ward: North\nPatient: {name}\n\n{name} has a cough.\n\nSigned: Dr. Felisk\n" for name in names]
+    text = read("a.txt", "\f".join(records)).text
+    assert text.count("Ward: North") == text.count("Signed: Dr. Felisk") == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", 3 * ("Head" + 200_000 * "," + "\n\nText.\n\f")),
+        ("a.md", 40_000 * "{% highlight sh %}\n"),
+        ("a.md", "{% highlight" + 200_000 * " " + "\n\nText."),
+    ],
+)
+def test_marks_without_an_end_are_read_at_once(read, name, text):
+    began = time.process_time()
+    assert read(name, text).text
+    assert time.process_time() - began < 20  # trying each mark from each other one takes minutes
+
+
+def test_marks_of_a_site_in_a_sentence_are_text(read):
+    sentence = "Put `{% comment %}` before a note and `{% endcomment %}` after it."
+    assert read("a.md", sentence).text == sentence
 
 
 @pytest.mark.parametrize(

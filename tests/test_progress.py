@@ -13,6 +13,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag import run_ingest
 from arag.ingest import progress, reading
+from arag.ingest.preview import preview
 from arag.ingest.progress import Meter, Progress
 from arag.models import onnx
 from arag.models.embedders import Embedder
@@ -121,6 +122,16 @@ def test_pictures_in_a_file_are_not_taken_for_text(tmp_path, timed, name):
     assert len(estimated) > 30
     halfway = min(estimated, key=lambda now: abs(now.sentences - end.sentences / 2))
     assert 0.25 < halfway.share < 0.75
+
+
+def test_a_preview_moves_on_as_it_reads(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(8):
+        (docs / f"mill{number}.txt").write_text(f"The mill {number} stands.")
+    shown = []
+    preview([str(docs)], progress=shown.append)
+    assert [now.share for now in shown if now.phase == "reading"] == [number / 8 for number in range(9)]
 
 
 def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):

@@ -17,6 +17,15 @@ from arag.ingest.formats.content import Content, FormatError
 from arag.ingest.formats.tables import table_lines
 from arag.system.worker_process import WorkerError
 
+TEXTS = {
+    "cp1252": "Die Größe der Bäume überraschte die Wärter. Wir hörten früh am Morgen, daß der Leuchtturm "
+    "geöffnet würde. „Schön“, sagte der Müller – und fuhr über die Brücke nach Köln. Äpfel kosteten 5 €.",
+    "shift_jis": "灯台守は毎朝、霧の中で鐘を鳴らした。船は港に入り、子どもたちは桟橋で待っていた。",
+    "gb18030": "守塔人冬天不下山。他的女儿每个月写一封信，说港口的灯已经修好了。船队回来，带来了油和面粉。",
+    "koi8-r": "Смотритель маяка каждое утро звонил в колокол. Корабли входили в гавань, и дети ждали "
+    "на пристани. Масло для лампы стоило шесть марок.",
+}
+
 
 class TestText:
     @pytest.mark.parametrize(
@@ -39,15 +48,7 @@ class TestText:
 
     @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
     def test_another_encoding_is_read_if_there_is_no_doubt_about_it(self, read, name):
-        texts = {
-            "cp1252": "Die Größe der Bäume überraschte die Wärter. Wir hörten früh am Morgen, daß der Leuchtturm "
-            "geöffnet würde. „Schön“, sagte der Müller – und fuhr über die Brücke nach Köln. Äpfel kosteten 5 €.",
-            "shift_jis": "灯台守は毎朝、霧の中で鐘を鳴らした。船は港に入り、子どもたちは桟橋で待っていた。",
-            "gb18030": "守塔人冬天不下山。他的女儿每个月写一封信，说港口的灯已经修好了。船队回来，带来了油和面粉。",
-            "koi8-r": "Смотритель маяка каждое утро звонил в колокол. Корабли входили в гавань, и дети ждали "
-            "на пристани. Масло для лампы стоило шесть марок.",
-        }
-        for encoding, text in texts.items():
+        for encoding, text in TEXTS.items():
             assert read(name, text.encode(encoding)).text == text
 
     @pytest.mark.parametrize("encoding", ["cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257"])
@@ -92,6 +93,14 @@ class TestText:
             assert readers.read(tmp_path / name).text == "Größe"
             (tmp_path / name).write_text("Größe – 大")
             assert readers.read(tmp_path / name).text == "Größe – 大"
+
+    @pytest.mark.parametrize("encoding", TEXTS)
+    def test_a_named_encoding_is_for_texts_in_doubt_only(self, tmp_path, encoding):
+        (tmp_path / "a.txt").write_bytes(TEXTS[encoding].encode(encoding))
+        (tmp_path / "b.txt").write_bytes("¿Dónde está el faro? – Más allá".encode("cp1252"))
+        with Readers(encoding="windows-1252") as readers:
+            assert readers.read(tmp_path / "a.txt").text == TEXTS[encoding]
+            assert readers.read(tmp_path / "b.txt").text == "¿Dónde está el faro? – Más allá"
 
     def test_an_encoding_of_seven_bits_can_be_named(self, tmp_path):
         (tmp_path / "a.txt").write_bytes("大きさ".encode("iso-2022-jp"))

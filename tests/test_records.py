@@ -247,6 +247,98 @@ def test_the_other_fields_of_a_chat_are_its_metadata(tmp_path):
     assert document.metadata == {"export": {"of": "quay"}}
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"level": "error", "message": "The lamp is out.", "code": 5}],
+        [{"input": "What is a weir?", "output": "A low dam."}],
+    ],
+)
+def test_lists_without_speakers_lose_nothing(tmp_path, messages):
+    (with_text,), _ = read(tmp_path / "a.json", {"text": "A log.", "messages": messages})
+    assert with_text.metadata == {"messages": messages}
+    (alone,), _ = read(tmp_path / "b.json", {"messages": messages})
+    for value in messages[0].values():
+        assert str(value) in f"{alone.text} {alone.metadata}"
+
+
+ALARM = {"title": "Sluice", "text": "Gate 3 is stuck.", "fields": [{"title": "Severity", "value": "high"}]}
+BLOCK = {"type": "section", "text": {"type": "mrkdwn", "text": "Gate 3 is stuck."}}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "message", "text": "", "attachments": [ALARM]},
+        {"type": "message", "text": " ", "blocks": [BLOCK]},
+        {"content": "", "author": {"description": "A lamp."}, "embeds": [{"description": "Gate 3 is stuck."}]},
+        {"message": "", "props": {"attachments": [{"text": "Gate 3 is stuck."}]}},
+        {"text": "", "body": "Gate 3 is stuck."},
+        {"text": "", "description": "Gate 3 is stuck.", "tags": []},
+        {"body": {"content": ""}, "attachments": [{"content": {"body": [{"text": "Gate 3 is stuck."}]}}]},
+    ],
+)
+def test_a_message_without_words_of_its_own_is_read_with_what_is_attached(tmp_path, record):
+    path = tmp_path / "a.jsonl"
+    documents, problems = read(path, lines({"text": "It rains."}, record, {"text": "", "meta": {"by": "Ann"}}))
+    assert [problem.reason for problem in problems] == ["empty document"]
+    assert [document.id for document in documents] == ["a.jsonl#1", "a.jsonl#2"]
+    assert "Gate 3 is stuck." in documents[1].text
+
+
+@pytest.mark.parametrize(
+    ("attached", "text"),
+    [
+        ({"attachments": [ALARM]}, "Sluice: Gate 3 is stuck.\nSeverity: high"),
+        ({"text": "", "blocks": [BLOCK]}, "Gate 3 is stuck."),
+        ({"content": "", "embeds": [{"title": "Sluice", "description": "Stuck."}]}, "Sluice: Stuck."),
+    ],
+)
+def test_a_turn_of_a_chat_without_words_has_what_is_attached(tmp_path, attached, text):
+    (document,), _ = read(tmp_path / "a.json", {"messages": [{"user": "Jago", "text": "I come."}, attached]})
+    assert document.text == f"Jago: I come.\n\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (
+            "<p>Rye &amp; oats cost <b>6</b> marks.</p>\n<p>See <a href='x'>the list</a>.</p>",
+            "Rye & oats cost 6 marks.\n\nSee the list.",
+        ),
+        ("<h2>Oil</h2><ul><li>six marks</li><li>no&nbsp;rye</li></ul>", "## Oil\n\n- six marks\n- no rye"),
+        (
+            "<pre><code># rm  -r &lt;mill&gt;\n  end</code></pre><p>One<br>two.</p>",
+            "    # rm  -r <mill>\n  end\n\nOne\ntwo.",
+        ),
+        (
+            "<p>Now:</p><table><tr><th>Day</th><th>Sacks</th></tr><tr><td><p>Monday</p></td><td>7</td></tr></table><p>End.</p>",
+            "Now:\n\nDay | Sacks\nDay: Monday | Sacks: 7\n\nEnd.",
+        ),
+        ("<table><caption>Oats</caption><tr><td>Mon<td>7<tr><td>Tue<td>8</table>", "Oats\n\nMon | 7\nTue | 8"),
+        ("<table><td>a<table><tr><td>b</table></table><!-- no --><p>c</p>", "a\n\nb\n\nc"),
+        ("<!-- wp:paragraph --><p>Six<script>no()</script> marks.</p><!-- /wp -->", "Six marks."),
+        ("Write <p> and </p> around it.", "Write <p> and </p> around it."),
+        ("<p>unclosed, 3 < 4", "<p>unclosed, 3 < 4"),
+        ("<operator> waits for <mill>", "<operator> waits for <mill>"),
+    ],
+)
+@pytest.mark.parametrize("name", ["text", "body", "cooked"])
+def test_a_text_that_is_a_piece_of_a_web_page_is_read_as_it_is_shown(tmp_path, name, markup, text):
+    names = {"text": "cooked"} if name == "cooked" else {}
+    (document,), _ = read_with(tmp_path / "a.jsonl", lines({name: markup}), **names)
+    assert document.text == text
+
+
+def test_titles_and_nested_texts_of_sites_have_no_markup(tmp_path):
+    question = {"title": "Rye &amp; oats", "body": "<p>Is it 6 &lt; 7?</p>"}
+    post = {"id": 7, "content": {"rendered": "<p>Six &#8211; seven.</p>"}}
+    (first, second, third), _ = read(tmp_path / "a.jsonl", lines(question, post, {"title": "&amp;", "text": "A sign."}))
+    assert first.text == "Rye & oats\n\nIs it 6 < 7?"
+    assert "rendered: Six – seven." in second.text
+    assert third.title == "&amp;"
+
+
 def test_all_that_a_nested_record_says_is_its_text(tmp_path):
     mill = {"name": "Marrow", "prices": [{"grain": "Rye", "marks": 4}, {"grain": "Oats", "marks": 5}]}
     (document,), _ = read(

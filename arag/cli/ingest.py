@@ -77,7 +77,7 @@ def ingest(
     read_as: _ReadAsOption = None,
     ignore: _IgnoreOption = None,
     encoding: Annotated[
-        str, typer.Option(help="Encoding of text files that are not in Unicode and declare none: windows-1252.")
+        str, typer.Option(help="Encoding of text files that are not in Unicode, if it is in doubt: windows-1252.")
     ] = "",
     ocr: _OcrOption = False,
     text_field: _TextFieldOption = "",

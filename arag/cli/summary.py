@@ -59,7 +59,8 @@ def show_preview(preview: Preview) -> None:
             out.print_line("    ", ("not read:", "yellow"), f" {part}")
     documents = count(len(written), "document")
     chunks = count(sum(document.chunks for document in written), "chunk")
-    out.print(f"Would be written: {documents}, {chunks}.")
+    sentences = count(sum(document.sentences for document in written), "sentence")
+    out.print(f"Would be written: {documents}, {chunks}, {sentences}.")
     unchanged = len(preview.documents) - len(written)
     if unchanged:
         out.print(f"In the index already: {count(unchanged, 'document')}.")

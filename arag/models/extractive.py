@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.language_models.base import LangSmithParams
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import Candidate, describe_count, find_answers, only_asks
+from arag.models.answering import Candidate, find_answers, leads_in, only_asks
 from arag.models.names import EXTRACTIVE
-from arag.text.contents import cut_out, find_lists
+from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english
-from arag.text.marks import mark, read_results, without_marks
+from arag.text.marks import mark, without_marks
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_names, list_words, stem
 
@@ -44,18 +42,11 @@ _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest
 _NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-# The request for a forced answer, as `arag.graph.prompts` writes it.
-_FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
 _TERM = re.compile(r"\b[^\W_]{3,}(?:[-_][^\W_]{3,})+\b")
 _INVERTED = frozenset(["elle", "elles", "ils", "les", "lui", "moi", "nous", "toi", "vous"])  # French: `peuvent-elles`
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
-# A similarity, and the passage's place in its document, may follow the mark of a chunk.
-_NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
-_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).*$")
-_LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
 
 
 class ExtractiveModel(BaseChatModel):
@@ -93,11 +84,11 @@ class ExtractiveModel(BaseChatModel):
 
 def admits_no_answer(answer: str) -> bool:
     """Return whether an answer is this model's, and says that nothing answers the question."""
-    return answer.startswith((_NOTHING, _NO_WORDS, _NO_ANSWER))
+    return answer.startswith((_NOTHING, _NO_WORDS, _NO_ANSWER)) and answer.endswith(_NOTICE)
 
 
 def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
-    notes = _read_conversation(messages)
+    notes = read_conversation(messages)
     quotes = _choose_sentences(notes)
     tool_names = {tool["function"]["name"] for tool in tools}
     reply = _choose_call(notes, quotes, tool_names)
@@ -106,139 +97,7 @@ def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     return reply.model_copy(update={"response_metadata": {"model_name": EXTRACTIVE}})
 
 
-@dataclass(frozen=True)
-class _Sentence:
-    """A sentence that a tool has shown."""
-
-    chunk_id: str
-    title: str
-    text: str
-    similarity: float = 0.0  # to a query, if it was found by its meaning
-    headings: str = ""  # questions above it, which it may answer
-
-    @cached_property
-    def words(self) -> set[str]:
-        return Candidate(f"{self.title} {self.headings}", self.text).words
-
-    def new_names(self, question: str) -> list[str]:
-        """Return the names in it, and its title, that a question does not have."""
-        names = [name for name in find_names(self.text) if _is_name(name)]
-        names.append(self.title)
-        lowered = question.lower()
-        return [name for name in dict.fromkeys(names) if name and name.lower() not in lowered]
-
-
-def _is_name(text: str) -> bool:
-    """Return whether it is neither a number nor a date."""
-    return text[0].isalpha() and not text[-1].isdigit()
-
-
-@dataclass
-class _Notes:
-    """The sentences of a conversation, and the searches since its last question."""
-
-    question: str
-    sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
-    similarities: dict[tuple[str, str], float] = field(default_factory=dict)  # of sentences, to the question itself
-    calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
-    has_counted: bool = False  # whether `grep` was called, perhaps in vain
-    count: str = ""  # of the lines that a `grep` found, as a sentence
-
-    def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0, headings: str = "") -> None:
-        text = without_marks(" ".join(text.split()))
-        title = without_marks(title)
-        if not text or text.startswith("#") or text == title:
-            return
-        known = self.sentences.get((chunk_id, text))
-        if known is None or known.similarity < similarity:
-            self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity, headings)
-
-    def add_text(self, text: str) -> None:
-        """Add the sentences of chunks and excerpts in the form that the tools write."""
-        for chunk_id, shown in read_results(text):
-            head, _, body = _NOTES.sub("", shown).partition("\n")
-            title, _, excerpt = head.strip().partition(": ")
-            title = _PLACE.sub("", title)
-            body = cut_out(body, find_lists(body, title))  # contents only name what other sentences say
-            # Headings, rows and items are not part of a sentence: blank lines set them apart.
-            separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")
-            for sentence in _SENTENCE_END.split(separated):
-                self.add(chunk_id, title, sentence)
-
-    def add_results(self, results: dict[str, Any]) -> None:
-        """Add the sentences of a search's results, and their similarities to its query."""
-        is_semantic = "query" in results
-        for hit in results["hits"]:
-            similarity = max(0.0, hit["score"]) if is_semantic else 0.0
-            for sentence in hit["sentences"]:
-                if not sentence.get("cut") and not sentence.get("in_contents"):
-                    headings = " ".join(filter(only_asks, sentence.get("under", ())))
-                    self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity, headings)
-                    if results.get("query") == self.question:
-                        self.similarities[hit["chunk_id"], sentence["text"]] = similarity
-
-    def add_call(self, arguments: dict[str, Any]) -> None:
-        """Remember what a call looked for."""
-        texts: list[str] = []
-        for value in arguments.values():
-            items = value if isinstance(value, list) else [value]  # other models may send one item without a list
-            texts += map(str, items)
-        self.calls.append(" ".join(texts).lower())
-
-
-def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
-    if not messages:
-        return _Notes("")
-    start = _find_last_question(messages)
-    question, evidence = read_forced_question(messages[start].text)
-    notes = _Notes(question.strip())
-    notes.add_text(evidence)
-    calls = {}
-    for message in messages[start:]:
-        if isinstance(message, AIMessage):
-            calls.update({call["id"]: call for call in message.tool_calls})
-    for message in messages:
-        if not isinstance(message, ToolMessage):
-            continue
-        results = _results_of(message)
-        if "hits" in results:
-            notes.add_results(results)
-        else:  # the artifact of a reading has no texts
-            notes.add_text(message.text)
-        if message.tool_call_id in calls:
-            arguments = calls[message.tool_call_id]["args"]
-            notes.add_call(arguments)
-            if message.name == "grep":
-                notes.has_counted = True
-                notes.count = describe_count(message.text, str(arguments.get("pattern", "")))
-    return notes
-
-
-def _find_last_question(messages: Sequence[BaseMessage]) -> int:
-    """Return the position of the last question; 0 if there is none."""
-    position = 0
-    for i, message in enumerate(messages):
-        if isinstance(message, HumanMessage):
-            position = i
-    return position
-
-
-def _results_of(message: ToolMessage) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    if isinstance(message.artifact, dict):
-        results = message.artifact.get("results", {})
-    return results
-
-
-def read_forced_question(message: str) -> tuple[str, str]:
-    """Return the question and the evidence in a request for a forced answer; of other messages the text and ""."""
-    forced = _FORCED.fullmatch(message)
-    if forced is None:
-        return message, ""
-    return forced[1], forced[3]
-
-
-def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
+def _choose_call(notes: Notes, quotes: Sequence[Sentence], tools: set[str]) -> AIMessage | None:
     """Return the next tool call, or None when it is time to answer."""
     call = _search_for_question(notes, tools)
     if call is not None:
@@ -257,7 +116,7 @@ def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) ->
     return _call("chunk_read", chunk_ids=unread)
 
 
-def _search_for_question(notes: _Notes, tools: set[str]) -> AIMessage | None:
+def _search_for_question(notes: Notes, tools: set[str]) -> AIMessage | None:
     """Return the first search for the question itself that was not made yet.
 
     The search by meaning comes first: its results come with similarities, and later searches do not repeat what was
@@ -285,7 +144,7 @@ def _find_counted(question: str) -> str:
     return "|".join(map(re.escape, names))
 
 
-def _follow_name(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
+def _follow_name(notes: Notes, quotes: Sequence[Sentence], tools: set[str]) -> AIMessage | None:
     """Return a search for a new name of a quote, with the words of the question that are still open there."""
     if not tools & {"semantic_search", "keyword_search"}:
         return None
@@ -324,13 +183,13 @@ def _list_asked(question: str) -> list[str]:
     return [word for word in words if word not in COMMON_WORDS]
 
 
-def _choose_sentences(notes: _Notes) -> list[_Sentence]:
+def _choose_sentences(notes: Notes) -> list[Sentence]:
     """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
     open_words = content_words(" ".join(_list_asked(notes.question)))
-    quotes: list[_Sentence] = []
+    quotes: list[Sentence] = []
     links: set[str] = set()  # new names
 
-    def gain(sentence: _Sentence) -> float:
+    def gain(sentence: Sentence) -> float:
         covered = open_words & sentence.words
         if covered <= SHARED_WORDS and not has_english(sentence.text):
             covered = set()  # "die" alone may be an article
@@ -341,7 +200,7 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
         return words * (1 + sentence.similarity)
 
     sentences = list(notes.sentences.values())
-    pool = [sentence for sentence in sentences if not only_asks(sentence.text)]
+    pool = [sentence for sentence in sentences if not only_asks(sentence.text) and not leads_in(sentence.text)]
     if not any(map(gain, pool)):
         pool = sentences
     while pool and len(quotes) < _MAX_QUOTES:
@@ -355,13 +214,13 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     return quotes
 
 
-def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
+def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:
     """Quote the sentences, starting with the one that best covers the question's first words."""
     if not quotes:
         return _answer_by_meaning(notes)
     stems = [stem(word) for word in _list_asked(notes.question)]
 
-    def aim(quote: _Sentence) -> float:
+    def aim(quote: Sentence) -> float:
         return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
 
     answers = _find_answers(notes, quotes)
@@ -376,7 +235,7 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
     return "\n".join([*lines, _NOTICE])
 
 
-def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sentence]:
+def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence]:
     """Return the quotes that may answer the question; in other languages than English, those with its terms."""
     if not is_english(notes.question):
         return [quote for quote in quotes if not only_asks(quote.text) and _has_a_term(quote, notes.question)]
@@ -391,7 +250,7 @@ def _find_answers(notes: _Notes, quotes: Sequence[_Sentence]) -> Sequence[_Sente
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
 
 
-def _has_a_term(quote: _Sentence, question: str) -> bool:
+def _has_a_term(quote: Sentence, question: str) -> bool:
     """Return whether a quote has all parts of a term with hyphens, such as `dpkg-divert`, if the question has one."""
     said = f"{quote.title} {quote.headings} {quote.text}".lower()
     has_terms = False
@@ -405,7 +264,7 @@ def _has_a_term(quote: _Sentence, question: str) -> bool:
     return not has_terms
 
 
-def _answer_by_meaning(notes: _Notes) -> str:
+def _answer_by_meaning(notes: Notes) -> str:
     """Quote the sentence nearest to the question, if one of them is not English, and say that no word shows it.
 
     Of English words, the endings are known: if none is shared, the sentence is hardly about the question.
@@ -418,7 +277,7 @@ def _answer_by_meaning(notes: _Notes) -> str:
     return "\n".join([_NO_WORDS, _quote_line(nearest), _NOTICE])
 
 
-def _quote_line(quote: _Sentence) -> str:
+def _quote_line(quote: Sentence) -> str:
     """Return a quote with its mark, and with its title if the text does not have it."""
     said = quote.text
     if quote.title not in quote.text:

@@ -10,6 +10,8 @@ HEADING_BOUNDARY = " > "  # between the headings above a sentence
 CUT = "…"  # marks the place where a text was cut
 _MINUTE = 60  # seconds
 _HOUR = 3_600
+_BAR = re.compile(r"(?<!\S)\|(?!\S)")  # by itself
+_ESCAPED_BAR = re.compile(r"(?<!\S)\\\|(?!\S)")
 _WORD = re.compile(r"\w+")
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -20,6 +22,17 @@ _QUOTES = "\"'“”‘’«»《》「」『』"
 def collapse_whitespace(text: str) -> str:
     """Return a trimmed text, with each run of white space (line breaks, tabs, no-break spaces...) as one space."""
     return " ".join(text.split())
+
+
+def escape_bars(cell: str) -> str:
+    r"""Return a cell with `\|` for each bar by itself, for a row without the names of its columns."""
+    return _BAR.sub(r"\\|", cell)
+
+
+def split_cells(row: str) -> list[str]:
+    """Return the cells of a row, the empty ones, too, with their own bars."""
+    cells = f" {row} ".split(CELL_BOUNDARY)
+    return [collapse_whitespace(_ESCAPED_BAR.sub("|", cell)) for cell in cells]
 
 
 def count(number: int, noun: str) -> str:

@@ -176,34 +176,37 @@ def decode(data: bytes) -> str:
     return clean_text(text.removeprefix("\ufeff"))
 
 
-def decode_text(data: bytes, encoding: str = "", fallback: str = "") -> str:
+def decode_text(data: bytes, encoding: str = "", *, declared: str = "", fallback: str = "") -> str:
     """Decode a text whose encoding may be unknown, with clean line ends.
 
-    Unicode is tried first, then `encoding`; without one, the encoding that the data certainly have, then `fallback`.
+    Unicode is tried first, then what the text declares. Without that, the encoding that the data certainly have comes
+    before `encoding`, which was named for a whole folder: in it, some texts may have another one.
 
     Args:
         data: The bytes of the text.
-        encoding: Of a text that is not Unicode, or an empty string.
-        fallback: Of a text whose encoding is not named and cannot be guessed, or an empty string.
+        encoding: Of a text whose encoding is in doubt, or an empty string.
+        declared: The encoding that the text itself names, or an empty string.
+        fallback: Of a text whose encoding is in doubt and was not named, or an empty string.
 
     Raises:
         FormatError: None of them decodes the data.
     """
-    if encoding and _may_be_in_seven_bits(data):
-        text = _try_decode(data, encoding)
+    named = declared or encoding
+    if named and _may_be_in_seven_bits(data):
+        text = _try_decode(data, named)
         if text is not None:
             return text
     try:
         return decode(data)
     except FormatError as error:
         is_binary = data.count(0, 0, _SAMPLE_BYTES) >= _MIN_NULS
-        if is_binary and not encoding:
+        if is_binary and not named:
             raise FormatError(BINARY) from error
-        likely = encoding or guess_encoding(data) or fallback
+        likely = declared or guess_encoding(data) or encoding or fallback
         text = _try_decode(data, likely)
         if text is not None:
             return text
-        hint = f"nor valid {encoding}" if encoding else _ENCODING_HINT
+        hint = f"nor valid {named}" if named else _ENCODING_HINT
         raise FormatError(f"{error}; {hint}") from error
 
 

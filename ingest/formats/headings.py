@@ -156,25 +156,28 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     A heading is in larger type than most text, or it begins with a section's number and is in another font, or it is
     bold and set apart. Where the document's own outline names headings, other lines in type of that size are none.
     """
-    lines = list(chain.from_iterable(pages))
     characters_by_size = Counter[float]()
     characters_by_font = Counter[str]()
-    printed = [line for line in lines if line.size]  # a form's value has no size
-    for line in printed:
-        characters = len(line.text)
-        characters_by_size[line.size] += characters
-        characters_by_font[line.font] += characters
+    named: list[Line] = []
+    named_levels: list[int] = []
+    named_depths: list[int] = []
+    for line in chain.from_iterable(pages):
+        if line.size:  # a form's value has none
+            characters = len(line.text)
+            characters_by_size[line.size] += characters
+            characters_by_font[line.font] += characters
+        if line.level:
+            number = _number_of(line.text)
+            named.append(line)
+            named_levels.append(line.level)
+            named_depths.append(len(number))
     if not characters_by_size:
-        for page in pages:
-            yield escape_structure("\n".join(line.text for line in page))
+        yield from map(_without_headings, pages)
         return
     body_size = _most_common(characters_by_size)
     larger = LARGER * body_size
     body_font = _most_common(characters_by_font)
     pages_of_blocks = [_join_titles(page, larger, body_font) for page in pages]
-    named = [line for line in lines if line.level]
-    named_levels = [line.level for line in named]
-    named_depths = [len(_number_of(line.text)) for line in named]
     typography = _Typography(
         body_size=body_size,
         body_font=body_font,
@@ -185,17 +188,29 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
-    for number, blocks in enumerate(pages_of_blocks):
-        if number == 0 and _is_cover(blocks, len(pages), body_size):
-            yield escape_structure("\n".join(block.text for block in blocks))
-        else:
-            yield _mark_page(blocks, typography, last_titles, nesting)
+    if _is_cover(pages_of_blocks[0], len(pages), body_size):
+        cover = pages_of_blocks.pop(0)
+        yield _without_headings(cover)
+    for blocks in pages_of_blocks:
+        yield _mark_page(blocks, typography, last_titles, nesting)
+
+
+def _without_headings(page: Iterable[Line]) -> str:
+    texts: list[str] = []
+    for line in page:
+        texts.append(line.text)
+    return escape_structure("\n".join(texts))
 
 
 def _is_cover(first: Sequence[Line], pages: int, body_size: float) -> bool:
-    """Return whether the first page of a long document has titles alone: the document's, its authors' and the like."""
-    is_short = pages <= _SHORT_DOCUMENT
-    return not is_short and all(block.size > body_size and not block.level for block in first)
+    """Return whether the first page of a long document has names alone: the document's, its authors' and the like."""
+    if pages <= _SHORT_DOCUMENT:
+        return False
+    for block in first:
+        is_heading = block.level or match_number(block.text)
+        if is_heading or block.size <= body_size:
+            return False
+    return True
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:

@@ -97,10 +97,10 @@ def has_picture(html: str) -> bool:
 
 def decode_html(data: bytes, encoding: str = "") -> str:
     """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
-    name = _declared_encoding(data) or encoding
-    if name == "gbk":
-        name = "gb18030"  # its superset, which browsers read
-    return decode_text(data, name, "windows-1252")
+    declared = _declared_encoding(data)
+    if declared == "gbk":
+        declared = "gb18030"  # its superset, which browsers read
+    return decode_text(data, encoding, declared=declared, fallback="windows-1252")
 
 
 def _declared_encoding(data: bytes) -> str:

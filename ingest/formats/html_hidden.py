@@ -8,7 +8,9 @@ from lxml import etree
 
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
-_NAVIGATION = etree.XPath("//*[@role = 'navigation'][not(self::html or self::body)]")
+_NAVIGATION = etree.XPath(
+    "//*[@role = 'navigation'][not(self::html or self::body or ancestor::*[@role = 'navigation'])]"
+)
 _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
 )

@@ -17,7 +17,7 @@ _TEXTS_NOT_BOLD = etree.XPath(
 )
 _TEXTS = etree.XPath("descendant::text()[normalize-space(translate(., '\u00a0', ' '))]")
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
-_WITH_CLASS = etree.XPath("//table//*[@class]")
+_WITH_CLASS = etree.XPath("//*[@class][ancestor::table]")
 _BOLD_CLASS = re.compile(r"\.([\w-]+)\s*\{[^{}]*\bfont-weight\s*:\s*(?:bold|[6-9]00)")
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
 
@@ -41,7 +41,7 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
 
 
 def show_bold_type(page: etree._Element) -> None:
-    """Note in the style of an element within a table that the page's style sheets set its class in bold type."""
+    """Write bold type into the style of the elements in tables whose class is bold in the page's style sheets."""
     classes: set[str] = set()
     for sheet in page.iter("style"):
         classes.update(_BOLD_CLASS.findall(sheet.text or ""))
@@ -69,14 +69,21 @@ def sets_texts_apart(table: etree._Element) -> bool:
 
     Such a table only lays out texts: a note beside its sign, or a quotation between margins.
     """
-    rows = _cells_by_row(table)
-    has_columns = any(len(row) > 1 for row in rows)
-    return has_columns and all(sum(map(_holds_something, row)) < 2 for row in rows)
+    has_columns = False
+    for row in _cells_by_row(table):
+        filled = sum(map(_holds_something, row))
+        if filled > 1:
+            return False
+        if len(row) > 1:
+            has_columns = True
+    return has_columns
 
 
 def _holds_something(cell: etree._Element) -> bool:
     """Return whether a cell has text, a field, or a picture that stands for more than a word."""
-    if _TEXTS(cell) or cell.find(".//input") is not None:
+    if _TEXTS(cell):
+        return True
+    if cell.find(".//input") is not None:
         return True
     return any(not _SIGN.fullmatch(picture.get("alt", "")) for picture in cell.iter("img"))
 

@@ -238,11 +238,14 @@ def _kind_of_mail(text: bytes) -> str:
     fields = _MAIL_FIELDS.match(text, start)
     if fields is None:
         return ""
-    has_people = _FIELD_OF_PEOPLE.search(fields[0]) is not None
-    if mailbox_line:
-        return MAILBOX if has_people else ""
-    if _FIELD_OF_PAGE.search(fields[0]):
+    is_page = _FIELD_OF_PAGE.search(fields[0]) is not None
+    if is_page and mailbox_line is None:
         return ".mht"
-    if has_people and _FIELD_OF_TRANSPORT.search(fields[0]):
+    has_people = _FIELD_OF_PEOPLE.search(fields[0]) is not None
+    if not has_people:
+        return ""
+    if mailbox_line:
+        return MAILBOX
+    if _FIELD_OF_TRANSPORT.search(fields[0]):
         return ".eml"
     return ""

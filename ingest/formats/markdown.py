@@ -11,9 +11,14 @@ FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^ {0,3}\1[`~]*[ \t]*$
 _COMMENT_START = re.compile(r"^ {0,3}<!--", re.MULTILINE)
 _COMMENT_END = re.compile(r"-->[ \t]*\n?")
 _COMMENT_OF_NOTES = re.compile(r"^%%(?:(?!%%).){1,2000}%%[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # of Obsidian
-_COMMENT_OF_SITE = re.compile(r"\{%-? *comment *-?%\}(?:(?!\{%).)*\{%-? *endcomment *-?%\}", re.DOTALL)  # of Jekyll
+# Jekyll's marks. In a sentence, they are its subject.
+_COMMENT_OF_SITE = re.compile(
+    r"^ {0,3}\{%-? *comment *-?%\}(?:(?!\{%).)*\{%-? *endcomment *-?%\}",
+    re.DOTALL | re.MULTILINE,
+)
+# Code that begins within code has no end, and is not searched for one.
 _CODE_OF_SITE = re.compile(
-    r"^\{%-? *highlight +(\w*)[^%\n]*%\}[ \t]*\n(.*?)^\{%-? *endhighlight *-?%\}[ \t]*$",
+    r"^\{%-? *+highlight ++(\w*)[^%\n]*%\}[ \t]*\n((?:(?!^\{%-? *highlight ).)*?)^\{%-? *endhighlight *-?%\}[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
 # Such as {#name .class} after a heading; kramdown also writes {:.class} in a line of its own.
@@ -32,7 +37,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 def show_markdown(text: str) -> str:
-    """Return Markdown without what nobody sees, and with marks for all headings; code stays as it is."""
+    """Return Markdown without its comments and attributes, and with marks for all headings; code stays as it is."""
     text = _CODE_OF_SITE.sub(r"```\1\n\2```", text)
     parts: list[str] = []
     end = 0
@@ -64,14 +69,20 @@ def _mark_underlined(match: re.Match[str]) -> str:
     is_clear = 2 * len(rule) >= len(title)  # in any text
     if is_clear:
         return match[0]
-    mark = "#" if rule[0] == "=" else "##"
+    mark = "##"
+    if rule[0] == "=":
+        mark = "#"
     return f"{mark} {title}\n"
 
 
 def _mark_heading(match: re.Match[str]) -> str:
     """Return a heading in HTML as one of Markdown; one that is a picture stays."""
     title = collapse_whitespace(_TAG.sub(" ", match[2]))
-    return f"{'#' * int(match[1])} {title}\n" if title else match[0]
+    if not title:
+        return match[0]
+    level = int(match[1])
+    marks = "#" * level
+    return f"{marks} {title}\n"
 
 
 def _drop_comments(text: str) -> str:
@@ -80,8 +91,13 @@ def _drop_comments(text: str) -> str:
     end = 0
     while True:
         start = _COMMENT_START.search(text, end)
-        close = _COMMENT_END.search(text, start.end()) if start else None
-        if start is None or close is None:
-            return "".join([*parts, text[end:]])
-        parts.append(text[end : start.start()])
+        if start is None:
+            break
+        close = _COMMENT_END.search(text, start.end())
+        if close is None:
+            break
+        before = text[end : start.start()]
+        parts.append(before)
         end = close.end()
+    rest = text[end:]
+    return "".join([*parts, rest])

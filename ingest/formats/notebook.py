@@ -34,10 +34,13 @@ def read_notebook(path: Path) -> Content:
                 markdown.append("".join(cell["source"]))
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise FormatError("not a notebook of format 4: open it in Jupyter and save it again") from error
+    left_out: list[str] = []
+    if pictures:
+        left_out.append(count(pictures, "picture"))
     return Content(
         title=first_heading("\n\n".join(markdown)),
         text=join_blocks(blocks),
-        left_out=(count(pictures, "picture"),) if pictures else (),
+        left_out=tuple(left_out),
     )
 
 
@@ -67,9 +70,10 @@ def _output_text(output: dict[str, Any]) -> str:
         return f"{output['ename']}: {output['evalue']}"
     printed = "".join(output.get("text", ""))
     if printed:
-        lines = [
-            line.rstrip("\r").rpartition("\r")[2] for line in printed.split("\n")
-        ]  # the last state of a progress bar
+        lines: list[str] = []
+        for line in printed.split("\n"):
+            states = line.rstrip("\r").split("\r")  # of a progress bar
+            lines.append(states[-1])
         return "\n".join(lines)
     return "".join(output.get("data", {}).get("text/plain", ""))  # its result
 

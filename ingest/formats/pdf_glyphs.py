@@ -79,17 +79,20 @@ class PageText:
     def cropped_box(self, page: raw.FPDF_PAGE) -> tuple[Box, Box] | None:
         """Return the box of a page's paper and the part of it that a person sees, if the page is cropped.
 
-        Programs for printers write marks and names of files around that part.
+        Programs for printers write marks and names of files around that part. PDFium takes the whole paper for an empty
+        one.
         """
-        boxes: list[Box] = []
-        for get_box in (raw.FPDFPage_GetMediaBox, raw.FPDFPage_GetCropBox):
-            left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-            if not get_box(page, left, bottom, right, top):
-                return None
-            box = Box(left.value, right.value, bottom.value, top.value)
-            boxes.append(self.turn_back(box))
-        paper, visible = boxes
-        return (paper, visible) if paper != visible else None
+        left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+        shown = raw.FS_RECTF()
+        if not raw.FPDFPage_GetMediaBox(page, left, bottom, right, top):
+            return None
+        if not raw.FPDF_GetPageBoundingBox(page, shown):
+            return None
+        paper = Box(left.value, right.value, bottom.value, top.value)
+        visible = Box(shown.left, shown.right, shown.bottom, shown.top)
+        if visible == paper or not visible.width:
+            return None
+        return self.turn_back(paper), self.turn_back(visible)
 
     def turn_back(self, box: Box) -> Box:
         """Return a box of the page as it is in text that is turned back."""
@@ -138,12 +141,18 @@ def read_text(page: pypdfium2.PdfTextPage, *, may_turn: bool = False) -> PageTex
     """
     text = page.get_text_range(errors="surrogatepass")  # else characters are missing, and all later places are wrong
     indexes = _character_indexes(page, text)
+    if not may_turn:
+        return PageText(
+            page=page.raw,
+            text=text,
+            indexes=indexes,
+        )
     return PageText(
         page=page.raw,
         text=text,
         indexes=indexes,
-        quarters=_count_quarters(page, text, indexes) if may_turn else 0,
-        is_mirrored=may_turn and _is_right_to_left(text),
+        quarters=_count_quarters(page, text, indexes),
+        is_mirrored=_is_right_to_left(text),
     )
 
 

@@ -24,7 +24,10 @@ _OTHER = re.compile(r"[\W_]+")
 
 
 class _Title(NamedTuple):
-    """A title in a form that can be compared."""
+    """A title in a form that can be compared.
+
+    The number may be that of the section, which an outline may lack, or the title's own, as in `2 September 1666`.
+    """
 
     whole: str
     bare: str  # without its number
@@ -98,11 +101,11 @@ def _begins(title: _Title, text: str) -> bool:
     line = _comparable(text)
     if not line.whole:
         return False
-    return title.whole.startswith(line.whole) or title.bare.startswith(line.bare)
+    return title.whole.startswith(line) or title.bare.startswith(line)
 
 
 def _is_same(title: _Title, other: _Title) -> bool:
-    return title.whole == other.whole or title.bare == other.bare
+    return not set(title).isdisjoint(other)
 
 
 def _comparable(text: str) -> _Title:

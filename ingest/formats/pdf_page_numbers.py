@@ -23,6 +23,7 @@ _AT_END = (
 _AT_START = re.compile(rf"({_NAMES})?\.?\s*(\d{{1,5}}){_TOTAL}(\s*{_MARK}\s*|\s+)(\S.*)", re.IGNORECASE)
 _ROMAN_AT_END = re.compile(rf"(.*\S) +({_ROMAN})")
 _AFTER_WORDS = re.compile(r"(\S+ .*\S) +(\d{1,5})")
+_MAX_LINE = 500  # characters: the patterns are slow on longer lines, which are no heads or feet
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 
 
@@ -44,6 +45,8 @@ class PageNumber(NamedTuple):
 
 def find_page_numbers(text: str) -> list[PageNumber]:
     """Return what may be the page's number in a line, and the text beside it."""
+    if len(text) > _MAX_LINE:
+        return []
     alone = _ALONE.fullmatch(text)
     if alone:
         digits, numeral = alone.groups()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -45,6 +47,25 @@ class Piece(NamedTuple):
         return self.left < other.right and other.left < self.right
 
 
+class _Places:
+    """Where pieces begin, and where their middles are, in order, so that a page with many is divided quickly."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._lefts: list[tuple[float, int]] = []  # with the number of the line
+        self._middles: list[tuple[float, int]] = []  # twice their distance from the left
+        for piece in pieces:
+            self._lefts.append((piece.left, piece.line))
+            self._middles.append((piece.left + piece.right, piece.line))
+        self._lefts.sort()
+        self._middles.sort()
+
+    def lines_in_line_with(self, piece: Piece) -> set[int]:
+        """Return the lines in which a piece begins, or has its middle, where another one does."""
+        below_left = _lines_near(self._lefts, piece.left)
+        below_middle = _lines_near(self._middles, piece.left + piece.right)
+        return below_left | below_middle
+
+
 def find_pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
     """Yield the parts of lines between wide gaps, or between narrower ones where cells of other lines begin."""
     pieces: list[Piece] = []
@@ -78,8 +99,10 @@ def _divide(pieces: Iterable[Piece], cells: Sequence[Piece]) -> Iterator[Piece]:
     others: list[Piece] = []
     for parts in parts_of_pieces:
         others += parts[1:]
+    places_of_cells = _Places(cells)
+    places_of_others = _Places(others)
     for piece, parts in zip(pieces, parts_of_pieces, strict=True):
-        are_cells = all(_is_in_line(part, cells, others) for part in parts[1:])
+        are_cells = all(_is_in_line(part, places_of_cells, places_of_others) for part in parts[1:])
         yield from parts if are_cells else [piece]
 
 
@@ -97,17 +120,18 @@ def _parts(piece: Piece) -> list[Piece]:
     return parts
 
 
-def _is_in_line(part: Piece, cells: Iterable[Piece], others: Iterable[Piece]) -> bool:
+def _is_in_line(part: Piece, cells: _Places, others: _Places) -> bool:
     """Return whether a part begins, or has its middle, where a cell does, and another cell or part."""
-    in_line = [cell for cell in cells if _are_in_line(part, cell)]
-    lines = {cell.line for cell in in_line}
-    lines.update(other.line for other in others if _are_in_line(part, other))
-    return bool(in_line) and len(lines - {part.line}) > 1
+    lines_of_cells = cells.lines_in_line_with(part)
+    lines = lines_of_cells | others.lines_in_line_with(part)
+    lines.discard(part.line)
+    return bool(lines_of_cells) and len(lines) > 1
 
 
-def _are_in_line(part: Piece, cell: Piece) -> bool:
-    are_below_middle = abs(cell.left + cell.right - part.left - part.right) < STRAIGHT
-    return are_below_middle or abs(cell.left - part.left) < STRAIGHT
+def _lines_near(places: Sequence[tuple[float, int]], place: float) -> set[int]:
+    first = bisect_right(places, (place - STRAIGHT, math.inf))
+    end = bisect_left(places, (place + STRAIGHT, -math.inf))
+    return {line for _, line in places[first:end]}
 
 
 def make_piece(words: list[Word], line: int) -> Piece:

@@ -8,19 +8,21 @@ from itertools import groupby
 from arag.ingest.formats.pdf_glyphs import RIGHT_TO_LEFT, PageText
 
 _NEITHER = r"[^\s\dA-Za-z]"  # digits and Latin letters go on from left to right
-_WORD = re.compile(rf"{_NEITHER}*{RIGHT_TO_LEFT.pattern}{_NEITHER}+")
+_WORD = re.compile(rf"{_NEITHER}{{2,}}")
 
 
 def order_letters(page: PageText) -> dict[int, str]:
-    """Return by their places in a page's text the letters of words from right to left, in the order of writing.
+    """Return the letters of words from right to left, in the order of writing, by their places in a page's text.
 
-    PDFium has words of some programs in the order of their places from left to right. In other words, it has the
-    letters of a ligature in the wrong order.
+    PDFium orders the letters of some programs from left to right. For other programs, only the letters of each ligature
+    are in the wrong order.
     """
     ordered: dict[int, str] = {}
     if not RIGHT_TO_LEFT.search(page.text):
         return ordered
     for match in _WORD.finditer(page.text):
+        if not RIGHT_TO_LEFT.search(match[0][:-1]):
+            continue
         places = range(match.start(), match.end())
         ordered.update(zip(places, _as_written(page, places), strict=True))
     return ordered
@@ -36,5 +38,7 @@ def _as_written(page: PageText, places: range) -> str:
         glyphs.append(letters[::-1] if has_place else letters)
         lefts.append(box.left)
     written = "".join(glyphs)
+    if len(glyphs) == 1:
+        return written
     goes_right = lefts[0] < lefts[-1]
     return written if goes_right == page.is_mirrored else written[::-1]

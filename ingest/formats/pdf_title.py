@@ -1,22 +1,24 @@
-"""Finds the title of a PDF that does not name it: what its first page shows in the largest type."""
+"""Finds the title of a PDF that does not name it: the text in the largest type of its first page."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_title, match_number
 from arag.text.normalise import collapse_whitespace
 
-_CONTENTS = re.compile(
+# The name of a part, or the words of a stamp.
+_NO_TITLE = re.compile(
     r"(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice|sumario|indice|inhoud"
-    r"|содержание|оглавление|目录|目錄|目次|차례|목차",
+    r"|содержание|оглавление|目录|目錄|目次|차례|목차"
+    r"|(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)"
+    r"|draft|(?:strictly )?confidential|entwurf|vertraulich",
     re.IGNORECASE,
 )
-
 _MAX_PITCH = 2  # times the size of the type, from a line of a title to its next one
 _SIZE = attrgetter("size")
 _TEXT = attrgetter("text")
@@ -30,24 +32,35 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     Args:
         pages: The lines of each page.
     """
-    first = [line for line in pages[0] if line.size]  # a form's value has no size
+    first = _printed([pages[0]])
     if not first:
         return ""
     size = max(map(_SIZE, first))
     lines = [line for line in first if line.size == size]
     title = _join(lines)
-    names_part = match_number(title) or _CONTENTS.fullmatch(title)
-    if names_part or not is_title(title):
+    if not is_title(title) or match_number(title) or _NO_TITLE.fullmatch(title):
         return ""
     characters = Counter[float]()
-    for line in chain.from_iterable(pages):
+    for line in _printed(pages):
         characters[line.size] += len(line.text)
     [(body_size, _)] = characters.most_common(1)
     if size < LARGER * body_size:
         return ""
     is_cover = min(map(_SIZE, first)) > body_size
-    is_largest = size == max(characters) and characters[size] == sum(map(len, map(_TEXT, lines)))
-    return collapse_whitespace(title) if is_cover or is_largest else ""
+    if not is_cover:
+        is_largest = size == max(characters)
+        is_alone = characters[size] == sum(map(len, map(_TEXT, lines)))
+        if not is_largest or not is_alone:
+            return ""
+    return collapse_whitespace(title)
+
+
+def _printed(pages: Iterable[Iterable[Line]]) -> list[Line]:
+    """Return the lines of pages, without the values of a form, which have no size."""
+    lines: list[Line] = []
+    for page in pages:
+        lines += filter(_SIZE, page)
+    return lines
 
 
 def _join(lines: Sequence[Line]) -> str:

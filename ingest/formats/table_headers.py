@@ -25,7 +25,7 @@ Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its
 MAX_ROWS = 30  # that are looked at
 
 _INITIAL = re.compile(r"^[A-Z][\w'’-]+ (?:[A-Z]\. ?)+[A-Z]|^(?:[A-Z]\. ?)+[A-Z][a-z]")  # John A. Martin, J. A. Martin
-_FORM_COLUMNS = 2  # a table of so many is often a form
+FORM_COLUMNS = 2  # a table of so many is often a form
 
 
 @dataclass(frozen=True)
@@ -244,12 +244,20 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
         return False
     last = max(row)
     is_whole = len(row) == last - min(below) + 1
-    goes_on = all(max(other) > last for other in [*above, below])
+    if not is_whole:
+        return False
+    last_columns = list(map(max, above))
+    goes_on = min(*last_columns, max(below)) > last
+    if not goes_on:
+        return False
     first_columns = set(map(min, above))
     is_below_gap = min(first_columns) > last
-    names_several = max(map(max, above)) > last + 1  # fields with a title between them have one value each
-    are_groups_named = len(above) > 1 and first_columns == {last} and names_several
-    return is_whole and goes_on and (is_below_gap or are_groups_named)
+    if is_below_gap:
+        return True
+    are_groups = first_columns == {last}
+    if not are_groups or len(above) == 1:
+        return False
+    return max(last_columns) > last + 1  # fields with a title between them have one value each
 
 
 def _join_names(first: Row, second: Row | None = None) -> Row:
@@ -273,16 +281,27 @@ def _columns_after(row: Row, column: int) -> Row:
 # --- rows that are no header ---
 
 
+def may_be_form(rows: Sequence[Row]) -> bool:
+    """Return whether the rows of a short table may be titles and fields, with different names and mostly texts."""
+    if len(rows) == MAX_ROWS or max(map(len, rows)) > FORM_COLUMNS:
+        return False
+    fields = [row for row in rows if len(row) == FORM_COLUMNS]
+    names = [row[min(row)] for row in fields]
+    values = [row[max(row)] for row in fields]
+    are_distinct = len(set(names)) == len(names)
+    return are_distinct and kinds_of(names) <= {TEXT} and kind_of_most(values[1:]) == TEXT
+
+
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    if len(top[0]) > _FORM_COLUMNS:
+    if len(top[0]) > FORM_COLUMNS:
         return False
     if not is_sheet:
         return True
     lefts: list[str] = []
     rights: list[str] = []
     for row in top:
-        if len(row) != _FORM_COLUMNS:
+        if len(row) != FORM_COLUMNS:
             continue
         left = min(row)
         right = max(row)
@@ -312,7 +331,9 @@ def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
         return True
     if any(map(_Column.has_values, columns)):
         return False  # names above values
-    if any(map(_Column.repeats_name, columns)) or any(map(_Column.is_of_people, columns)):
+    if any(map(_Column.repeats_name, columns)):
+        return True
+    if any(map(_Column.is_of_people, columns)):
         return True
     # Texts alone: `Orsolya | miller` is a row if all cells of a column begin with a capital or all with a small letter.
     cases = set(map(_is_small, first.values()))

@@ -58,7 +58,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
 
 
 def _without_printing(text: str) -> str:
-    """Return a text without what is for terminals and printers: colours, links, and letters that others replace."""
+    """Return a text without the codes for terminals and printers: colours, links, and letters that others replace."""
     return _OVERSTRUCK.sub("", COLOURS.sub("", text))
 
 
@@ -87,14 +87,22 @@ def _title_line(text: str) -> str:
     if len(lines) < 3:
         return ""
     marked = find_title(lines[:3])
-    title = marked.text if marked else lines[0].strip()
-    if len(title) > _MAX_TITLE or not any(map(str.isalpha, title)):
-        return ""
+    title = lines[0].strip()
     below = lines[1].strip()
-    if marked or underlined_level(title, below):
+    if marked:
+        title = marked.text
+        is_underlined = True
+    else:
+        is_underlined = underlined_level(title, below) > 0
+    has_words = any(map(str.isalpha, title))
+    if not has_words or len(title) > _MAX_TITLE:
+        return ""
+    if is_underlined:
         return title
     is_paragraph = below or title.endswith(_SENTENCE_END)
-    return "" if is_paragraph else title
+    if is_paragraph:
+        return ""
+    return title
 
 
 def read_code(path: Path, encoding: str = "") -> Content:

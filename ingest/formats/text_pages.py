@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf_edges import find_edges
 from arag.ingest.formats.pdf_running import without_running_lines
 
 _PITCH = 12.0  # points from line to line
@@ -14,9 +15,21 @@ _SIZE = 2.0
 _TOP = 1_000_000.0  # higher than any page
 
 
-def without_running_heads(pages: Iterable[str]) -> list[str]:
-    """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF."""
-    placed = [_place_lines(page.split("\n")) for page in pages]
+def without_running_heads(pages: Sequence[str]) -> list[str]:
+    """Leave out page numbers, and heads and feet except on the first page that has them, as in a PDF.
+
+    Without page numbers, the form feeds may divide records, whose common lines must stay.
+    """
+    placed: list[list[Line]] = []
+    for page in pages:
+        texts = page.split("\n")
+        placed.append(_place_lines(texts))
+    numbered: set[int] = set()
+    for edge in find_edges(placed):
+        if edge.has_number:
+            numbered.add(edge.page)
+    if 2 * len(numbered) < len(pages):
+        return list(pages)
     kept: list[str] = []
     for lines in without_running_lines(placed):
         kept.append("\n".join(line.text for line in lines))
@@ -30,13 +43,17 @@ def _place_lines(texts: Sequence[str]) -> list[Line]:
     last_blank = max(blank, default=len(texts))
     lines: list[Line] = []
     for number, text in enumerate(texts):
-        is_edge = number < first_blank or number > last_blank
+        size = _SIZE
+        if number < first_blank or number > last_blank:
+            size = _EDGE_SIZE
         from_end = len(texts) - number
+        bottom = from_end * _PITCH
         is_upper = number < from_end
-        bottom = _TOP - number * _PITCH if is_upper else from_end * _PITCH
+        if is_upper:
+            bottom = _TOP - number * _PITCH
         line = Line(
             text,
-            size=_EDGE_SIZE if is_edge else _SIZE,
+            size=size,
             bottom=bottom,
             top=bottom + _HEIGHT,
         )

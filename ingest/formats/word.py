@@ -29,6 +29,7 @@ _HEADERS = frozenset({"header", "footer"})
 _NO_NOTES = frozenset({"separator", "continuationSeparator", "continuationNotice"})
 _PAGE_WORDS = re.compile(r"(?:page|of|seite|von|sur|p|\W|_)*", re.IGNORECASE)  # around the numbers of pages
 _ITEM_NUMBER = re.compile(r"\d{1,3}[.)]")
+_NOT_MOVED = frozenset({"pPr", "del", "moveFrom"})  # to another paragraph
 _MAX_DEPTH = 5  # of documents that are attached to each other
 
 
@@ -311,19 +312,31 @@ class _PartReader:
 
 
 def _move_to_next(paragraph: etree._Element) -> bool:
-    """Move the text of a paragraph to the beginning of the next one, which it is a part of; return whether it was.
-
-    Its end is deleted, or it is the large first letter of the next one.
-    """
-    is_deleted = find_child(paragraph, "{*}pPr/{*}rPr/{*}del") is not None
-    frame = find_child(paragraph, "{*}pPr/{*}framePr")
-    is_letter = frame is not None and attribute(frame, "dropCap") in {"drop", "margin"}
+    """Move the text of a paragraph that belongs to the next one to that one's beginning; return whether it does."""
     following = paragraph.getnext()
-    if not (is_deleted or is_letter) or following is None or local_name(following) != "p":
+    if following is None or local_name(following) != "p":
         return False
-    start = 0 if find_child(following, "{*}pPr") is None else 1
-    following[start:start] = [child for child in paragraph if local_name(child) != "pPr"]
+    if not _belongs_to_next(paragraph):
+        return False
+    start = 0
+    if find_child(following, "{*}pPr") is not None:
+        start = 1
+    shown: list[etree._Element] = []
+    for child in paragraph:
+        if local_name(child) not in _NOT_MOVED:
+            shown.append(child)
+    following[start:start] = shown
     return True
+
+
+def _belongs_to_next(paragraph: etree._Element) -> bool:
+    """Return whether the end of a paragraph is deleted, or it is the large first letter of the next one."""
+    if find_child(paragraph, "{*}pPr/{*}rPr/{*}del") is not None:
+        return True
+    frame = find_child(paragraph, "{*}pPr/{*}framePr")
+    if frame is None:
+        return False
+    return attribute(frame, "dropCap") in {"drop", "margin"}
 
 
 def _make_heading(name: str, number: str, level: int) -> _Block:

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from arag.retrieval.corpus.values import read_date, read_number
 from arag.retrieval.types import Chunk
-from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
 LABEL = "label"  # the name of a first column that has none
@@ -169,7 +169,7 @@ class _Header:
             cells[self.columns[place]] = text
             return
         columns = [self.columns[other] for other in range(place + 1, following) if not self._names[other]]
-        values = text.split(CELL_BOUNDARY)
+        values = split_cells(text)
         may_be_longer = following == len(self._names) and _is_complete(values[0])
         if place >= 0 and not columns and not may_be_longer:
             values = [text]  # with bars in it
@@ -280,7 +280,7 @@ class _Finder:
         for header in (self._header, self._headers.get(first_name)):
             if header is not None and self._add_named(line, header):
                 return
-        values = _split_cells(line.text)
+        values = split_cells(line.text)
         names, is_divided = _find_header(self._above, values, following.text)
         if is_divided:
             self._table_above.rows.pop()
@@ -338,11 +338,6 @@ def _following(lines: Sequence[_Line]) -> list[_Line]:
 # --- cells ---
 
 
-def _split_cells(text: str) -> list[str]:
-    """Return the cells of a row; the empty ones, too, which keep the others in their columns."""
-    return [collapse_whitespace(cell) for cell in f" {text} ".split(CELL_BOUNDARY)]
-
-
 def _split_markdown(text: str) -> list[str]:
     cells: list[str] = []
     for cell in _BAR.split(_OUTER_BAR.sub("", text)):
@@ -385,7 +380,7 @@ def _fit_names(header: str, size: int) -> list[str]:
     """Return the names in a table's header, if they fit to a row of this size; the first column may have none."""
     if not header:
         return []
-    names = [collapse_whitespace(name) for name in header.split(CELL_BOUNDARY)]
+    names = split_cells(header)
     if len(names) == size - 1:
         names = [LABEL, *names]
     if len(names) != size:

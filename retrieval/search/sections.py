@@ -5,7 +5,7 @@ A heading has no vector. Its entry in the contents has nearly the same words, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arag.retrieval.search.contents import find_listed, is_in_contents, name_entry
@@ -16,7 +16,8 @@ from arag.text.normalise import is_title
 
 _MIN_SIMILARITY = 0.68  # of an entry: less similar ones only name what the query is about, as "The harbour" does
 _MAX_NAMES = 3  # that are looked up, the nearest to the query: each takes some milliseconds
-_CHUNKS_WITH_NAME = 20  # that are read to find one with such a heading
+_CHUNKS_WITH_NAME = 1_000  # that are looked at: where more have it, one of another document is hardly meant
+_CHUNKS_READ = 60  # of these, to find one with such a heading; they take some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +73,42 @@ def _find_headings(view: View, entries: Iterable[_Entry]) -> list[tuple[_Heading
     """Return the headings that the nearest entries name, with the similarities of these."""
     nearest = sorted(entries, key=lambda entry: -entry.similarity)
     names = list(dict.fromkeys(entry.name for entry in nearest if entry.name))[:_MAX_NAMES]
-    candidates = view.chunks_holding([[name] for name in names], _CHUNKS_WITH_NAME)
-    chunks_by_name = dict(zip(names, candidates, strict=True))
+    chunks_by_name = _read_chunks(view, names, nearest)
     found: list[tuple[_Heading, float]] = []
     for entry in nearest:
         heading = _choose_heading(entry, chunks_by_name.get(entry.name, {}))
         if heading is not None:
             found.append((heading, entry.similarity))
     return found
+
+
+def _read_chunks(view: View, names: Sequence[str], entries: Iterable[_Entry]) -> dict[str, dict[int, Chunk]]:
+    """Return chunks that hold each name, by row id: those of the documents with such an entry come first."""
+    documents: dict[str, set[str]] = {}
+    for entry in entries:
+        documents.setdefault(entry.name, set()).add(entry.document_id)
+    row_ids_by_name: dict[str, list[int]] = {}
+    holding = view.row_ids_holding([[name] for name in names], _CHUNKS_WITH_NAME)
+    for name, row_ids in zip(names, holding, strict=True):
+        row_ids_by_name[name] = _put_first(documents[name], view.ids(row_ids))[:_CHUNKS_READ]
+    chunks = view.chunks_by_row_id(set().union(*row_ids_by_name.values()))
+    chunks_by_name: dict[str, dict[int, Chunk]] = {}
+    for name, row_ids in row_ids_by_name.items():
+        chunks_by_name[name] = {row_id: chunks[row_id] for row_id in row_ids}
+    return chunks_by_name
+
+
+def _put_first(documents: Collection[str], ids: Mapping[int, str]) -> list[int]:
+    """Return the row ids of chunks, those of some documents first; of a very common name only those."""
+    own: list[int] = []
+    others: list[int] = []
+    for row_id, chunk_id in ids.items():
+        document_id, _, _ = chunk_id.rpartition(":")
+        if document_id in documents:
+            own.append(row_id)
+        elif len(ids) < _CHUNKS_WITH_NAME:
+            others.append(row_id)
+    return [*sorted(own, key=ids.__getitem__), *sorted(others, key=ids.__getitem__)]
 
 
 def _choose_heading(entry: _Entry, chunks: Mapping[int, Chunk]) -> _Heading | None:

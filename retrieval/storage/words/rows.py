@@ -14,6 +14,8 @@ from arag.retrieval.storage.words.segment import Integers
 from arag.retrieval.storage.words.spans import find_words, is_in_word
 from arag.text.normalise import lower
 
+_WORDS_TRIED = 3  # of a text, the longest: each takes milliseconds, and a short one is hardly the rarest
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -93,12 +95,13 @@ class WordRows:
         return Held(rows[order], counted.counts[order])
 
     def propose(self, text: str, most: int) -> Integers | None:
-        """Return the rows that may hold a text, which may have several words: those with the rarest one.
+        """Return the rows that may hold a text, which may have several words: those with the rarest long one.
 
         None if that may be any, or if even this word has more than `most` postings, in bytes.
         """
         rarest: Found | None = None
-        for word in filter(None, find_words(text)):
+        longest = sorted(filter(None, find_words(text)), key=len, reverse=True)[:_WORDS_TRIED]
+        for word in longest:
             found = self.find(word, most)
             if found is None:
                 continue

@@ -236,7 +236,7 @@ def _connect(across: Sequence[_Rule], down: Sequence[_Rule]) -> Iterator[tuple[l
 
 
 def _make_grid(across: Sequence[_Rule], down: Sequence[_Rule]) -> Grid | None:
-    """Return the grid of connected rules, or nothing if a cell is no box. The outermost rules may be missing."""
+    """Return the grid of connected rules, or nothing if a cell is not a box. The outermost rules may be missing."""
     lefts = _edges(down, across)
     bottoms = _edges(across, down)
     if len(lefts) < _MIN_EDGES or len(bottoms) < _MIN_EDGES:

@@ -317,11 +317,55 @@ def test_a_run_that_fails_says_why(folder):
 
 
 def test_reports_that_exist_are_listed_and_shown_without_their_scripts(client):
-    link = soup(client.get("/ask")).find("a", string="old/report.html")
+    for page in ("/", "/ask", "/document?id=none"):
+        (nav,) = BeautifulSoup(client.get(page).text, "html.parser").select("nav")
+        assert nav.find("a", string="Reports")["href"] == "/reports/"
+    listed = client.get("/reports/")
+    assert "sandbox" not in listed.headers["content-security-policy"]
+    assert texts(soup(listed).select("li")) == ["old/report.html", "old/questions/1/arag.html"]
+    assert soup(client.get("/reports", follow_redirects=True)).select("li")
+    link = soup(listed).find("a", string="old/report.html")
     report = client.get(link["href"])
     assert "Figures" in report.text
     assert "sandbox allow-same-origin" in report.headers["content-security-policy"]
     assert "allow-scripts" not in report.headers["content-security-policy"]
+
+
+def test_without_a_folder_of_reports_there_is_no_link_to_it(tmp_path):
+    with open_index(write_index(tmp_path, {"a.md": "A word."}), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        assert soup(client.get("/")).find("a", string="Reports") is None
+        assert client.get("/reports/").status_code == 404
+
+
+HISTORY = "<h1>The mill</h1><p>It stands.</p><h2>4.1. The 0.x years</h2><p>It turned.</p><pre># rm wheel</pre>"
+
+
+def test_headings_of_a_passage_are_shown_as_headings(tmp_path):
+    pdf = Pages()
+    pdf.text(72, 740, "The sails", 18, "Helvetica-Bold")
+    pdf.lines(72, 700, ["They turn in the wind.", "They are of linen."])
+    pdf.show()
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "sails.pdf").write_bytes(pdf.finish())
+    own_signs = "Usage:\n\n## 4.1. The 0.x years\n\nIt turned."
+    write_index(tmp_path, {"mill.html": HISTORY, "mill.md": own_signs})
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        start = index.get("mill.html:0").text.index("##")
+        page = soup(client.get(f"/passage?chunk=mill.html:0&at={start}")).select_one(".text")
+        sails = soup(client.get("/passage?chunk=sails.pdf:0")).select_one(".text")
+        own = soup(client.get("/passage?chunk=mill.md:0")).select_one(".text")
+    assert texts(page.select("h3")) == ["The mill", "4.1. The 0.x years"]
+    assert [heading["aria-level"] for heading in page.select("h3")] == ["3", "4"]
+    assert texts(page.select("h3 mark")) == ["4.1. The 0.x years"]
+    assert "#" not in page.get_text().replace("# rm wheel", "", 1)
+    assert "# rm wheel" in page.get_text()
+    assert "#" not in sails.get_text()
+    assert "## 4.1. The 0.x years" in own.get_text()
 
 
 def test_pages_are_served_for_the_location_of_an_index(folder):

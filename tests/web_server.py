@@ -82,6 +82,8 @@ def write_site(folder):
     run_ingest(corpus, folder / "index", embedder=HashEmbeddings())
     (folder / "reports" / "old").mkdir(parents=True)
     (folder / "reports" / "old" / "report.html").write_text(f"<style>p {{ color: red }}</style><p>Figures</p>{SCRIPT}")
+    (folder / "reports" / "old" / "questions" / "1").mkdir(parents=True)
+    (folder / "reports" / "old" / "questions" / "1" / "arag.html").write_text("<p>A run</p>")
     (folder / "outside.html").write_text("not a report")
     return folder
 

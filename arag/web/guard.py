@@ -36,7 +36,7 @@ async def guard(request: Request, call_next: RequestResponseEndpoint, token: str
     response = _answer_stranger(request, token, f"arag-{port}")  # browsers send cookies to all ports
     if response is None:
         response = await call_next(request)
-    is_report = request.url.path.startswith("/reports/")
+    is_report = request.url.path.startswith("/reports/") and request.url.path != "/reports/"
     response.headers.update(_HEADERS)
     response.headers["content-security-policy"] = _REPORT_POLICY if is_report else _POLICY
     return response

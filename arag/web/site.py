@@ -62,8 +62,10 @@ class Site:
             Route("/favicon.ico", lambda _: Response(status_code=204)),
         ]
         if self.reports is not None:
+            routes.append(Route("/reports/", self.list_reports))
             routes.append(Mount("/reports", StaticFiles(directory=self.reports)))
-        app = Starlette(routes=routes, exception_handlers={ARAGError: _show_error, HTTPException: _show_error})
+        handlers: Any = {ARAGError: self._show_error, HTTPException: self._show_error}
+        app = Starlette(routes=routes, exception_handlers=handlers)
         app.add_middleware(BaseHTTPMiddleware, dispatch=partial(guard, token=token, port=port))
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
         return app
@@ -81,7 +83,7 @@ class Site:
             index = self._limited.setdefault(ids, index.limited_to(ids))
         hits, missing = find_passages(index, query) if query and chosen else ([], [])
         listed = [document for document in chosen if document.id > values.get("from", "")]
-        return _page(
+        return self._page(
             "search",
             title=query or "Search",
             query=query,
@@ -101,7 +103,7 @@ class Site:
         document = _check_found(self.index.document(request.query_params.get("id", "")))
         alone = self.index.limited_to([document.id])
         chunks = alone.read(list(alone.chunk_ids())).chunks
-        return _page(
+        return self._page(
             "document",
             title=document.title or document.id,
             document=document,
@@ -128,7 +130,7 @@ class Site:
             shown = passages.find_chunk_on(self.index, chunk, page)
             if shown.id != chunk.id:
                 chunk, starts = shown, []
-        return _page(
+        return self._page(
             "passage",
             title=chunk.title or chunk.document_id,
             chunk=chunk,
@@ -137,7 +139,7 @@ class Site:
             page=page,
             last_page=last_page,
             place=passages.name_passage(chunk, starts),
-            parts=passages.split_marked(chunk, starts),
+            parts=passages.split_marked(chunk, starts, passages.find_kind(self.index, chunk.document_id)),
         )
 
     def picture(self, request: Request) -> Response:
@@ -151,9 +153,8 @@ class Site:
         return Response(draw_page(original, texts, page), media_type="image/png")
 
     def list_runs(self, _: Request) -> Response:
-        """Show the form for a question, the questions so far, and the pages in the folder of reports."""
-        pages = sorted(self.reports.rglob("*.html")) if self.reports else []
-        return _page("ask", title="Ask", model=self.model, runs=self._runs, reports=self.reports, pages=pages)
+        """Show the form for a question, and the questions so far."""
+        return self._page("ask", title="Ask", model=self.model, runs=self._runs)
 
     async def ask(self, request: Request) -> Response:
         """Ask the agent, and go to the page of the run."""
@@ -166,12 +167,24 @@ class Site:
     def show_run(self, request: Request) -> Response:
         """Show a run: its steps as they happen, then the answer with its sources."""
         run = _check_found(self._runs.get(request.path_params["number"]))
-        page = stream("web/run.html", title=run.question, run=run, passages=passages)
+        page = stream("web/run.html", title=run.question, run=run, passages=passages, reports=self.reports)
         return StreamingResponse(page, media_type="text/html")
 
+    def list_reports(self, _: Request) -> Response:
+        """Show the pages in the folder of reports: first the reports, then the pages of questions and runs."""
+        pages = sorted(self.reports.rglob("*.html")) if self.reports else []
+        pages.sort(key=lambda page: page.name != "report.html")
+        return self._page("reports", title="Reports", pages=pages)
 
-def _page(template: str, *, status: int = 200, **values: Any) -> Response:
-    return HTMLResponse(render(f"web/{template}.html", passages=passages, **values), status)
+    def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        page = render(f"web/{template}.html", passages=passages, reports=self.reports, **values)
+        return HTMLResponse(page, status)
+
+    def _show_error(self, _: Request, error: Exception) -> Response:
+        """Show why there is no page."""
+        if isinstance(error, HTTPException):
+            return self._page("layout", status=error.status_code, title=error.detail)
+        return self._page("layout", status=400, title=str(error))
 
 
 def _read_number(text: str) -> int | None:
@@ -183,10 +196,3 @@ def _check_found(value: T | None) -> T:
     if value is None:
         raise HTTPException(404, "It is not there any more: search again.")
     return value
-
-
-def _show_error(_: Request, error: Exception) -> Response:
-    """Show why there is no page."""
-    if isinstance(error, HTTPException):
-        return _page("layout", status=error.status_code, title=error.detail)
-    return _page("layout", status=400, title=str(error))

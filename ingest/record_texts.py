@@ -9,6 +9,7 @@ from arag.ingest.chats import find_objects, write_chat
 from arag.ingest.formats.content import JSON, join_blocks
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
+from arag.ingest.record_markup import show_markup
 
 _EMPTY: tuple[JSON, ...] = (None, "", [], {})
 _MAX_HEADING = 6  # the deepest heading of Markdown
@@ -108,4 +109,4 @@ def _show(value: JSON) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return ", ".join(map(_show, value))
-    return str(value)
+    return show_markup(str(value))

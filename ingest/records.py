@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
 from arag.ingest.formats.kinds import MAILBOX
 from arag.ingest.record_fields import FieldNames, find_fields, find_records, is_blank, says_more
+from arag.ingest.record_markup import is_markup, show_markup
 from arag.text.normalise import collapse_whitespace
 
 MAX_ID_BYTES = 1_900  # a database's own index of ids has room for little more, and every result repeats ids
@@ -143,10 +145,12 @@ def read_record(value: JSON, default_id: str, source: str, names: FieldNames = N
     if not isinstance(value, dict):
         raise FormatError(f"the record is {_show(value)}; it must be an object")
     record = _with_our_names(value, names)
-    text = clean_text(_string(record, "text"))
+    text = show_markup(clean_text(_string(record, "text")))
     title = ""
     if record.get("title") is not None:
         title = collapse_whitespace(_string(record, "title", str, int, float))
+        if any(map(is_markup, value.values())):  # its title has entities, too
+            title = unescape(title)
     document_id = default_id
     has_own_id = record.get("id") is not None
     if has_own_id:

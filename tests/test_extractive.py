@@ -280,3 +280,12 @@ def test_only_its_own_words_say_that_nothing_answers(make_index):
     model = ScriptedModel(call("chunk_read", chunk_ids=["mill.md:0"]), AIMessage(answer))
     state = create_arag_agent(model, index, tools="paper").invoke(asked("When was the mill built?"))
     assert (state["answer"], state["grounding"]) == (answer, "supported")
+
+
+def test_a_sentence_that_announces_a_command_is_quoted_with_it(tmp_path):
+    text = "Remove old kernels with this command:\n\n    mill --purge kernel\n\nThen rest for a while."
+    (tmp_path / "kernels.txt").write_text(f"Kernels\n\n{text}\n")
+    with ingest(tmp_path / "kernels.txt", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        state = create_arag_agent("extractive", index).invoke(asked("Which command removes old kernels?"))
+    assert "with this command: mill --purge kernel" in state["answer"]
+    assert state["grounding"] == "supported"

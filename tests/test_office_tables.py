@@ -75,6 +75,25 @@ class TestNames:
         first = rows.partition("|")[0]
         assert all(line.startswith(f"{first}: ") for line in lines(rows, sheet=True)[1:])
 
+    @pytest.mark.parametrize(
+        "form",
+        [
+            "Konto|DE02 1203 0000 0000\nInhaber|Ada Tolk\nZeitraum|Mai bis Juli",
+            "Mill|Orra\nKeeper|Ada Tolk",
+            "Mill|Orra\nKeeper|Ada Tolk\n\nSacks by day",
+            "Mill|Orra\nKeeper|Ada Tolk\n\nClerk|Bo Lind\nPlace|The quay",
+        ],
+    )
+    def test_fields_above_a_wider_table_have_no_header(self, form):
+        table = "Day|Grain|Sacks\nMonday|Rye|12\nTuesday|Oats|7"
+        shown = lines(f"{form}\n\n{table}", sheet=True)
+        assert [line for line in shown[:-3] if line] == form.replace("|", " | ").replace("\n\n", "\n").split("\n")
+        assert shown[-1] == "Day: Tuesday | Grain: Oats | Sacks: 7"
+
+    def test_a_table_of_two_columns_above_a_wider_one_keeps_its_names(self):
+        shown = lines("Grain|Price\nRye|4\nOats|5\n\nDay|Grain|Sacks\nMonday|Rye|12", sheet=True)
+        assert shown[1] == "Grain: Rye | Price: 4"
+
     def test_a_form_in_a_sheet_has_no_header(self):
         form = "Ship|Gull\nBuilt|1843\nMaster|Ada Tolk\nPort|Orra"
         assert lines(form, sheet=True) == form.replace("|", " | ").split("\n")

@@ -232,3 +232,22 @@ LAM_ALEF = "لا"  # one glyph
 )
 def test_words_from_right_to_left_have_their_letters_in_order(read, parts, text):
     assert read("a.pdf", in_glyphs([parts])).text == text
+
+
+@pytest.mark.parametrize(
+    ("accent", "letter", "before", "after", "text"),
+    [
+        ("´", "O", "the ", "rhalom mill", "the Órhalom mill"),
+        ("¸", "C", "of ", "elik and", "of Çelik and"),
+        ("´", "A", "", "gnes", "Ágnes"),
+        ("´", "O", "V", " and more", "VÓ and more"),
+    ],
+)
+def test_no_space_after_a_narrow_accent_over_a_wide_letter(read, accent, letter, before, after, text):
+    pages = Pages()
+    x = pages.text(72, 700, before + letter, 11, "Times-Roman")
+    width = pages.canvas.stringWidth(letter, "Times-Roman", 11)
+    accent_width = pages.canvas.stringWidth(accent, "Times-Roman", 7)
+    pages.text(x - (width + accent_width) / 2 - 1, 700, accent, 7, "Times-Roman")
+    pages.text(x, 700, after, 11, "Times-Roman")
+    assert read("a.pdf", pages.finish()).text == text

@@ -264,3 +264,64 @@ def test_signs_of_markdown_are_text(read, listing, font):
     last = next(sentence for sentence in found if "the gate is shut" in sentence)
     assert found[last] == "Care of the mill"
     assert listing[0].strip("`") in content.text
+
+
+# --- bold titles about as large as the text ---
+
+
+def bold_titles(size, pitch_above, titles):
+    """Return a page whose sections have bold titles."""
+    pages = Pages()
+    pages.text(72, 780, "News of the Orrin", 20, "Helvetica-Bold")
+    y = 740
+    for number, title in enumerate(titles):
+        pages.text(72, y, title, size, "Helvetica-Bold")
+        y = pages.lines(72, y - 15, [f"{line} {chr(97 + number)}" for line in TEXT], 10, pitch=13)
+        y -= pitch_above - 13
+    return pages
+
+
+@pytest.mark.parametrize("size", [10, 11])
+@pytest.mark.parametrize("titles", [("Bridge closed", "The library"), ("Öffnungszeiten", "Übung"), ("Prices", "FAIR")])
+def test_bold_titles_with_space_above_them(read, size, titles):
+    pages = bold_titles(size, 24, titles)
+    assert headings(read, pages) == ["# News of the Orrin", *(f"## {title}" for title in titles)]
+
+
+TITLES_IN_COLUMNS = [
+    "Bridge closed",
+    "Bridge closed again",
+    "The library",
+    "The library again",
+    "Autumn fair",
+    "Autumn fair again",
+]
+
+
+def test_bold_titles_in_columns(read):
+    pages = Pages()
+    for x, title in [(50, "Bridge closed"), (230, "The library"), (410, "Autumn fair")]:
+        pages.text(x, 740, title, 10.5, "Times-Bold")
+        y = pages.lines(x, 725, ["The yard holds twelve carts", "of the mill and of all its", "tenants, who pay."], 10)
+        pages.text(x, y - 12, f"{title} again", 10.5, "Times-Bold")
+        pages.lines(x, y - 27, ["They pay for them in spring", "or in the first week of", "each month."], 10)
+    assert headings(read, pages) == [f"# {name}" for name in TITLES_IN_COLUMNS]
+
+
+def test_bold_lines_that_are_no_titles(read):
+    pages = Pages()
+    pages.lines(72, 780, TEXT)
+    pages.text(72, 710, "Carts of the mill and of its tenants", 11, "Helvetica-Bold")
+    pages.lines(72, 696, ["are held in the yard until", "the dues are paid."])  # the sentence goes on
+    for y, label, value in [(650, "Name", "Orsolya Holm"), (610, "Place", "Skarn"), (570, "Notes", "None")]:
+        pages.text(72, y, label, 11, "Helvetica-Bold")
+        pages.text(72, y - 14, value)
+    pages.lines(72, 520, ["The dues are paid in May.", "Late dues are doubled."])
+    pages.text(72, 492, "No space above this line", 11, "Helvetica-Bold")
+    pages.lines(72, 478, TEXT)
+    pages.text(72, 410, "This is a sentence in bold type.", 11, "Helvetica-Bold")
+    pages.lines(72, 396, TEXT)
+    for number, item in enumerate(["• Oats", "• Rye", "• Barley"]):
+        pages.text(72, 330 - 30 * number, item, 11, "Helvetica-Bold")
+        pages.lines(72, 316 - 30 * number, ["The yard holds twelve carts of the mill."])
+    assert headings(read, pages) == []

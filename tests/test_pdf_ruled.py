@@ -159,3 +159,19 @@ def test_connected_boxes_of_a_drawing_are_no_table(read):
             pages.canvas.line(x + 80, y + 15, x + 150, y + 15)
         pages.canvas.line(x + 40, 430, x + 40, 500)
     assert " | " not in read("a.pdf", pages.finish()).text
+
+
+def test_two_tables_on_a_page(read):
+    pages = Pages()
+    for y, names in [(700, ("Farm", "Sacks", "Dues")), (500, ("Ship", "Masts", "Crew"))]:
+        lines(pages.canvas, [60, 140, 200, 260], [y, y - 20, y - 40])
+        pages.rows(y - 14, [63, 143, 203], [names, ("Holm", "12", "")], pitch=20)
+        pages.text(60, y - 70, f"Written by the clerk of the {names[0].lower()}s.")
+    assert read("a.pdf", pages.finish()).text.splitlines() == [
+        "Farm | Sacks | Dues",
+        "Farm: Holm | Sacks: 12",
+        "Written by the clerk of the farms.",
+        "Ship | Masts | Crew",
+        "Ship: Holm | Masts: 12",
+        "Written by the clerk of the ships.",
+    ]

@@ -312,3 +312,16 @@ def test_the_first_words_of_a_page_are_no_guide(read):
         pages.lines(72, 740, [f"Berth {number}", *BODY])
         pages.show()
     assert count_pages(read, pages, "Felisk") == 4
+
+
+@pytest.mark.parametrize("head", ["Files of the mill", "2 Carts of the yard", "Chapter 3. Dues"])
+def test_a_head_that_stays_has_no_page_number(read, head):
+    pages = Pages()
+    for number in range(1, 5):
+        pages.text(72, 800, head, 9, "Helvetica-Oblique")
+        pages.text(515, 800, str(number), 9, "Helvetica-Oblique")
+        pages.lines(72, 740, [f"The yard holds carts {chr(96 + number)}.", "Its tenants pay for them in May."])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert text.count(head) == 1
+    assert text.splitlines()[0] == head

@@ -398,6 +398,23 @@ def test_no_cell_fails(cells):
         assert value is None or value == cell or isinstance(value, int | float) or date.fromisoformat(value)
 
 
+@pytest.mark.parametrize(
+    ("rows", "values"),
+    [
+        ("a;8,5 m;2.900 kr.\nb;9 m;800 kr.", [(8.5, 2900), (9, 800)]),
+        ("a;0,75;1.204\nb;12,5;-1.015", [(0.75, 1204), (12.5, -1015)]),
+        ("a;1.234.567,5;2.900\nb;3;4", [(1234567.5, 2900), (3, 4)]),
+        ("a;8.5;2.900\nb;9;4", [(8.5, 2.9), (9, 4)]),  # the point is the decimal mark
+        ("a;3,4;1,234\nb;5;2,500", [(3.4, 1234), (5, 2500)]),  # numbers of notes
+        ("a;8,5;2.900\nb;9;1.5", [(8.5, 2.9), (9, 1.5)]),
+        ("a;8;2.900\nb;9;310", [(8, 2.9), (9, 310)]),  # nothing shows the mark
+    ],
+)
+def test_a_decimal_comma_in_another_column_shows_that_points_set_groups_apart(read_table, rows, values):
+    _, found = read_table("a.csv", f"Boat;Length;Rent\n{rows}\n", "SELECT length, rent FROM {}")
+    assert found == values
+
+
 def test_documents_may_write_numbers_in_different_ways(make_index):
     english = 'Item,Kilos\na,"1,234.5"\nb,"2,000"\n'
     german = "Item;Kilos\na;1.234,5\nb;2.000\n"

@@ -299,6 +299,46 @@ def test_a_turn_of_a_chat_without_words_has_what_is_attached(tmp_path, attached,
     assert document.text == f"Jago: I come.\n\n{text}"
 
 
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (
+            "<p>Rye &amp; oats cost <b>6</b> marks.</p>\n<p>See <a href='x'>the list</a>.</p>",
+            "Rye & oats cost 6 marks.\n\nSee the list.",
+        ),
+        ("<h2>Oil</h2><ul><li>six marks</li><li>no&nbsp;rye</li></ul>", "## Oil\n\n- six marks\n- no rye"),
+        (
+            "<pre><code># rm  -r &lt;mill&gt;\n  end</code></pre><p>One<br>two.</p>",
+            "    # rm  -r <mill>\n  end\n\nOne\ntwo.",
+        ),
+        (
+            "<p>Now:</p><table><tr><th>Day</th><th>Sacks</th></tr><tr><td><p>Monday</p></td><td>7</td></tr></table><p>End.</p>",
+            "Now:\n\nDay | Sacks\nDay: Monday | Sacks: 7\n\nEnd.",
+        ),
+        ("<table><caption>Oats</caption><tr><td>Mon<td>7<tr><td>Tue<td>8</table>", "Oats\n\nMon | 7\nTue | 8"),
+        ("<table><td>a<table><tr><td>b</table></table><!-- no --><p>c</p>", "a\n\nb\n\nc"),
+        ("<!-- wp:paragraph --><p>Six<script>no()</script> marks.</p><!-- /wp -->", "Six marks."),
+        ("Write <p> and </p> around it.", "Write <p> and </p> around it."),
+        ("<p>unclosed, 3 < 4", "<p>unclosed, 3 < 4"),
+        ("<operator> waits for <mill>", "<operator> waits for <mill>"),
+    ],
+)
+@pytest.mark.parametrize("name", ["text", "body", "cooked"])
+def test_a_text_that_is_a_piece_of_a_web_page_is_read_as_it_is_shown(tmp_path, name, markup, text):
+    names = {"text": "cooked"} if name == "cooked" else {}
+    (document,), _ = read_with(tmp_path / "a.jsonl", lines({name: markup}), **names)
+    assert document.text == text
+
+
+def test_titles_and_nested_texts_of_sites_have_no_markup(tmp_path):
+    question = {"title": "Rye &amp; oats", "body": "<p>Is it 6 &lt; 7?</p>"}
+    post = {"id": 7, "content": {"rendered": "<p>Six &#8211; seven.</p>"}}
+    (first, second, third), _ = read(tmp_path / "a.jsonl", lines(question, post, {"title": "&amp;", "text": "A sign."}))
+    assert first.text == "Rye & oats\n\nIs it 6 < 7?"
+    assert "rendered: Six – seven." in second.text
+    assert third.title == "&amp;"
+
+
 def test_all_that_a_nested_record_says_is_its_text(tmp_path):
     mill = {"name": "Marrow", "prices": [{"grain": "Rye", "marks": 4}, {"grain": "Oats", "marks": 5}]}
     (document,), _ = read(

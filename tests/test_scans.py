@@ -290,10 +290,11 @@ class TestPages:
             answer = "It ends [lease.pdf:0]. They say so [notes.tif:0]."
             lease, notes = parse_citations(answer, index, ["lease.pdf:0", "notes.tif:0"], [])
         assert (lease["pages"], lease["ocr_pages"]) == ([1, 4], [2, 3])
-        assert name_cited_pages(lease["pages"], lease["ocr_pages"]) == "pages 1-4 (read by OCR: 2, 3)"
-        assert name_cited_pages(notes["pages"], notes["ocr_pages"]) == "pages 1-3, read by OCR"
-        assert name_cited_pages([3, 3], [3]) == "page 3, read by OCR"
-        assert name_cited_pages([3, 3], []) == "page 3"
+        assert name_cited_pages("lease.pdf:0", lease["pages"], lease["ocr_pages"]) == "pages 1-4 (read by OCR: 2, 3)"
+        assert name_cited_pages("notes.tif:0", notes["pages"], notes["ocr_pages"]) == "pages 1-3, read by OCR"
+        assert name_cited_pages("lease.pdf:0", [3, 3], [3]) == "page 3, read by OCR"
+        assert name_cited_pages("lease.pdf:0", [3, 3], []) == "page 3"
+        assert name_cited_pages("talk.pptx~2:0", [3, 4], []) == "slides 3-4"
 
     def test_pages_are_read_once_whatever_index_they_go_into(self, docs, process, tmp_path):
         ingest_docs(docs)

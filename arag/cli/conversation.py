@@ -198,7 +198,7 @@ def _show_source(citation: Citation) -> None:
     document = citation["document"]
     title = document["title"] if document else ""
     note = "" if citation["seen"] else " (not seen in this run)"
-    about = _join(title, name_cited_pages(citation["pages"], citation.get("ocr_pages", [])))
+    about = _join(title, name_cited_pages(citation["chunk_id"], citation["pages"], citation.get("ocr_pages", [])))
     out.print_line(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red"))
     if document:
         origin = _join(document["author"], document["date"], document["url"])

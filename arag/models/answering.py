@@ -75,6 +75,11 @@ def only_asks(text: str) -> bool:
     return _ASKS.search(text) is not None
 
 
+def leads_in(text: str) -> bool:
+    """Return whether a sentence only announces what comes after it: `Use this command:`."""
+    return text.rstrip().endswith((":", "："))
+
+
 def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], found: set[str]) -> list[int]:
     """Return the positions of the quotes that may answer a question.
 
@@ -113,7 +118,7 @@ def describe_count(result: str, pattern: str) -> str:
 
 def _says_more(text: str, words: set[str]) -> bool:
     """Return whether a sentence is a statement, and more than the question's words."""
-    if only_asks(text) or not _STATEMENT.search(text):
+    if only_asks(text) or leads_in(text) or not _STATEMENT.search(text):
         return False
     return not content_words(text) <= words
 

@@ -21,7 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import Candidate, find_answers, only_asks
+from arag.models.answering import Candidate, find_answers, leads_in, only_asks
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english
@@ -200,7 +200,7 @@ def _choose_sentences(notes: Notes) -> list[Sentence]:
         return words * (1 + sentence.similarity)
 
     sentences = list(notes.sentences.values())
-    pool = [sentence for sentence in sentences if not only_asks(sentence.text)]
+    pool = [sentence for sentence in sentences if not only_asks(sentence.text) and not leads_in(sentence.text)]
     if not any(map(gain, pool)):
         pool = sentences
     while pool and len(quotes) < _MAX_QUOTES:

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from arag.models.answering import Candidate, describe_count, only_asks
+from arag.models.answering import Candidate, describe_count, leads_in, only_asks
 from arag.text.contents import cut_out, find_lists
 from arag.text.marks import read_results, without_marks
 from arag.text.words import find_names
@@ -82,7 +82,7 @@ class Notes:
             body = cut_out(body, find_lists(body, title))  # contents only name what other sentences say
             # Headings, rows and items are not part of a sentence: blank lines set them apart.
             separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")
-            for sentence in _SENTENCE_END.split(separated):
+            for sentence in _join_lead_ins(_SENTENCE_END.split(separated)):
                 self.add(chunk_id, title, sentence)
 
     def add_results(self, results: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ class Notes:
         is_semantic = "query" in results
         for hit in results["hits"]:
             similarity = max(0.0, hit["score"]) if is_semantic else 0.0
-            for sentence in hit["sentences"]:
+            for sentence in _join_shown_lead_ins(hit["sentences"]):
                 if not sentence.get("cut") and not sentence.get("in_contents"):
                     headings = " ".join(filter(only_asks, sentence.get("under", ())))
                     self.add(hit["chunk_id"], hit["title"], sentence["text"], similarity, headings)
@@ -104,6 +104,32 @@ class Notes:
             items = value if isinstance(value, list) else [value]  # other models may send one item without a list
             texts += map(str, items)
         self.calls.append(" ".join(texts).lower())
+
+
+def _join_lead_ins(sentences: Sequence[str]) -> list[str]:
+    """Join each sentence that ends in a colon with the one after it, which is what it says."""
+    joined: list[str] = []
+    for sentence in filter(str.strip, sentences):
+        if joined and leads_in(joined[-1]):
+            joined[-1] = f"{joined[-1]}\n{sentence}"
+        else:
+            joined.append(sentence)
+    return joined
+
+
+def _join_shown_lead_ins(sentences: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join each sentence of a result that ends in a colon with the one after it, if that one is shown."""
+    joined: list[dict[str, Any]] = []
+    after_lead_in = -1  # the position
+    for sentence in sentences:
+        if sentence["position"] == after_lead_in:
+            lead_in = joined.pop()
+            joined.append({**lead_in, "text": f"{lead_in['text']}\n{sentence['text']}"})
+            continue
+        joined.append(sentence)
+        if leads_in(sentence["text"]):
+            after_lead_in = sentence["position"] + 1
+    return joined
 
 
 def _clean(text: str) -> str:

@@ -25,7 +25,7 @@ def collapse_whitespace(text: str) -> str:
 
 
 def escape_bars(cell: str) -> str:
-    r"""Return a cell whose bars are no boundaries, as `cat log \| grep ink`, for a row that does not name its cells."""
+    r"""Return a cell with `\|` for each bar by itself, for a row without the names of its columns."""
     return _BAR.sub(r"\\|", cell)
 
 

@@ -50,6 +50,7 @@ class Line(NamedTuple):
         bottom: The lower edge of its type.
         top: The upper edge.
         level: Of the heading that the document's own outline says it is, or 0.
+        is_bold_title: Whether it is bold, and set apart from what is above it.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Line(NamedTuple):
     bottom: float = 0.0
     top: float = 0.0
     level: int = 0
+    is_bold_title: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class _Typography:
         if level_in_outline:
             return level_in_outline
         if block.size not in self.heading_sizes:
-            return self._level_of_number(block)
+            return self._level_of_number(block) or self._level_of_bold_title(block)
         order = self.heading_sizes.index(block.size)
         level = self.outline_levels + order + 1
         return min(level, _MAX_LEVEL)
@@ -98,6 +100,13 @@ class _Typography:
         if has_text_font or block.size < self.body_size:
             return 0
         level = self.outline_levels + len(self.heading_sizes) + parts
+        return min(level, _MAX_LEVEL)
+
+    def _level_of_bold_title(self, block: Line) -> int:
+        """Return the level of a bold title about as large as the text, if the document's outline names none."""
+        if not block.is_bold_title or self.outline_levels:
+            return 0
+        level = len(self.heading_sizes) + 1
         return min(level, _MAX_LEVEL)
 
 
@@ -144,8 +153,8 @@ class _Nesting:
 def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     """Yield the text of each page, with headings as in Markdown.
 
-    A heading is in larger type than most text, or it begins with a section's number and is in another font. Where the
-    document's own outline names headings, other lines in type of that size are none.
+    A heading is in larger type than most text, or it begins with a section's number and is in another font, or it is
+    bold and set apart. Where the document's own outline names headings, other lines in type of that size are none.
     """
     characters_by_size = Counter[float]()
     characters_by_font = Counter[str]()

@@ -14,6 +14,7 @@ from pypdfium2 import raw
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.joining import join_lines
+from arag.ingest.formats.pdf_bold import mark_bold_titles
 from arag.ingest.formats.pdf_fields import read_additions
 from arag.ingest.formats.pdf_files import read_files
 from arag.ingest.formats.pdf_glyphs import UNKNOWN
@@ -153,7 +154,7 @@ def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[lis
     titles: list[str] = []
     for lines in marked:
         titles += [line.text for line in lines if line.level]
-    return [join_lines(lines) for lines in without_running_lines(marked, titles)]
+    return mark_bold_titles([join_lines(lines) for lines in without_running_lines(marked, titles)])
 
 
 def _names_headings(bodies: Sequence[Sequence[Line]]) -> bool:

@@ -21,6 +21,7 @@ ACCENT = re.compile(f"[{re.escape(''.join(_ACCENTS))}{_MARKS}]")
 _CODE = "`^~"  # these also stand for themselves
 _FAR_OFF = 80  # characters: PDFium sorts the parts of a line by where they begin
 _MIN_COMMON_WIDTH = 0.5  # of the narrower one: how much of it an accent and its letter share
+_INSIDE_WORD = 0.125  # times the height: a wider gap is between two words
 _DOTLESS = {"ı": "i", "ȷ": "j"}
 # An acute accent also stands for an apostrophe: "l´eau", "John´s".
 _APOSTROPHE = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=\bqu))´|´(?=s(?![^\W\d_]))", re.IGNORECASE)
@@ -50,7 +51,21 @@ def compose(page: PageText, place: int) -> Mapping[int, str]:
     between = (place + target) // 2
     if abs(place - target) == 2 and page.text[between] == " ":
         changes[between] = ""
+    for space, other in ((place + 1, place + 2), (place - 1, place - 2)):
+        if page.character_at(space) == " " and _is_beside(page, target, other):
+            changes[space] = ""  # PDFium's, as if the accent were the end of a word
     return changes
+
+
+def _is_beside(page: PageText, target: int, place: int) -> bool:
+    """Return whether a letter is so near to another one that no space is between them."""
+    if place < 0 or target == place or not page.is_letter(place):
+        return False
+    letter = page.box(target)
+    other = page.box(place)
+    common_height = min(letter.top, other.top) - max(letter.bottom, other.bottom)
+    gap = max(other.left - letter.right, letter.left - other.right)
+    return common_height > 0 and abs(gap) < _INSIDE_WORD * letter.height
 
 
 def _letter_below(page: PageText, place: int) -> int | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.pdf_cells import TableRow, name_cells
-from arag.ingest.formats.pdf_pieces import find_pieces, make_piece
+from arag.ingest.formats.pdf_pieces import make_piece
 from arag.ingest.formats.pdf_rows import Cell, Row, cell_text, is_figure
 from arag.ingest.formats.pdf_rules import Grid, Region
 from arag.ingest.formats.pdf_words import Word
@@ -76,10 +77,12 @@ def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) ->
     rest: Lines = list(lines)
     for grid in grids:
         words = _Words(grid)
-        beside: Lines = []
+        beside: list[Sequence[Word]] = []
         first_line = -1
         for number, line in enumerate(rest):
-            others = [word for word in line if not words.add(number, word)]
+            others = line
+            if line and grid.is_beside(line[0].bottom):
+                others = [word for word in line if not words.add(number, word)]
             if first_line < 0 and len(others) < len(line):
                 first_line = number
             beside.append(others)
@@ -138,7 +141,7 @@ def _has_columns_inside(words: _Words) -> bool:
     for by_line in words.lines.values():
         for line in by_line.values():
             lines += 1
-            gapped += len(list(find_pieces([line]))) > 1
+            gapped += any(word.left - before.right > word.height for before, word in pairwise(line))
     return gapped > _MAX_GAPPED * lines
 
 

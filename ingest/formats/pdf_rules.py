@@ -18,6 +18,7 @@ from arag.ingest.formats.pdf_glyphs import Box, PageText
 _THIN = 3.0  # points: how thick a rule may be
 _SHORTEST = 5.0  # points: what is shorter is a corner, a dot or a part of a letter
 _NEAR = 3.0  # points: rules that are nearer are one rule, such as double lines, and the borders of two cells
+_MAX_LEADING = 20.0  # points: how far the words of one line may be above or below each other
 _MAX_OBJECTS = 20_000  # of a page: one with more is a map or a drawing
 _MAX_SEGMENTS = 2_000  # of its larger paths
 _MAX_RULES = 400  # of a page
@@ -27,6 +28,7 @@ _MIN_EDGES = 3  # across, and down: of two rows of two cells
 # A page has thousands of objects: the functions are looked up once.
 _get_object = raw.FPDFPage_GetObject
 _get_type = raw.FPDFPageObj_GetType
+_PATH = raw.FPDF_PAGEOBJ_PATH
 
 
 class _Rule(NamedTuple):
@@ -75,6 +77,10 @@ class Grid:
         """The number of its columns."""
         return len(self.lefts) - 1
 
+    def is_beside(self, y: float) -> bool:
+        """Return whether a line of text at a height may be in the grid, at least in part."""
+        return self.bottoms[0] - _MAX_LEADING < y < self.bottoms[-1] + _MAX_LEADING
+
     def region_at(self, x: float, y: float) -> Region | None:
         """Return the cell at a place of the page, or nothing beside the grid."""
         row = self.rows - bisect(self.bottoms, y)
@@ -122,7 +128,7 @@ def _read_boxes(page: pypdfium2.PdfPage) -> Iterator[Box]:
     segments = 0
     for number in range(count):
         drawn = _get_object(pointer, number)
-        if _get_type(drawn) != raw.FPDF_PAGEOBJ_PATH:
+        if _get_type(drawn) != _PATH:
             continue
         raw.FPDFPageObj_GetBounds(drawn, left, bottom, right, top)
         box = Box(left.value, right.value, bottom.value, top.value)
@@ -230,7 +236,7 @@ def _connect(across: Sequence[_Rule], down: Sequence[_Rule]) -> Iterator[tuple[l
 
 
 def _make_grid(across: Sequence[_Rule], down: Sequence[_Rule]) -> Grid | None:
-    """Return the grid of connected rules, or nothing if a cell is no box. The outermost rules may be missing."""
+    """Return the grid of connected rules, or nothing if a cell is not a box. The outermost rules may be missing."""
     lefts = _edges(down, across)
     bottoms = _edges(across, down)
     if len(lefts) < _MIN_EDGES or len(bottoms) < _MIN_EDGES:

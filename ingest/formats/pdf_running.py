@@ -42,13 +42,23 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     for group in groups:
         found += _find_running(group, len(pages), headings)
     left_out = _choose(found, pages)
+    without_numbers: dict[tuple[int, int], str] = {}
+    for edge in found:
+        if edge.has_number:
+            without_numbers[edge.page, edge.position] = edge.text.strip(CELL_BOUNDARY)
     running = {edge.beside(0) for edge in found}
     for edge in find_guides(groups, pages, headings):
         if edge.beside(0) not in running:
             left_out[edge.page].add(edge.position)
     kept: list[list[Line]] = []
     for number, page in enumerate(pages):
-        kept.append(_without(page, left_out[number]))
+        lines: list[Line] = []
+        for position, line in enumerate(page):
+            if position in left_out[number]:
+                continue
+            text = without_numbers.get((number, position), line.text)
+            lines.append(line._replace(text=text))
+        kept.append(lines)
     return kept
 
 
@@ -83,14 +93,6 @@ def _is_next_to(edge: Edge, outer: Edge | None) -> bool:
     distance = abs(edge.line.bottom - outer.line.bottom)
     height = outer.line.top - outer.line.bottom
     return distance < MAX_PITCH * height
-
-
-def _without(page: Iterable[Line], positions: Collection[int]) -> list[Line]:
-    kept: list[Line] = []
-    for position, line in enumerate(page):
-        if position not in positions:
-            kept.append(line)
-    return kept
 
 
 # --- places ---

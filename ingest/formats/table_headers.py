@@ -25,7 +25,7 @@ Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its
 MAX_ROWS = 30  # that are looked at
 
 _INITIAL = re.compile(r"^[A-Z][\w'’-]+ (?:[A-Z]\. ?)+[A-Z]|^(?:[A-Z]\. ?)+[A-Z][a-z]")  # John A. Martin, J. A. Martin
-_FORM_COLUMNS = 2  # a table of so many is often a form
+FORM_COLUMNS = 2  # a table of so many is often a form
 
 
 @dataclass(frozen=True)
@@ -281,16 +281,27 @@ def _columns_after(row: Row, column: int) -> Row:
 # --- rows that are no header ---
 
 
+def may_be_form(rows: Sequence[Row]) -> bool:
+    """Return whether the rows of a short table may be titles and fields, with different names and mostly texts."""
+    if len(rows) == MAX_ROWS or max(map(len, rows)) > FORM_COLUMNS:
+        return False
+    fields = [row for row in rows if len(row) == FORM_COLUMNS]
+    names = [row[min(row)] for row in fields]
+    values = [row[max(row)] for row in fields]
+    are_distinct = len(set(names)) == len(names)
+    return are_distinct and kinds_of(names) <= {TEXT} and kind_of_most(values[1:]) == TEXT
+
+
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    if len(top[0]) > _FORM_COLUMNS:
+    if len(top[0]) > FORM_COLUMNS:
         return False
     if not is_sheet:
         return True
     lefts: list[str] = []
     rights: list[str] = []
     for row in top:
-        if len(row) != _FORM_COLUMNS:
+        if len(row) != FORM_COLUMNS:
             continue
         left = min(row)
         right = max(row)

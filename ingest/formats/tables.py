@@ -11,7 +11,16 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
-from arag.ingest.formats.table_headers import MAX_ROWS, Header, Row, count_notes, find_header, is_group_above
+from arag.ingest.formats.table_headers import (
+    FORM_COLUMNS,
+    MAX_ROWS,
+    Header,
+    Row,
+    count_notes,
+    find_header,
+    is_group_above,
+    may_be_form,
+)
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, escape_bars
 from arag.text.units import is_unit_note
@@ -42,13 +51,40 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
         FormatError: The lines are longer than a file's text may be.
     """
     written = _Lines()
-    for has_text, table in groupby(map(cells_with_text, rows), key=bool):
-        if not has_text:
-            written.set_apart()
-            continue
-        for line in _lines(table, header, sheet):
+    for table in _split_tables(rows):
+        written.set_apart()
+        for line in _lines(table.rows, header, sheet and not table.is_form):
             written.add(line)
     return written.lines
+
+
+@dataclass
+class _Table:
+    """The rows between two blank ones, and whether they are fields that describe the table below them."""
+
+    rows: Iterator[Row]
+    is_form: bool = False
+
+
+def _split_tables(rows: Iterable[Sequence[str]]) -> Iterator[_Table]:
+    """Yield the tables that blank rows end; above a wider one, fields such as `Account | 4711` are a form."""
+    waiting: list[list[Row]] = []
+    for has_text, table in groupby(map(cells_with_text, rows), key=bool):
+        if not has_text:
+            continue
+        table_rows = iter(table)
+        top = list(islice(table_rows, MAX_ROWS))
+        if may_be_form(top):
+            waiting.append(top)
+            continue
+        widths = map(len, top)
+        is_above_wider = max(widths) > FORM_COLUMNS
+        for fields in waiting:
+            yield _Table(iter(fields), is_form=is_above_wider)
+        waiting = []
+        yield _Table(chain(top, table_rows))
+    for fields in waiting:
+        yield _Table(iter(fields))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
-from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format
+from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format, share_marks
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk
@@ -272,6 +272,7 @@ def _write_table(
     for waiting in _numbered_columns(group):
         cells = database.execute(f"SELECT {DOCUMENT}, {waiting}, count(*) FROM {group.waiting} GROUP BY 1, 2")
         formats.append(find_format(cells))
+    formats = share_marks(formats)
     columns = _name_columns(group.labels, formats)
     definitions = [f"{CHUNK_ID} TEXT"]
     for column in columns:

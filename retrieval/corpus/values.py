@@ -2,14 +2,15 @@
 
 `1,234` is a number of thousands, unless the column has numbers such as `1.234,5` or `0,75`. A sign of a currency, `%`
 and a unit such as `kg` are left out if all numbers of a column have the same: `45%` is 45. Cells such as `007` make
-their column text, since they are codes.
+their column text, since they are codes. `1.234` is a number of thousands if other columns of the table show decimal
+commas alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -107,6 +108,7 @@ class ColumnFormat:
         decimal_marks: The decimal mark of each document that shows one, by the document's id.
         decimal_mark: The mark of all other documents.
         date_order: The order of day and month in its dates.
+        unclear_points: The documents whose numbers, such as `1.234`, show no decimal mark, and have no commas.
     """
 
     kind: Kind
@@ -114,6 +116,7 @@ class ColumnFormat:
     decimal_marks: dict[str, DecimalMark] = field(default_factory=dict)
     decimal_mark: DecimalMark = "."
     date_order: _DateOrder = "ymd"
+    unclear_points: frozenset[str] = frozenset()
 
     def read(self, cell: str | None, document_id: str) -> Value:
         """Return the value of a cell of a document."""
@@ -141,6 +144,7 @@ class _Evidence:
     units: set[str] = field(default_factory=set)
     date_orders: set[_DateOrder] = field(default_factory=lambda: set(_DATE_ORDERS))  # in which all cells are dates
     marks_by_document: dict[str, set[DecimalMark]] = field(default_factory=dict)
+    unclear_by_document: dict[str, set[str]] = field(default_factory=dict)  # points and commas
 
     def add(self, document_id: str, cell: str, times: int) -> None:
         """Add equal cells of a document."""
@@ -155,6 +159,9 @@ class _Evidence:
         self.units.add(number.unit)
         if number.decimal_mark:
             self.marks_by_document.setdefault(document_id, set()).add(number.decimal_mark)
+        else:
+            unclear = set(".,").intersection(number.digits)
+            self.unclear_by_document.setdefault(document_id, set()).update(unclear)
 
     def are_dates(self) -> bool:
         """Return whether all cells are dates, and in one order of day and month only."""
@@ -186,12 +193,33 @@ def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
     decimal_marks: dict[str, DecimalMark] = {}
     for document_id, marks in evidence.marks_by_document.items():
         decimal_marks[document_id] = _choose_mark(marks)
+    with_points = {document_id for document_id, unclear in evidence.unclear_by_document.items() if unclear == {"."}}
     return ColumnFormat(
         kind="number",
         unit=max(evidence.units),
         decimal_marks=decimal_marks,
         decimal_mark=_choose_mark(set(decimal_marks.values())),
+        unclear_points=frozenset(with_points - decimal_marks.keys()),
     )
+
+
+def share_marks(formats: Sequence[ColumnFormat]) -> list[ColumnFormat]:
+    """Return the formats of a table's columns; where other columns have decimal commas, points set groups apart.
+
+    Commas stay as they are: `3,4` may be two numbers of notes beside `1,234`.
+    """
+    marks_by_document: dict[str, set[DecimalMark]] = {}
+    for column in formats:
+        for document_id, mark in column.decimal_marks.items():
+            marks_by_document.setdefault(document_id, set()).add(mark)
+    shared: list[ColumnFormat] = []
+    for column in formats:
+        decimal_marks = dict(column.decimal_marks)
+        for document_id in column.unclear_points:
+            if marks_by_document.get(document_id) == {","}:
+                decimal_marks[document_id] = ","
+        shared.append(replace(column, decimal_marks=decimal_marks))
+    return shared
 
 
 def _choose_mark(marks: set[DecimalMark]) -> DecimalMark:

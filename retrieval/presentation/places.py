@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from arag.retrieval.types import Chunk
@@ -10,6 +11,7 @@ from arag.text.normalise import HEADING_BOUNDARY
 
 _PRESENTATIONS = (".pptx", ".pptm", ".ppt", ".odp")
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_COPY = re.compile(r"~\d+$")  # of an id that several files would have
 _MAX_SHEETS = 3  # that are named: a chunk of more has their names in its text
 
 
@@ -22,24 +24,28 @@ def name_part(chunk: Chunk) -> str:
 
 def name_pages_of(chunk: Chunk) -> str:
     """Return the pages of a chunk, or its slides if it is of a presentation; empty if there are none."""
-    if chunk.document_id.lower().endswith(_PRESENTATIONS):
-        return name_pages(chunk.pages, noun="slide")
-    return name_pages(chunk.pages)
+    return _name_pages(chunk.document_id, chunk.pages)
 
 
-def name_pages(pages: Sequence[int] | None, noun: str = "page") -> str:
-    """Return pages as in "pages 16-23"; empty if there are none."""
+def _name_pages(document_id: str, pages: Sequence[int] | None) -> str:
+    """Return pages as in "pages 16-23", or "slides 2-3" of a presentation; empty if there are none."""
     if not pages:
         return ""
+    noun = "slide" if _is_kind(document_id, _PRESENTATIONS) else "page"
     first, last = pages[0], pages[-1]
     if first == last:
         return f"{noun} {first}"
     return f"{noun}s {first}-{last}"
 
 
-def name_cited_pages(pages: Sequence[int] | None, ocr_pages: Sequence[int]) -> str:
+def _is_kind(document_id: str, extensions: tuple[str, ...]) -> bool:
+    return _COPY.sub("", document_id).lower().endswith(extensions)
+
+
+def name_cited_pages(chunk_id: str, pages: Sequence[int] | None, ocr_pages: Sequence[int]) -> str:
     """Return the pages of a citation, and that they were read by OCR, as in "page 3, read by OCR"."""
-    named = name_pages(pages)
+    document_id, _, _ = chunk_id.rpartition(":")
+    named = _name_pages(document_id, pages)
     if not ocr_pages:
         return named
     if pages and len(ocr_pages) == pages[-1] - pages[0] + 1:
@@ -55,7 +61,7 @@ def name_place(chunk: Chunk) -> str:
 
 def _name_sheets(chunk: Chunk) -> str:
     """Return the sheets of a chunk of a spreadsheet, as in "sheet Stock"; they are its outermost headings."""
-    if not chunk.document_id.lower().endswith(_SPREADSHEETS):
+    if not _is_kind(chunk.document_id, _SPREADSHEETS):
         return ""
     sheets: dict[str, None] = {}
     for sentence in chunk.sentences:

@@ -239,3 +239,9 @@ def test_text_that_is_not_markdown_has_no_headings_and_loses_no_word(lines):
     assert sentences[-1].heading == "Wheel"
     assert {sentence.heading for sentence in sentences[1:-3]} <= {"", "Sluice"}
     assert escaped.replace("\\", "").split() == " ".join(lines).split()
+
+
+@pytest.mark.parametrize("since", ["Since: 2016", "Since: 1 May 2016"])
+def test_a_row_with_names_and_several_years_is_no_header_of_the_next(since):
+    text = f"Grower | Land | Since\nGrower: Ida of 1999 | Land: field | {since}\nGrower: Ann | Since: May"
+    assert not any(sentence.header for sentence in split_sentences(text))

@@ -239,3 +239,18 @@ def test_text_that_is_not_markdown_has_no_headings_and_loses_no_word(lines):
     assert sentences[-1].heading == "Wheel"
     assert {sentence.heading for sentence in sentences[1:-3]} <= {"", "Sluice"}
     assert escaped.replace("\\", "").split() == " ".join(lines).split()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Die Wasserversorgungsgenossenschaft",
+        "Der Schleusenwärter",
+        "The Harbour Board",
+    ],
+)
+def test_a_line_that_the_next_one_goes_on_is_no_heading(line):
+    goes_on = f"The yard is full.\n{line}\npays for twelve carts.\nThe rest is due in June."
+    assert {sentence.heading for sentence in split_sentences(goes_on)} == {""}
+    ends = goes_on.replace("pays", "Pays")
+    assert split_sentences(ends)[-1].heading == line

@@ -170,14 +170,18 @@ def _split_block(
 
 
 def _heading_lines(text: str, block: _Block, headings_apart: bool) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a paragraph that look like headings, each with its start; apart, only a numbered first one."""
+    """Yield the lines of a paragraph that look like headings, each with its start; apart, only a numbered first one.
+
+    A line whose next one begins with a small letter is a part of a sentence.
+    """
     lines = text[block.start : block.end].splitlines(keepends=True)
     if len(lines) == 1:
         return
     start = block.start
-    for line in lines:
+    for line, following in pairwise([*lines, ""]):
         is_section = start == block.start and _SECTION_LINE.match(line) is not None
-        may_be_heading = is_section or not headings_apart
+        goes_on = following.lstrip()[:1].islower()
+        may_be_heading = (is_section or not headings_apart) and not goes_on
         if may_be_heading and is_heading_line(line.strip()):
             yield start, line
         start += len(line)

@@ -325,3 +325,26 @@ def test_a_head_that_stays_has_no_page_number(read, head):
     text = read("a.pdf", pages.finish()).text
     assert text.count(head) == 1
     assert text.splitlines()[0] == head
+
+
+@pytest.mark.parametrize(
+    "chapters", [["1 Bryggan"] * 3 + ["2 Båtarna"] * 2, ["1 Bryggan"] * 2 + ["2 Båtarna"] * 3 + ["3 Kranen"] * 2]
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_number_of_a_chapter_is_no_page_number(read, chapters, is_first):
+    pages = Pages()
+    for number, chapter in enumerate(chapters):
+        if is_first:
+            pages.text(189, 800, chapter, 8)
+        y = 750
+        if chapter not in chapters[:number]:
+            pages.text(57, y, chapter, 15, "Helvetica-Bold")
+            y -= 25
+        pages.lines(57, y, [f"{line} {chr(97 + number)}" for line in BODY])
+        if not is_first:
+            pages.text(189, 800, chapter, 8)
+        pages.text(201, 26, f"– {number + 1} –", 8)
+        pages.show()
+    lines = read("a.pdf", pages.finish()).text.splitlines()
+    for chapter in set(chapters):
+        assert [line for line in lines if chapter in line] == [f"# {chapter}"]

@@ -245,3 +245,18 @@ def test_text_that_is_not_markdown_has_no_headings_and_loses_no_word(lines):
 def test_a_row_with_names_and_several_years_is_no_header_of_the_next(since):
     text = f"Grower | Land | Since\nGrower: Ida of 1999 | Land: field | {since}\nGrower: Ann | Since: May"
     assert not any(sentence.header for sentence in split_sentences(text))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Die Wasserversorgungsgenossenschaft",
+        "Der Schleusenwärter",
+        "The Harbour Board",
+    ],
+)
+def test_a_line_that_the_next_one_goes_on_is_no_heading(line):
+    goes_on = f"The yard is full.\n{line}\npays for twelve carts.\nThe rest is due in June."
+    assert {sentence.heading for sentence in split_sentences(goes_on)} == {""}
+    ends = goes_on.replace("pays", "Pays")
+    assert split_sentences(ends)[-1].heading == line

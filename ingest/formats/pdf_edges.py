@@ -128,7 +128,12 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
     """
     offsets = _find_offsets(edges) or _find_offset_of_feet(edges, pages)
     offsets |= _find_offset_of_front_matter(edges)
+    places = {(edge.page, edge.is_top, edge.text) for edge in edges}
     for edge in edges:
+        previous = (edge.page - 1, edge.is_top, edge.text)
+        following = (edge.page + 1, edge.is_top, edge.text)
+        if previous in places or following in places:  # neighbours have different numbers: this one is the chapter's
+            continue
         number = _number_of_page(edge, offsets)
         if number is not None:
             edge.text = number.text

@@ -63,7 +63,10 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
 
 
 def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
-    """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines."""
+    """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines.
+
+    The first is left out, too, where the page has it as a heading.
+    """
     running = {edge.beside(0): edge for edge in found}
     left_out: dict[int, set[int]] = defaultdict(set)
     seen: set[tuple[str, bool, bool]] = set()
@@ -77,11 +80,18 @@ def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set
         if not edge.has_number and _belongs_to_text(edge, page, running):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
-        is_repeated = key in seen
+        is_repeated = key in seen or _repeats_heading(edge, page)
         if edge.is_number or is_repeated:
             left_out[edge.page].add(edge.position)
         seen.add(key)
     return left_out
+
+
+def _repeats_heading(edge: Edge, page: Iterable[Line]) -> bool:
+    """Return whether the page has the text of a head or a foot in larger type."""
+    text = comparable(edge.text)
+    larger = [line for line in page if line.size > _LARGER * edge.line.size]
+    return any(comparable(line.text) == text for line in larger)
 
 
 def _is_next_to(edge: Edge, outer: Edge | None) -> bool:

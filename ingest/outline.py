@@ -109,6 +109,17 @@ class Outline:
             self._headings = [heading for heading in self._headings if heading[0] in self._levels_above_numbers]
         self._number = number
 
+    def goes_on(self, line: str) -> bool:
+        """Return whether a line begins with the number of the next section: 2.3, 3 or 2.2.1 after 2.2."""
+        match = _SECTION_NUMBER.match(_name_of(line))
+        if match is None or not self._number:
+            return False
+        number = list(map(int, match[1].split(".")))
+        *parents, last = number
+        is_first_below = parents == self._number and last == 1
+        before = self._number[: len(number)]
+        return is_first_below or before == [*parents, last - 1]
+
     def is_plain_heading(self, line: str) -> bool:
         """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
         name = _name_of(line)

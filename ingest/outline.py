@@ -13,6 +13,7 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
 _MARKS = ("#", "```", "~~~")
+_MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
@@ -263,7 +264,7 @@ def is_heading_line(line: str) -> bool:
 
 
 def _name_of(heading: str) -> str:
-    return collapse_whitespace(heading).strip("# ")
+    return _MARKS_AROUND.sub("", collapse_whitespace(heading))
 
 
 def _is_header(row: str, following: str) -> bool:

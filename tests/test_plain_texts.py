@@ -397,6 +397,26 @@ def test_code_of_markdown_stays(read, code):
     assert code in read("a.md", f"# Gauge {{#gauge}}\n\n{code}\n").text
 
 
+@pytest.mark.parametrize(
+    ("heading", "shown"),
+    [
+        ("## 3\\. Oats \\& rye\\_flour", "3. Oats & rye_flour"),
+        ("### \\[Draft\\] C\\#", "[Draft] C#"),
+        ("## \\#3 and C#", "#3 and C#"),
+        ("## Oats ##", "Oats"),
+        ("Rye \\*raw\\*\n-----------", "Rye *raw*"),
+        ("## Set `a\\_b` to C:\\mill", "Set `a\\_b` to C:\\mill"),
+    ],
+)
+def test_headings_of_markdown_have_no_escapes(read, heading, shown):
+    text = read("a.md", f"# Mill\n\nFirst text.\n\n{heading}\n\nThey cost 5\\* marks.\n").text
+    assert headings(text, title="Mill")["They cost 5\\* marks."] == shown
+
+
+def test_a_title_of_markdown_has_no_escapes(read):
+    assert read("a.md", "# Oats \\& rye\n\nText.\n").title == "Oats & rye"
+
+
 def test_headings_of_markdown_in_html_or_with_a_short_line_below(read):
     content = read(
         "a.md",
@@ -448,6 +468,7 @@ def test_records_between_form_feeds_keep_the_lines_that_they_have_in_common(read
     [
         ("a.txt", 3 * ("Head" + 200_000 * "," + "\n\nText.\n\f")),
         ("a.md", 40_000 * "{% highlight sh %}\n"),
+        ("a.md", "# " + 200_000 * "\\" + "\n\n# " + 200_000 * "`" + "\n" + 200_000 * "\\" + "\n--"),
         ("a.md", "{% highlight" + 200_000 * " " + "\n\nText."),
     ],
 )

@@ -13,6 +13,7 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
 _MARKS = ("#", "```", "~~~")
+_MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
@@ -108,6 +109,17 @@ class Outline:
         if self._number and number > self._number:
             self._headings = [heading for heading in self._headings if heading[0] in self._levels_above_numbers]
         self._number = number
+
+    def goes_on(self, line: str) -> bool:
+        """Return whether a line begins with the number of the next section: 2.3, 3 or 2.2.1 after 2.2."""
+        match = _SECTION_NUMBER.match(_name_of(line))
+        if match is None or not self._number:
+            return False
+        number = list(map(int, match[1].split(".")))
+        *parents, last = number
+        is_first_below = parents == self._number and last == 1
+        before = self._number[: len(number)]
+        return is_first_below or before == [*parents, last - 1]
 
     def is_plain_heading(self, line: str) -> bool:
         """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
@@ -252,7 +264,7 @@ def is_heading_line(line: str) -> bool:
 
 
 def _name_of(heading: str) -> str:
-    return collapse_whitespace(heading).strip("# ")
+    return _MARKS_AROUND.sub("", collapse_whitespace(heading))
 
 
 def _is_header(row: str, following: str) -> bool:

@@ -28,13 +28,7 @@ def write_record(record: Mapping[str, JSON]) -> str:
 
 def write_values(values: Iterable[JSON]) -> str:
     """Return the values of a field one after another."""
-    texts: list[str] = []
-    for value in values:
-        if isinstance(value, dict):
-            texts.append(_write_nested(value))
-        else:
-            texts.append(_show(value))
-    return join_blocks(texts)
+    return _write_items(list(values), level=1)
 
 
 # --- nested records ---
@@ -53,7 +47,6 @@ def _is_nested(record: Mapping[str, JSON]) -> bool:
 
 def _write_nested(record: Mapping[str, JSON], level: int = 1) -> str:
     """Return what a nested record says: a line for each field, a heading for each object, and rows of lists of them."""
-    marks = "#" * min(level, _MAX_HEADING)
     lines: list[str] = []
     blocks: list[str] = []
     for name, value in record.items():
@@ -62,7 +55,7 @@ def _write_nested(record: Mapping[str, JSON], level: int = 1) -> str:
         if not has_objects(value):
             lines.append(f"{name}: {_show(value)}")
             continue
-        blocks.append(f"{marks} {name}")
+        blocks.append(f"{_marks(level)} {name}")
         if isinstance(value, dict):
             blocks.append(_write_nested(value, level + 1))
         if isinstance(value, list):
@@ -84,13 +77,26 @@ def _write_list(items: Sequence[JSON], level: int) -> str:
     is_sparse = len(names) * len(rows) > _MAX_CELLS_PER_VALUE * filled
     if len(names) > 1 and not are_nested and not is_sparse:
         return _write_table(names, rows)
+    return _write_items(items, level)
+
+
+def _write_items(items: Sequence[JSON], level: int) -> str:
+    """Return items one after another; where objects have headings inside, each has its number above it."""
+    objects = [item for item in items if isinstance(item, dict)]
+    have_numbers = len(objects) > 1 and any(map(_is_nested, objects))
+    inner_level = level + have_numbers
     blocks: list[str] = []
-    for item in items:
-        if isinstance(item, dict):
-            blocks.append(_write_nested(item, level))
-        else:
-            blocks.append(_show(item))
+    for number, item in enumerate(items, 1):
+        text = _write_nested(item, inner_level) if isinstance(item, dict) else _show(item)
+        if have_numbers and text:
+            blocks.append(f"{_marks(level)} {number}")
+        blocks.append(text)
     return join_blocks(blocks)
+
+
+def _marks(level: int) -> str:
+    """Return the marks of a heading; the deepest ones stand beside each other."""
+    return "#" * min(level, _MAX_HEADING)
 
 
 def _write_table(names: list[str], rows: Sequence[Mapping[str, JSON]]) -> str:

@@ -88,7 +88,8 @@ def split_sentences(
         line = text[block.start : block.end]
         level = block.level
         may_be_heading = guess_headings and not _is_of_comment(text, block, following)
-        is_numbered = _is_numbered_title(text, before, block, following)
+        is_next = outline.goes_on(line) and _is_section_title(text, before, block, following)
+        is_numbered = is_next or _is_numbered_title(text, before, block, following)
         is_above = _is_above_paragraph(text, block, following)
         is_in_sentence = headings_apart and _is_unfinished(text, before)
         before = block
@@ -279,14 +280,28 @@ def _is_numbered_title(text: str, before: _Block, block: _Block, following: _Blo
     is_above_item = LIST_ITEM.match(text, following.start)
     if is_above_item or not following.embedded:
         return False
-    is_first = before.end == 0
-    is_below_blank = is_first or _BLANK_LINE.search(text, before.end, block.start)
-    is_above_blank = _BLANK_LINE.search(text, block.end, following.start)
-    if not is_below_blank or not is_above_blank:
+    if not _is_between_blanks(text, before, block, following):
         return False
     if not LIST_ITEM.match(text, before.start, before.end):
         return True
     return _indentation(text, before) > _indentation(text, block)  # an item of a list in the section before
+
+
+def _is_section_title(text: str, before: _Block, block: _Block, following: _Block) -> bool:
+    """Return whether a block is a short line such as `2.2 Oats` between blank lines, and above any text of its own."""
+    if not _SECTION_LINE.match(text, block.start, block.end) or not _is_short(text, block):
+        return False
+    is_above_section = _SECTION_LINE.match(text, following.start)
+    if is_above_section or not following.embedded:
+        return False
+    return _is_between_blanks(text, before, block, following)
+
+
+def _is_between_blanks(text: str, before: _Block, block: _Block, following: _Block) -> bool:
+    is_first = before.end == 0
+    is_below_blank = is_first or _BLANK_LINE.search(text, before.end, block.start)
+    is_above_blank = _BLANK_LINE.search(text, block.end, following.start)
+    return bool(is_below_blank and is_above_blank)
 
 
 def _is_unfinished(text: str, block: _Block) -> bool:

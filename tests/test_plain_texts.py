@@ -125,6 +125,27 @@ def test_numbered_headings_of_a_plain_text():
     assert found["Two balls: wait."] == "3. Balls"
 
 
+@pytest.mark.parametrize("heading", ["4.2 Oats", "4.1.1 Oats", "5.1 Oats"])
+@pytest.mark.parametrize("short", ["Sold out :)", "We are closed (for now)", "sold out today"])
+def test_a_section_with_the_next_number_is_a_heading_also_above_a_short_line(heading, short):
+    before = "5. Rye\n\n" if heading.startswith("5") else "4. Wares\n\n4.1 Rye\n\n"
+    text = f"{before}Rye is ground on Mondays.\n\n{heading}\n\n{short}\n\nOats are ground on Fridays."
+    assert headings(text, headings_apart=True)["Oats are ground on Fridays."].endswith(heading)
+    assert headings(text, headings_apart=True)[short].endswith(heading)
+
+
+@pytest.mark.parametrize("line", ["4.3 Oats", "4.2 tons of oats", "2.5 Oats", "4.2 Oats are 12 marks"])
+def test_a_line_with_another_number_above_a_short_line_is_text(line):
+    text = f"4. Wares\n\n4.1 Rye\n\nRye is ground on Mondays.\n\n{line}\n\nSold out :)\n\nThey are ground again."
+    assert headings(text, headings_apart=True)[line] == "4.1 Rye"
+
+
+def test_short_clauses_with_numbers_are_text():
+    text = "4. Wares\n\nThe mill sells these.\n\n4.1 Rye\n\n4.2 Oats\n\n4.3 Hemp\n\nAsk us :)"
+    found = headings(text, headings_apart=True)
+    assert found == dict.fromkeys(found, "4. Wares")
+
+
 @pytest.mark.parametrize(
     ("text", "heading"),
     [
@@ -376,6 +397,26 @@ def test_code_of_markdown_stays(read, code):
     assert code in read("a.md", f"# Gauge {{#gauge}}\n\n{code}\n").text
 
 
+@pytest.mark.parametrize(
+    ("heading", "shown"),
+    [
+        ("## 3\\. Oats \\& rye\\_flour", "3. Oats & rye_flour"),
+        ("### \\[Draft\\] C\\#", "[Draft] C#"),
+        ("## \\#3 and C#", "#3 and C#"),
+        ("## Oats ##", "Oats"),
+        ("Rye \\*raw\\*\n-----------", "Rye *raw*"),
+        ("## Set `a\\_b` to C:\\mill", "Set `a\\_b` to C:\\mill"),
+    ],
+)
+def test_headings_of_markdown_have_no_escapes(read, heading, shown):
+    text = read("a.md", f"# Mill\n\nFirst text.\n\n{heading}\n\nThey cost 5\\* marks.\n").text
+    assert headings(text, title="Mill")["They cost 5\\* marks."] == shown
+
+
+def test_a_title_of_markdown_has_no_escapes(read):
+    assert read("a.md", "# Oats \\& rye\n\nText.\n").title == "Oats & rye"
+
+
 def test_headings_of_markdown_in_html_or_with_a_short_line_below(read):
     content = read(
         "a.md",
@@ -427,6 +468,7 @@ def test_records_between_form_feeds_keep_the_lines_that_they_have_in_common(read
     [
         ("a.txt", 3 * ("Head" + 200_000 * "," + "\n\nText.\n\f")),
         ("a.md", 40_000 * "{% highlight sh %}\n"),
+        ("a.md", "# " + 200_000 * "\\" + "\n\n# " + 200_000 * "`" + "\n" + 200_000 * "\\" + "\n--"),
         ("a.md", "{% highlight" + 200_000 * " " + "\n\nText."),
     ],
 )

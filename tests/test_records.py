@@ -11,6 +11,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.reading import SourceReader
 from arag.ingest.record_fields import FieldNames
+from arag.ingest.sentences import split_sentences
 
 
 def read(path, data=None):
@@ -348,6 +349,33 @@ def test_all_that_a_nested_record_says_is_its_text(tmp_path):
         "# mill\n\nname: Marrow\n\n## prices\n\ngrain | marks\ngrain: Rye | marks: 4\ngrain: Oats | marks: 5\n\n"
         "## keeper\n\nname: Orsolya\ntools: axe, saw"
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "names", "paths"),
+    [
+        (
+            {"farm": {"mills": [{"ref": "M1", "dues": {"rye": 4}}, {"ref": "M2"}, {"ref": "M3", "dues": {"rye": 9}}]}},
+            {},
+            {"ref: M2": "farm > mills > 2", "ref: M3": "farm > mills > 3", "rye: 9": "farm > mills > 3 > dues"},
+        ),
+        (
+            {"mills": [{"ref": "M1", "sails": [{"no": 1, "cm": 40}]}, {"ref": "M2", "sails": [{"no": 2, "cm": 50}]}]},
+            {},
+            {"ref: M2": "mills > 2", "no: 2 | cm: 50": "mills > 2 > sails"},
+        ),
+        (
+            {"mills": [{"ref": "M1", "dues": {"rye": 4}}, {"ref": "M2", "dues": {"rye": 9}}]},
+            {"text": "mills"},
+            {"ref: M2": "2", "rye: 9": "2 > dues"},
+        ),
+        ({"mills": [{"ref": "M1", "dues": {"rye": 4}}]}, {}, {"ref: M1": "mills", "rye: 4": "mills > dues"}),
+    ],
+)
+def test_each_object_of_a_list_has_its_own_headings(tmp_path, record, names, paths):
+    (document,), _ = read_with(tmp_path / "a.jsonl", lines(record), **names)
+    found = {document.text[s.start : s.end]: s.heading for s in split_sentences(document.text)}
+    assert {text: found[text] for text in paths} == paths
 
 
 @pytest.mark.parametrize(

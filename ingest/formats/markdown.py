@@ -31,6 +31,8 @@ _SHORT_UNDERLINE = re.compile(
     r"(?:(?<=\n\n)|\A)((?!\d+[.)]\s|[-+*>#|<\s])[^\n|]{1,100}[^\n|\s.!?:;,。！？：；，])[ \t]*\n(===+|---+)[ \t]*$",
     re.MULTILINE,
 )
+_TITLE = re.compile(r"^ {0,3}#{1,6}[ \t][^\n]*+|^\S[^\n]*+(?=\n(?:={3,}|-{3,})[ \t]*$)", re.MULTILINE)
+_CODE_OR_ESCAPE = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|\\([!-/:-@\[-`{}~])")  # not of a bar, which would make a row
 _LINE_OF_ATTRIBUTES = re.compile(r"^ {0,3}\{:[^{}\n]*\}[ \t]*$\n?", re.MULTILINE)
 _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
@@ -60,6 +62,8 @@ def _show(text: str) -> str:
     if "%%" in text:
         text = _COMMENT_OF_NOTES.sub("", text)
     text = _SHORT_UNDERLINE.sub(_mark_underlined, text)
+    if "\\" in text:
+        text = _TITLE.sub(_drop_escapes, text)
     return _HTML_HEADING.sub(_mark_heading, text)
 
 
@@ -73,6 +77,11 @@ def _mark_underlined(match: re.Match[str]) -> str:
     if rule[0] == "=":
         mark = "#"
     return f"{mark} {title}\n"
+
+
+def _drop_escapes(title: re.Match[str]) -> str:
+    """Return a title without backslashes before signs, except in code."""
+    return _CODE_OR_ESCAPE.sub(lambda match: match[2] or match[0], title[0])
 
 
 def _mark_heading(match: re.Match[str]) -> str:

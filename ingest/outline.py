@@ -33,6 +33,7 @@ _MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
 _MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)\d[\d.,]*")  # and no year
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
@@ -138,22 +139,24 @@ class Outline:
         names = _split_cells(self._header)
         if is_unit_note(names[0]) and _begins_with_name(_after_label(row), names):
             return self._header
+        has_names = _begins_with_name(row, names)
         is_header = _is_header(row, following)
-        if is_header or self._has_years_as_columns(row, following):
+        may_be_years = not has_names and self._has_years_as_columns(row, following)
+        if is_header or may_be_years:
             header = collapse_whitespace(row).strip("| ")
             is_short = len(header) <= _MAX_HEADER
             self._header = header if is_short else ""
             return ""
-        has_names = _begins_with_name(row, names)
         return "" if has_names else self._header
 
     def _has_years_as_columns(self, row: str, following: str) -> bool:
         """Return whether a row's years name its columns.
 
-        In a header with years, they are several; where the next row has other ones, they are data of each row.
+        A header has several of them, and no amounts; where the next row has other ones, they are data of each row.
         """
         years = _YEAR.findall(row)
-        if len(years) < 2:
+        has_amounts = any(map(_AMOUNT.fullmatch, _split_cells(row)))
+        if has_amounts or len(years) < 2:
             self._follows_years = False
             return False
         next_years = _YEAR.findall(following)

@@ -40,6 +40,7 @@ DOCUMENTS = {
     "he": f"{FILLER} Karel was a painter. He was born in Padua. Tamsin stayed. {FILLER}",
     "on": f"{FILLER} Spain wrote most of it. It is followed by Peru. {FILLER}",
     "alone": f"{FILLER} Hera was in Lisbon. {FILLER}",
+    "lead": f"{FILLER} Raise the sluice with these:\n\n- A winch\n- A rope\n- Two men\n- An ox\n\n{FILLER}",
     "heading.md": f"{FILLER}\n\n## The Gale of 1775\n\nMany ketches sank. Few came home.\n\n{FILLER}",
     "rows": f"Total assets grew, as the notes on total assets say. {FILLER}\n\n{TABLE}\n\n{FILLER}",
     "parts.md": f"# Chronicle\n\n{PARTS}\n\n## The Great Storm\n\n{STORM} {PARTS}",
@@ -148,6 +149,7 @@ def test_a_short_document_is_shown_whole_if_a_keyword_names_it_or_little_is_left
         ("on", "Spain", "… Spain wrote most of it. It is followed by Peru. …"),
         ("alone", "Lisbon", "… Hera was in Lisbon. …"),
         ("heading", "Gale", "The Gale of 1775: Many ketches sank. …"),
+        ("lead", "sluice", "… Raise the sluice with these:\n- A winch\n- A rope\n- Two men …"),
         ("parts", "dromond", "(part 2 of 3) The Great Storm: Two came. A dromond sank. Three went. Four went. …"),
     ],
 )

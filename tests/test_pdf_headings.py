@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from arag.ingest.preview import preview
 from arag.ingest.sentences import split_sentences
 from pdf_pages import Pages
 
@@ -187,6 +188,23 @@ def test_an_outline_whose_entries_are_no_lines_of_the_pages_is_left_aside(read):
         pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
         pages.show()
     assert headings(read, pages) == [f"# Of ships {letter}" for letter in "abcd"]
+
+
+LICENCE = "HOLDERS OF THE MILL BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY"
+
+
+@pytest.mark.parametrize(("entries", "names_all"), [(ENTRIES, True), (ENTRIES[:2], False)])
+def test_where_the_outline_names_the_headings_a_plain_line_in_capitals_is_none(tmp_path, entries, names_all):
+    pages = outlined(entries)
+    pages.lines(72, 740, ["The mill is lent as it is, and in no event shall the", LICENCE, "Its wheel is lent, too."])
+    pages.show()
+    for number in range(0 if names_all else 4):
+        pages.lines(72, 690, [f"{line} {number} more" for line in TEXT])
+        pages.show()
+    (tmp_path / "a.pdf").write_bytes(pages.finish())
+    shown = preview([str(tmp_path / "a.pdf")])
+    (document,) = shown.documents
+    assert ("The mill" in str(document), LICENCE in str(document)) == (True, not names_all)
 
 
 def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):

@@ -299,6 +299,22 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
         ("a.csv", "1,a | b\n2,| c |\n3,|\n4,\\d|e\n", "c1 c2", [(1, "a | b"), (2, "| c |"), (3, "|"), (4, "\\d|e")]),
         ("a.csv", "A | B,C\n1 | 2,x\n5,y | z\n", "a_b c", [("1 | 2", "x"), (5, "y | z")]),
         ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a unnamed c", [("x", "y | z", 1), ("v", "w", 2)]),
+        (
+            "a.csv",
+            "07,Ida,pilot,3.5,11 May 2016\n08,Jon,clerk since 2020,0.5,02 Jun 2020\n09,Ann,,2.5,01 Feb 2022\n",
+            "c1 c2 c3 c4 c5",
+            [
+                ("07", "Ida", "pilot", 3.5, "2016-05-11"),
+                ("08", "Jon", "clerk since 2020", 0.5, "2020-06-02"),
+                ("09", "Ann", None, 2.5, "2022-02-01"),
+            ],
+        ),
+        (
+            "a.txt",
+            "Rye | 1 | sold in 2019\nOats | 2.5 | of 2004, sold in 2019\nHemp | 3 | unsold\n",
+            "c1 c2 c3",
+            [("Rye", 1, "sold in 2019"), ("Oats", 2.5, "of 2004, sold in 2019"), ("Hemp", 3, "unsold")],
+        ),
     ],
 )
 def test_the_rows_of_a_table(read_table, name, text, columns, rows):

@@ -254,3 +254,9 @@ def test_a_line_that_the_next_one_goes_on_is_no_heading(line):
     assert {sentence.heading for sentence in split_sentences(goes_on)} == {""}
     ends = goes_on.replace("pays", "Pays")
     assert split_sentences(ends)[-1].heading == line
+
+
+@pytest.mark.parametrize("since", ["Since: 2016", "Since: 1 May 2016"])
+def test_a_row_with_names_and_several_years_is_no_header_of_the_next(since):
+    text = f"Grower | Land | Since\nGrower: Ida of 1999 | Land: field | {since}\nGrower: Ann | Since: May"
+    assert not any(sentence.header for sentence in split_sentences(text))

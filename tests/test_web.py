@@ -351,14 +351,14 @@ def test_headings_of_a_passage_are_shown_as_headings(tmp_path):
     corpus.mkdir()
     (corpus / "sails.pdf").write_bytes(pdf.finish())
     own_signs = "Usage:\n\n## 4.1. The 0.x years\n\nIt turned."
-    write_index(tmp_path, {"mill.html": HISTORY, "mill.md": own_signs})
+    write_index(tmp_path, {"mill.html": HISTORY, "mill.txt": own_signs})
     with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
         app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
         start = index.get("mill.html:0").text.index("##")
         page = soup(client.get(f"/passage?chunk=mill.html:0&at={start}")).select_one(".text")
         sails = soup(client.get("/passage?chunk=sails.pdf:0")).select_one(".text")
-        own = soup(client.get("/passage?chunk=mill.md:0")).select_one(".text")
+        own = soup(client.get("/passage?chunk=mill.txt:0")).select_one(".text")
     assert texts(page.select("h3")) == ["The mill", "4.1. The 0.x years"]
     assert [heading["aria-level"] for heading in page.select("h3")] == ["3", "4"]
     assert texts(page.select("h3 mark")) == ["4.1. The 0.x years"]

@@ -22,11 +22,6 @@ _DAY = len("2020-01-31")
 _LAST_DAY = "9999-12-31"
 _HEADING_MARK = re.compile(r"^#{1,6} ")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
-_FENCE = re.compile(r"```|~~~")
-# Formats whose headings the index marks: other files may have such signs in their own text.
-_MARKED_KINDS = frozenset(
-    "html htm xhtml mht mhtml pdf docx docm doc odt ods odp epub rtf pptx pptm ppt xlsx xlsm xls eml mbox msg".split()
-)
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*|\s*…{2,}\s*")
 _EMPTY_CELL = re.compile(r"^\s*\||\|\s*\||\|\s*$")
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
@@ -35,12 +30,6 @@ _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsiz
 def list_all(index: Index) -> Sequence[ListedDocument]:
     """Return all documents, in the order of ids; they are kept, as to list 10,000 takes half a second."""
     return index.with_view(_LISTED).documents
-
-
-def find_kind(index: Index, document_id: str) -> str:
-    """Return the kind of a document, such as `pdf`."""
-    kinds = (document.kind for document in list_all(index) if document.id == document_id)
-    return next(kinds, "")
 
 
 def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
@@ -123,53 +112,23 @@ def find_chunk_on(index: Index, chunk: Chunk, page: int) -> Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a passage.
-
-    Attributes:
-        text: Its text.
-        start: Where it starts, if it is one of the marked sentences, else an empty string.
-        level: Of the heading that it is, or 0.
-    """
+    """A part of a passage."""
 
     text: str
-    start: str = ""
-    level: int = 0
+    start: str = ""  # of a sentence that is marked
+    level: int = 0  # of a heading
 
 
-def split_marked(chunk: Chunk, starts: Collection[str], kind: str) -> Iterator[Part]:
+def split_marked(chunk: Chunk, starts: Collection[str]) -> Iterator[Part]:
     """Yield the parts of a chunk's text: headings without their marks, some sentences, and the text between them."""
-    headings = _find_headings(chunk.text) if kind in _MARKED_KINDS else {}
     end = 0
     for sentence in chunk.sentences:
-        if str(sentence.start) in starts:
-            yield from _split_headings(chunk.text, end, sentence.start, headings)
-            yield from _split_headings(chunk.text, sentence.start, sentence.end, headings, str(sentence.start))
-            end = sentence.end
-    yield from _split_headings(chunk.text, end, len(chunk.text), headings)
-
-
-def _find_headings(text: str) -> dict[int, re.Match[str]]:
-    """Return the lines that the index marks as headings, by where they start; code between fences has none."""
-    headings: dict[int, re.Match[str]] = {}
-    start = 0
-    is_code = False
-    for line in text.splitlines(keepends=True):
-        if _FENCE.match(line):
-            is_code = not is_code
-        match = _HEADING_LINE.match(line)
-        if match and not is_code:
-            headings[start] = match
-        start += len(line)
-    return headings
-
-
-def _split_headings(
-    text: str, start: int, end: int, headings: Mapping[int, re.Match[str]], marked: str = ""
-) -> Iterator[Part]:
-    """Yield the parts between two places of a text; `marked` is the start of the sentence that they are, if any."""
-    for place, heading in headings.items():
-        if start <= place < end:
-            yield Part(text[start:place], marked)
-            yield Part(heading[2], marked, len(heading[1]))
-            start = min(place + heading.end(), end)
-    yield Part(text[start:end], marked)
+        text = chunk.text[sentence.start : sentence.end]
+        start = str(sentence.start) if str(sentence.start) in starts else ""
+        heading = None if sentence.embedded else _HEADING_LINE.fullmatch(text)
+        if not start and heading is None:
+            continue
+        yield Part(chunk.text[end : sentence.start])
+        yield Part(text, start) if heading is None else Part(heading[2], start, len(heading[1]))
+        end = sentence.end
+    yield Part(chunk.text[end:])

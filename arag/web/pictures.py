@@ -54,7 +54,8 @@ def _find_words(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Word]:
     """Return the word of each letter that a page has of some sentences; only letters and digits are compared."""
     letters = ""
     owners: list[Word] = []
-    lines = read_lines(page, read_text(page.get_textpage()))
+    text_page = page.get_textpage()  # kept: it is freed when nothing names it, and the words are read from it
+    lines = read_lines(page, read_text(text_page))
     for line in separate_columns(lines):
         for word in line:
             in_word = _letters(word.text)

@@ -139,7 +139,7 @@ class Site:
             page=page,
             last_page=last_page,
             place=passages.name_passage(chunk, starts),
-            parts=passages.split_marked(chunk, starts, passages.find_kind(self.index, chunk.document_id)),
+            parts=passages.split_marked(chunk, starts),
         )
 
     def picture(self, request: Request) -> Response:

@@ -36,6 +36,7 @@ _WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
 # Programs also write file names, numbers and placeholders into a PDF as its title.
 _NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
+_NAMED_A_PAGE = 0.5  # headings
 _NO_AUTHOR = {"", "anonymous"}
 
 
@@ -71,8 +72,9 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     pages = _read_pages(document, damage, files)
     attached = read_files(document, files)
     by_ocr = parse_ocr_texts(ocr_texts)
+    bodies = _bodies(document, pages)
     texts: list[str] = []
-    for number, text in enumerate(_page_texts(document, pages), 1):
+    for number, text in enumerate(_page_texts(bodies, pages), 1):
         ocr_text = by_ocr.get(number, "")
         texts.append(add_ocr_text(text, ocr_text))
     left_out = [
@@ -97,6 +99,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         left_out=tuple(left_out),
         damage=tuple(damage),
         ocr_pages=tuple(number for number, page in by_ocr.items() if page),
+        marks_headings=_names_headings(bodies),
     )
 
 
@@ -136,22 +139,30 @@ def _read_pages(
     return pages
 
 
-def _page_texts(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[str]:
+def _page_texts(bodies: Sequence[Sequence[Line]], pages: Sequence[_Page]) -> list[str]:
     """Return the text of each page: its lines, with headings marked, and the comments on it."""
-    texts = mark_headings(_body(document, pages))
+    texts = mark_headings(bodies)
     completed: list[str] = []
     for text, page in zip(texts, pages, strict=True):
         completed.append(join_blocks([text, *page.comments]))
     return completed
 
 
-def _body(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
+def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
     """Return the lines of each page without running heads and feet; those that divide a word are joined."""
     marked = mark_outline(document, [page.lines for page in pages])
     titles: list[str] = []
     for lines in marked:
         titles += [line.text for line in lines if line.level]
     return mark_bold_titles([join_lines(lines) for lines in without_running_lines(marked, titles)])
+
+
+def _names_headings(bodies: Sequence[Sequence[Line]]) -> bool:
+    """Return whether the document's outline names its headings, and not only a few chapters of many pages."""
+    named = 0
+    for lines in bodies:
+        named += sum(line.level > 0 for line in lines)
+    return _NAMED_A_PAGE * len(bodies) <= named
 
 
 def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:

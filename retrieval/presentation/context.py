@@ -22,6 +22,7 @@ _WITHOUT_SUBJECT = re.compile(
 )
 # A sentence that begins with what its paragraph is about: `Slink (March 1999): The second release.`
 _LABELLED = re.compile(r"[^\W_a-z](?:(?![.!?。！？] ).){1,60}?(?:: |：)\S")
+_LEAD_IN = re.compile(r"[:：]\W*$")  # to a list or a command: `Use this command:`
 _ITEM = re.compile(r"[-*+•] |\d{1,3}[.)] ")
 _MAX_LABELLED_CHARACTERS = 200  # of a sentence with a label: a longer one costs too much
 _MAX_PARAGRAPH_SENTENCES = 12  # before a match, among which the label is looked for
@@ -36,6 +37,7 @@ class _Reach:
 
 
 _WINDOW = _Reach(before=1, after=2)  # in a part of a long document
+_AFTER_LEAD_IN = 3
 
 
 def expand(
@@ -49,8 +51,8 @@ def expand(
 
     A short document is shown whole if it is the subject, or if little is missing. A row of a table gets its header.
     Other sentences get the one before if it names the subject, the first of their paragraph if it begins with a label,
-    and the one after if it continues the topic or follows a heading; with `window`, in a part of a long document, one
-    before and two after in any case.
+    and the one after if it continues the topic or follows a heading. A sentence that ends in a colon gets three after
+    it. With `window`, in a part of a long document, others get one before and two after.
     """
     if _is_shown_whole(chunk, anchors, is_subject=is_subject):
         return set(range(len(chunk.sentences)))
@@ -88,6 +90,8 @@ def _is_shown_whole(chunk: Chunk, anchors: Collection[int], *, is_subject: bool)
 def _find_reach(chunk: Chunk, anchor: int, *, window: bool) -> _Reach:
     if window:
         return _WINDOW
+    if _LEAD_IN.search(sentence_line(chunk, anchor)):
+        return _Reach(before=0, after=_AFTER_LEAD_IN)
     is_heading = not chunk.sentences[anchor].embedded
     before = 1 if _lacks_subject(chunk, anchor) else 0
     after = 1 if is_heading or _lacks_subject(chunk, anchor + 1) else 0

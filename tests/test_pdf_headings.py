@@ -196,7 +196,7 @@ LICENCE = "HOLDERS OF THE MILL BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILI
 @pytest.mark.parametrize(("entries", "names_all"), [(ENTRIES, True), (ENTRIES[:2], False)])
 def test_where_the_outline_names_the_headings_a_plain_line_in_capitals_is_none(tmp_path, entries, names_all):
     pages = outlined(entries)
-    pages.lines(72, 740, ["The mill is lent as it is, and in no event shall the", LICENCE, "that its wheel may do."])
+    pages.lines(72, 740, ["The mill is lent as it is, and in no event shall the", LICENCE, "Its wheel is lent, too."])
     pages.show()
     for number in range(0 if names_all else 4):
         pages.lines(72, 690, [f"{line} {number} more" for line in TEXT])
@@ -266,7 +266,7 @@ def test_signs_of_markdown_are_text(read, listing, font):
     assert listing[0].strip("`") in content.text
 
 
-# --- bold titles about as large as the text ---
+# --- bold titles in a size that text has, too ---
 
 
 def bold_titles(size, pitch_above, titles):
@@ -306,6 +306,15 @@ def test_bold_titles_in_columns(read):
         pages.text(x, y - 12, f"{title} again", 10.5, "Times-Bold")
         pages.lines(x, y - 27, ["They pay for them in spring", "or in the first week of", "each month."], 10)
     assert headings(read, pages) == [f"# {name}" for name in TITLES_IN_COLUMNS]
+
+
+@pytest.mark.parametrize("size", [11.5, 14])
+@pytest.mark.parametrize("x", [72, 300])
+def test_bold_titles_in_a_size_that_a_line_of_text_has_too(read, size, x):
+    pages = bold_titles(size, 30, ["Bridge closed", "The library"])
+    note = "Number 318, of the first of September in the year after the flood. Price: two pence."
+    pages.text(x, 560, note, size)
+    assert headings(read, pages) == ["# News of the Orrin", "## Bridge closed", "## The library"]
 
 
 def test_bold_lines_that_are_no_titles(read):

@@ -259,6 +259,18 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
             [("North", 1, 2, 3), ("South", None, 5, None)],
         ),
         (
+            "a.txt",
+            "Fee | 2022 |  | 2023 |\n| Plan | Real | Plan | Real\nFee: Heat | 2022 Plan: 4 | 2023 Real: (3)\n",
+            "fee _2022_plan _2022_real _2023_plan _2023_real",
+            [("Heat", 4, None, None, -3)],
+        ),
+        (
+            "a.csv",
+            "Mill,1920,,1921,,1922,\n,Rye,Oats,Rye,Oats,Rye,Oats\nNorth,1,2,3,4,5,6\nSouth,,8,9,,,7\n",
+            "mill _1920_rye _1920_oats _1921_rye _1921_oats _1922_rye _1922_oats",
+            [("North", 1, 2, 3, 4, 5, 6), ("South", None, 8, 9, None, None, 7)],
+        ),
+        (
             "a.csv",
             "In millions,Plan,Actual\nCoal,4,5\nRope and twine,6,7\n",
             "in_millions plan actual",

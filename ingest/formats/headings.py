@@ -103,10 +103,11 @@ class _Typography:
         return min(level, _MAX_LEVEL)
 
     def _level_of_bold_title(self, block: Line) -> int:
-        """Return the level of a bold title about as large as the text, if the document's outline names none."""
+        """Return the level of a bold title in a size that text has, too, if the document's outline names none."""
         if not block.is_bold_title or self.outline_levels:
             return 0
-        level = len(self.heading_sizes) + 1
+        larger = [size for size in self.heading_sizes if size > block.size]
+        level = len(larger) + 1
         return min(level, _MAX_LEVEL)
 
 

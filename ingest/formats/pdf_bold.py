@@ -1,4 +1,4 @@
-"""Finds titles of a PDF that are bold, but hardly larger than its text."""
+"""Finds titles of a PDF that are bold, and need not be larger than its text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from arag.ingest.formats.headings import LARGER, Line, is_title
+from arag.ingest.formats.headings import Line, is_title
 
 _BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx", re.IGNORECASE)
 _CODE = re.compile(r"cour|mono|cmtt|consol", re.IGNORECASE)
@@ -36,8 +36,7 @@ def mark_bold_titles(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     for page in pages:
         lines: list[Line] = []
         for number, line in enumerate(page):
-            is_text_size = body_size <= line.size < LARGER * body_size
-            is_found = is_text_size and _is_bold(line) and _is_bold_title(page, number)
+            is_found = line.size >= body_size and _is_bold(line) and _is_bold_title(page, number)
             lines.append(line._replace(is_bold_title=True) if is_found else line)
         marked.append(lines)
     return marked

@@ -283,11 +283,14 @@ class _Finder:
         values = split_cells(line.text)
         names, is_divided = _find_header(self._above, values, following.text)
         if is_divided:
-            self._table_above.rows.pop()
+            del self._table_above.rows[-1:]
         if names:
             self._begin(_Header(names))
         elif following.header != collapse_whitespace(line.text).strip("| "):
             self._read_unnamed_row(line, values)
+        else:  # a second line of names may follow, as below years
+            self._above = values
+            self._table_above = SourceTable({})
 
     def _begin(self, header: _Header) -> None:
         self._header = header

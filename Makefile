@@ -13,7 +13,7 @@ QUESTION := In which year was the harbour light built on the island where the sh
 .PHONY: help install demo studio notebooks test test-fast coverage test-servers test-torch test-slow lint docs format bench evidence clean
 
 help:
-	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
+	@echo "make demo     set up, ingest examples/, answer a question with the built-in model, read a scanned page"
 	@echo "make studio   set up, ingest examples/, start LangGraph's API server on it for LangGraph Studio (ARAG_MODEL="
 	@echo "              another model than the built-in one; OPTIONS=--no-browser and others of langgraph dev)"
 	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
@@ -60,6 +60,11 @@ $(VENV)/test $(VENV)/browser $(VENV)/lint $(VENV)/docs: $(VENV)/package
 	$(COMPILE)
 	@touch $@
 
+$(VENV)/ocr: $(VENV)/package
+	$(PIP) --editable '.[ocr]'
+	$(COMPILE)
+	@touch $@
+
 $(VENV)/studio: $(VENV)/demo
 	$(PIP) --editable '.[studio]'
 	$(COMPILE)
@@ -75,15 +80,14 @@ $(AGENTS)/done: tests/agents.txt $(VENV)/demo $(VENV)/test
 
 install: $(VENV)/demo $(VENV)/test $(VENV)/lint $(VENV)/docs
 
-demo: $(VENV)/demo
+demo: $(VENV)/demo $(VENV)/ocr
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
 	@echo
 	@echo 'Question: $(QUESTION)'
 	@echo
 	@ARAG_MODEL=extractive $(BIN)/arag ask '$(QUESTION)' --index $(INDEX)
 	@echo
-	@if $(BIN)/python -c 'import rapidocr' 2>/dev/null; then $(BIN)/python benchmarks/ocr_accuracy.py; \
-	else echo "Scanned pages are read, too, with the extra ocr: $(BIN)/pip install '.[ocr]'"; fi
+	@$(BIN)/python benchmarks/ocr_accuracy.py
 
 studio: $(VENV)/studio
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)

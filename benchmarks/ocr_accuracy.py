@@ -64,7 +64,7 @@ def main() -> None:
     read = read_page(draw_page(lines))
     seconds = time.perf_counter() - start
     accuracy = character_accuracy(read, " ".join(lines))
-    print(f"OCR read {accuracy:.1%} of the characters of a page of {len(lines)} lines right, in {seconds:.0f} seconds.")
+    print(f"OCR read {accuracy:.1%} of the characters of a page of {len(lines)} lines right, in {seconds:.1f} s.")
 
 
 if __name__ == "__main__":

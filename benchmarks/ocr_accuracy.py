@@ -8,6 +8,7 @@ The text is a file; by default, the beginning of a chronicle in `examples/corpus
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import textwrap
 import time
@@ -38,11 +39,13 @@ def draw_page(lines: list[str]) -> Image.Image:
 
 
 def read_page(picture: Image.Image) -> str:
-    """Return what OCR reads in a picture of a page."""
-    with tempfile.TemporaryDirectory() as folder, Readers(ocr=True) as readers:
+    """Return what OCR reads in a picture of a page now, not what it read in an earlier run."""
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "page.png")
         picture.save(path)
-        return readers.read(path).text
+        os.environ["XDG_CACHE_HOME"] = folder
+        with Readers(ocr=True) as readers:
+            return readers.read(path).text
 
 
 def character_accuracy(read: str, text: str) -> float:

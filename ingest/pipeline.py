@@ -151,6 +151,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
     with using_store(index) as store, open_readers(options) as readers:
         reader = make_source_reader(sources, readers, store.location, options)
         meter = Meter(options.get("progress", False), reader.total, workload=reader.workload)
+        reader.show_large_file = meter.begin_file
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
         problems: list[Problem] = []

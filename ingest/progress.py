@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arag.ingest.workload import Workload
-from arag.text.normalise import count, name_time_left
+from arag.text.normalise import count, name_time_left, shorten
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
 
 _WHOLE = 1_000  # the total of a step of which only the finished part is known
 _LEAST_SHARE = 0.05  # of the total: less tells nothing about the time that the rest takes
 _LEAST_SECONDS = 20.0  # of work: the first seconds are not like the rest
+_MAX_NAME = 40  # characters: beside it, a bar fits into a line of a terminal
 _SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
 
@@ -33,6 +34,7 @@ class Progress:
         documents: Documents that are finished.
         sentences: Sentences embedded.
         ocr_pages: Scanned pages that are read.
+        file: The name of a large file that is being read; empty for others.
         per_second: Sentences embedded per second.
         seconds_left: An estimate of the seconds until all is read and written, or this step is done. None if not known,
             and in the first 5% or the first 20 seconds.
@@ -48,6 +50,7 @@ class Progress:
     seconds_left: float | None
     seconds: float
     ocr_pages: int = 0
+    file: str = ""
 
     @property
     def share(self) -> float:
@@ -59,6 +62,8 @@ class Progress:
     @property
     def step(self) -> str:
         """The name of the current step, for a person."""
+        if self.file:
+            return f"Reading {shorten(self.file, _MAX_NAME)}"
         return "Loading the embedder" if self.phase == "loading" else self.phase.capitalize()
 
     @property
@@ -125,6 +130,7 @@ class Meter:
         self._total = _WHOLE if phase in {"checking", "repairing"} else total
         self._documents = 0
         self._ocr_pages = 0
+        self._file = ""
         self._per_second = 0.0
         self._start = time.monotonic()
         self._last_line = 0.0  # seconds from the start to the last printed line
@@ -148,6 +154,7 @@ class Meter:
         documents: int = 0,
         sentences: int = 0,
         ocr_pages: int = 0,
+        file: str = "",
     ) -> None:
         """Show progress.
 
@@ -157,6 +164,7 @@ class Meter:
             documents: Documents finished since the last report.
             sentences: Sentences embedded since the last report.
             ocr_pages: Scanned pages read since the last report.
+            file: The name of a large file that is going to be read.
         """
         is_first = self._phase == "reading" and not self.done  # it waits for libraries to load, unlike later ones
         if self._is_estimated:
@@ -172,6 +180,7 @@ class Meter:
             self._start_phase()
         self._documents += documents
         self._ocr_pages += ocr_pages
+        self._file = file
         if sentences:
             self.sentences += sentences
             self._per_second = self.sentences / self._seconds_in_phase()
@@ -182,6 +191,10 @@ class Meter:
         """Report that text is being embedded."""
         self.workload.begin_writing(self._working_seconds())
         self.report("embedding")
+
+    def begin_file(self, name: str) -> None:
+        """Report that a large file is read next: until it is, nothing else moves on."""
+        self.report(file=name)
 
     def report_share(self, share: float) -> None:
         """Show which part of a check or a repair is finished, 0 to 1."""
@@ -214,6 +227,7 @@ class Meter:
             documents=self._documents,
             sentences=self.sentences,
             ocr_pages=self._ocr_pages,
+            file=self._file,
             per_second=self._per_second,
             seconds_left=self._estimate_seconds_left(),
             seconds=self.seconds,

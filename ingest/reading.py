@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
+_LARGE = 1_000_000  # bytes: such a file may take seconds to read
 MAX_PROBLEMS = 100  # of one file that are named one by one
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
@@ -43,6 +44,7 @@ class SourceReader:
         bytes: Bytes of the files read so far; for objects given in Python, the characters of their texts.
         total: The value of `bytes` at the end; None if the sources can be iterated only once.
         workload: The work of the ingestion, for its progress.
+        show_large_file: Called with the name of each large file before it is read.
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
@@ -70,6 +72,7 @@ class SourceReader:
         sizes = self._listing.sizes
         self.total = None if sizes is None else sum(sizes.values())
         self.workload = Workload(sizes or {})
+        self.show_large_file: Callable[[str], None] = lambda _name: None
         self.folders = self._listing.folders
         self.files = self._listing.files
         self.failures = self._listing.failures
@@ -114,6 +117,8 @@ class SourceReader:
         start = self.bytes
         problems = 0
         self._resumed = time.monotonic()
+        if file.size >= _LARGE:
+            self.show_large_file(file.path.name)
         try:
             for item, end in self._read_items(file):
                 self._count_read(file, start + end, len(item.text) if isinstance(item, Document) else 0)

@@ -152,6 +152,20 @@ def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):
     assert len({round(now.share, 1) for now in shown if not now.documents and now.seconds_left is not None}) >= 9
 
 
+@pytest.mark.parametrize("is_preview", [False, True])
+def test_a_large_file_is_named_while_it_is_read(tmp_path, is_preview):
+    (tmp_path / "mill.txt").write_text("The mill stands.")
+    (tmp_path / "The annual report [final] of the harbour company.txt").write_text("The lens is lit. " * 60_000)
+    shown = []
+    if is_preview:
+        preview([str(tmp_path)], progress=shown.append)
+    else:
+        run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings(), progress=shown.append)
+    (during,) = (now for now in shown if now.file)
+    assert str(during).startswith("Reading The annual report [final] of the harbou…: ")
+    assert str(shown[-1]).startswith("Done: 100%, 2 documents")
+
+
 @pytest.mark.parametrize(
     "reports",
     [

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw
 from rapidfuzz.fuzz import partial_ratio_alignment
 
-from arag.ingest.formats.pdf_columns import separate_columns
-from arag.ingest.formats.pdf_glyphs import read_text
-from arag.ingest.formats.pdf_words import Word, read_lines
+from arag.ingest.formats.pdf.columns import separate_columns
+from arag.ingest.formats.pdf.glyphs import read_text
+from arag.ingest.formats.pdf.words import Word, read_lines
 from arag.text.normalise import plain
 
 _WIDTH, _HEIGHT = 1_400, 2_000  # pixels of a picture at most

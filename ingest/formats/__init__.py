@@ -33,7 +33,7 @@ Reader: TypeAlias = Callable[[Path], Content | str]
 _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one that runs in the child process
 
 _HTML = "html.read_html"
-_PDF = "pdf.read_pdf"
+_PDF = "pdf.reader.read_pdf"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "

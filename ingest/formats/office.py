@@ -19,14 +19,14 @@ from lxml import etree
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_lost
 from arag.ingest.formats.ebook import read_ebook
 from arag.ingest.formats.kinds import SAME_KINDS
-from arag.ingest.formats.odf import read_opendocument
+from arag.ingest.formats.odf.reader import read_opendocument
 from arag.ingest.formats.old_office import check_password, count_lost
 from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
-from arag.ingest.formats.word import read_word
+from arag.ingest.formats.word.reader import read_word
 from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace
 

@@ -16,7 +16,7 @@ def read(reader: str, path: str, cpu_seconds: float, *options: str) -> dict[str,
     """Read a file.
 
     Args:
-        reader: A module of this package and a function in it, such as `pdf.read_pdf`.
+        reader: A module of this package and a function in it, such as `pdf.reader.read_pdf`.
         path: The file.
         cpu_seconds: The processor time after which the kernel ends this process.
         options: Further arguments of the function.
@@ -42,17 +42,17 @@ def read(reader: str, path: str, cpu_seconds: float, *options: str) -> dict[str,
 
 def find_scans(path: str, cpu_seconds: float) -> list[int]:
     """Return the numbers of the pages of a PDF that are pictures, from 1."""
-    from arag.ingest.formats import pdf_scans
+    from arag.ingest.formats.pdf import scans
 
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
-        return pdf_scans.find_scans(Path(path))
+        return scans.find_scans(Path(path))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _load(reader: str) -> Callable[..., Content]:
-    module_name, _, function_name = reader.partition(".")
+    module_name, _, function_name = reader.rpartition(".")
     module = import_module(f"arag.ingest.formats.{module_name}")
     function: Callable[..., Content] = getattr(module, function_name)
     return function

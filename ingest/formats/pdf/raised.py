@@ -1,0 +1,99 @@
+"""Raised characters of a PDF: each run of them gets marks, so that the text shows a power or the number of a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from arag.ingest.formats.pdf.glyphs import Box, PageText
+
+_RAISED = re.compile(r"[\d*†‡§¶#+,()\[\]–−-]+|[a-z](?:,[a-z])*")
+_EXPONENT_BASE = re.compile(r"(?:(?<![\w.,])\d{1,2}|(?<![^\W_])(?:[A-Za-z]|[cdkmnµμ]m|kg|ft|Hz))$")
+_SIGNED = re.compile(r"[-–−+]\d+")
+_NOTE = re.compile(r"[\[(]?([\da-z][\d,–−a-z-]*)[\])]?")
+_FRACTION = re.compile(r"\d[/⁄]")  # the characters around its upper number
+_LOW = 0.87  # times the height of the type beside it: the height of raised characters
+_RISE = 0.15  # times that height: the least rise
+
+
+def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
+    """Return the first and last raised characters of a word with marks: `10^6` for a power, `1880 [3]` for a note.
+
+    Args:
+        page: The text of the page.
+        places: The places of the word's characters in the text.
+    """
+    if page.is_turned(places[0]):
+        return {}
+    printed: list[int] = []
+    for place in places:
+        if page.text[place] not in "\r\n":
+            printed.append(place)
+    word = "".join([page.text[place] for place in printed])
+    boxes = list(map(page.box, printed))
+    changes: dict[int, str] = {}
+    for run in _raised_runs(boxes):
+        start = run[0]
+        end = run[-1] + 1
+        raised = word[start:end]
+        marked = _mark_raised(
+            before=word[:start],
+            raised=raised,
+            after=word[end : end + 1],
+        )
+        if marked == raised:
+            continue
+        for number in run:
+            place = printed[number]
+            changes[place] = ""
+        first_place = printed[start]
+        changes[first_place] = marked
+    return changes
+
+
+def _raised_runs(boxes: Sequence[Box]) -> list[list[int]]:
+    """Return the numbers of the characters of each raised run."""
+    base = max(boxes, key=lambda box: box.height)
+    runs: list[list[int]] = []
+    numbers = range(len(boxes))
+    for is_raised, run in groupby(numbers, key=lambda number: _is_raised(boxes[number], base)):
+        if is_raised:
+            runs.append(list(run))
+    return runs
+
+
+def _is_raised(box: Box, base: Box) -> bool:
+    """Return whether a character is smaller and higher than the largest one of its word."""
+    if box.height >= _LOW * base.height:
+        return False
+    rise = box.bottom - base.bottom
+    return rise > _RISE * base.height
+
+
+def _mark_raised(before: str, raised: str, after: str) -> str:
+    """Return a raised run with its mark.
+
+    Args:
+        before: The word up to it.
+        raised: The run.
+        after: The next character of the word, or an empty string.
+    """
+    if not _RAISED.fullmatch(raised):
+        return raised
+    is_inside = before != "" and not after.isalnum()
+    if raised[0].isalpha() and not is_inside:
+        return raised
+    if _FRACTION.fullmatch(before[-1:] + after):
+        return f" {raised}"  # such as 3 1/2
+    if _SIGNED.fullmatch(raised) or _EXPONENT_BASE.search(before):
+        return f"^{raised}"
+    note = _NOTE.fullmatch(raised)
+    if not note:
+        return raised
+    mark = f"[{note[1]}]"
+    if before:
+        mark = f" {mark}"
+    if after.isalnum():
+        mark = f"{mark} "
+    return mark

@@ -1,0 +1,201 @@
+"""Text of PDFs, page by page, as PDFium orders it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pypdfium2
+from pypdfium2 import raw
+
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
+from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.joining import join_lines
+from arag.ingest.formats.pdf.bold import mark_bold_titles
+from arag.ingest.formats.pdf.fields import read_additions
+from arag.ingest.formats.pdf.files import read_files
+from arag.ingest.formats.pdf.glyphs import UNKNOWN
+from arag.ingest.formats.pdf.outline import mark_outline
+from arag.ingest.formats.pdf.page import page_lines
+from arag.ingest.formats.pdf.running import without_running_lines
+from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
+from arag.ingest.formats.pdf.title import find_title
+from arag.ingest.formats.scans import how_to_use_ocr
+from arag.text.normalise import collapse_whitespace, count
+
+logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for programmers
+
+_ENCRYPTED = (
+    "the PDF is encrypted and needs a password: open it with its password in a viewer, and save it as a PDF without one"
+)
+_XFA = {raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND}
+_WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
+_DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
+# Programs also write file names, numbers and placeholders into a PDF as its title.
+_NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
+_NAMED_A_PAGE = 0.5  # headings
+_NO_AUTHOR = {"", "anonymous"}
+
+
+@dataclass
+class _Page:
+    """The lines of a page, and the comments on it."""
+
+    lines: list[Line]
+    comments: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of its lines."""
+        return "".join(line.text for line in self.lines)
+
+
+def read_pdf(path: Path, ocr_texts: str = "") -> Content:
+    """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
+
+    Page numbers are left out, and lines at the top or the bottom of most pages after the first page that has them.
+    Values of forms are in their places, comments after their pages, and attached texts after the last page.
+
+    Args:
+        path: The file.
+        ocr_texts: What OCR read on pages that are pictures, by their numbers, as JSON; an empty string without OCR.
+
+    Raises:
+        FormatError: The PDF is broken, needs a password or has no text.
+    """
+    document = _open(path)
+    damage: list[str] = []
+    files: list[raw.FPDF_ATTACHMENT] = []
+    pages = _read_pages(document, damage, files)
+    attached = read_files(document, files)
+    by_ocr = parse_ocr_texts(ocr_texts)
+    bodies = _bodies(document, pages)
+    texts: list[str] = []
+    for number, text in enumerate(_page_texts(bodies, pages), 1):
+        ocr_text = by_ocr.get(number, "")
+        texts.append(add_ocr_text(text, ocr_text))
+    left_out = [
+        *attached.left_out,
+        *_unread_parts(document),
+        *_unknown_characters(pages),
+    ]
+    if not any([*texts, *attached.texts]):
+        missing = "OCR found none" if ocr_texts else f"its pages are pictures (scanned?): {how_to_use_ocr()}"
+        first_fault = [*damage, *left_out, missing][0]
+        raise FormatError(f"the PDF has no text; {first_fault}")
+    if not ocr_texts:
+        own_texts = [page.text for page in pages]
+        left_out += name_scans(list_scans(document, own_texts), len(pages))
+    texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
+    text, page_starts = join_pages(texts)
+    return Content(
+        title=_title(document) or find_title([page.lines for page in pages]),
+        text=text,
+        page_starts=page_starts,
+        metadata=_metadata(document),
+        left_out=tuple(left_out),
+        damage=tuple(damage),
+        ocr_pages=tuple(number for number, page in by_ocr.items() if page),
+        marks_headings=_names_headings(bodies),
+    )
+
+
+def _open(path: Path) -> pypdfium2.PdfDocument:
+    try:
+        document = pypdfium2.PdfDocument(path.read_bytes())
+    except pypdfium2.PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            raise FormatError(_ENCRYPTED) from error
+        raise FormatError(f"broken PDF: {error}") from error
+    if document.get_formtype() in _WITH_FIELDS:
+        document.init_forms()
+    return document
+
+
+def _read_pages(
+    document: pypdfium2.PdfDocument,
+    damage: list[str],
+    files: list[raw.FPDF_ATTACHMENT],
+) -> list[_Page]:
+    """Return what is on each page.
+
+    Pages that cannot be read are empty and added to `damage`, files that are attached to pages to `files`.
+    """
+    pages: list[_Page] = []
+    for index in range(len(document)):
+        try:
+            page = document[index]
+            additions = read_additions(document, page)
+            lines = page_lines(page.get_textpage(), additions.fields)
+        except pypdfium2.PdfiumError as error:
+            pages.append(_Page(lines=[]))
+            damage.append(f"page {index + 1}: {error}")
+            continue
+        files += additions.files
+        pages.append(_Page(lines, additions.comments))
+    return pages
+
+
+def _page_texts(bodies: Sequence[Sequence[Line]], pages: Sequence[_Page]) -> list[str]:
+    """Return the text of each page: its lines, with headings marked, and the comments on it."""
+    texts = mark_headings(bodies)
+    completed: list[str] = []
+    for text, page in zip(texts, pages, strict=True):
+        completed.append(join_blocks([text, *page.comments]))
+    return completed
+
+
+def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
+    """Return the lines of each page without running heads and feet; those that divide a word are joined."""
+    marked = mark_outline(document, [page.lines for page in pages])
+    titles: list[str] = []
+    for lines in marked:
+        titles += [line.text for line in lines if line.level]
+    return mark_bold_titles([join_lines(lines) for lines in without_running_lines(marked, titles)])
+
+
+def _names_headings(bodies: Sequence[Sequence[Line]]) -> bool:
+    """Return whether the document's outline names its headings, and not only a few chapters of many pages."""
+    named = 0
+    for lines in bodies:
+        named += sum(line.level > 0 for line in lines)
+    return _NAMED_A_PAGE * len(bodies) <= named
+
+
+def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
+    """Return the kinds of parts that no reader reads."""
+    parts: list[str] = []
+    if document.get_formtype() in _XFA:
+        parts.append("1 XFA form")
+    signatures = raw.FPDF_GetSignatureCount(document)
+    if signatures > 0:
+        parts.append(count(signatures, "signature"))
+    return parts
+
+
+def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
+    """Return how many pages have glyphs that the file does not name."""
+    unknown = [page for page in pages if UNKNOWN in page.text]
+    if not unknown:
+        return []
+    return [f"characters without a name in the file, on {len(unknown)} of {count(len(pages), 'page')}"]
+
+
+def _title(document: pypdfium2.PdfDocument) -> str:
+    """Return the title that the file names, or an empty string."""
+    title = collapse_whitespace(document.get_metadata_value("Title"))
+    return "" if _NO_TITLE.search(title) else title
+
+
+def _metadata(document: pypdfium2.PdfDocument) -> dict[str, JSON]:
+    metadata: dict[str, JSON] = {}
+    author = collapse_whitespace(document.get_metadata_value("Author"))
+    if author.strip("()") not in _NO_AUTHOR:
+        metadata["author"] = author
+    date = _DATE.match(document.get_metadata_value("CreationDate"))
+    if date:
+        metadata["date"] = "-".join(date.groups())
+    return metadata

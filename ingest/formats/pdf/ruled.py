@@ -1,0 +1,187 @@
+"""Tables of a PDF whose cells are between rules: the rules say which cell a word is in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeAlias
+
+from arag.ingest.formats.pdf.cells import TableRow, name_cells
+from arag.ingest.formats.pdf.pieces import make_piece
+from arag.ingest.formats.pdf.rows import Cell, Row, cell_text, is_figure
+from arag.ingest.formats.pdf.rules import Grid, Region
+from arag.ingest.formats.pdf.words import Word
+
+_MIN_ROWS = 2  # with several cells that have text
+_MIN_FILLED = 0.25  # of a table's cells: a chart has rules, too, but few words between them
+_MAX_CROSSING = 0.1  # of a table's words: those of a chart or a form may cross rules
+_CROSSING = 3.0  # points
+_MAX_LINES = 20  # of a cell: a box with more is a part of a page
+_MAX_GAPPED = 0.2  # of the lines of cells may have gaps that are as wide as those between columns
+_MANY_LINES = 3  # of each cell in a row: these are rows without rules between them
+
+Lines: TypeAlias = "list[Sequence[Word]]"
+
+
+@dataclass
+class RuledTable:
+    """A table, and the lines of a page before it."""
+
+    above: Lines
+    rows: list[TableRow]
+
+
+@dataclass
+class _Words:
+    """The words of a grid, by their cells and their lines."""
+
+    grid: Grid
+    lines: dict[Region, dict[int, list[Word]]] = field(default_factory=lambda: defaultdict(dict))
+    words: int = 0
+    crossing: int = 0
+
+    def add(self, number: int, word: Word) -> bool:
+        """Add a word of a line, and return whether it is in the grid."""
+        middle = (word.left + word.right) / 2
+        region = self.grid.region_at(middle, (word.bottom + word.top) / 2)
+        if region is None:
+            return False
+        self.lines[region].setdefault(number, []).append(word)
+        left = self.grid.lefts[region.first_column]
+        right = self.grid.lefts[region.last_column + 1]
+        self.words += 1
+        self.crossing += word.left < left - _CROSSING or word.right > right + _CROSSING
+        return True
+
+    def rows(self) -> Iterator[dict[Region, list[list[Word]]]]:
+        """Yield the lines of the cells that begin in each row and have text, from left to right."""
+        for row in range(self.grid.rows):
+            cells: dict[Region, list[list[Word]]] = {}
+            for column in range(self.grid.columns):
+                region = self.grid.regions[row, column]
+                if region in self.lines and region.first_row == row:
+                    cells[region] = list(self.lines[region].values())
+            yield cells
+
+
+def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) -> tuple[list[RuledTable], Lines]:
+    """Return the tables in grids of rules with the lines above each, and the lines below the last one.
+
+    Args:
+        lines: The words of each line of a page.
+        grids: The grids on it.
+    """
+    tables: dict[int, list[TableRow]] = {}  # by the number of their first line
+    rest: Lines = list(lines)
+    for grid in grids:
+        words = _Words(grid)
+        beside: list[Sequence[Word]] = []
+        first_line = -1
+        for number, line in enumerate(rest):
+            others = line
+            if line and grid.is_beside(line[0].bottom):
+                others = [word for word in line if not words.add(number, word)]
+            if first_line < 0 and len(others) < len(line):
+                first_line = number
+            beside.append(others)
+        if not _is_table(words):
+            continue
+        rest = beside
+        tables[first_line] = tables.get(first_line, []) + _make_rows(words)
+    found: list[RuledTable] = []
+    above: Lines = []
+    for number, line in enumerate(rest):
+        if number in tables:
+            found.append(RuledTable(above, tables[number]))
+            above = []
+        if line:
+            above.append(line)
+    return found, above
+
+
+# --- which grids are tables ---
+
+
+def _is_table(words: _Words) -> bool:
+    """Return whether the words in a grid are a table, with a rule between each two of its cells."""
+    if words.crossing > _MAX_CROSSING * words.words:
+        return False
+    filled = len(words.lines)
+    if filled < _MIN_FILLED * len(set(words.grid.regions.values())):
+        return False
+    rows_of_several = 0
+    for cells in words.rows():
+        rows_of_several += len(cells) > 1
+        if _has_rows_inside(list(cells.values())):
+            return False
+    return rows_of_several >= _MIN_ROWS and not _has_columns_inside(words)
+
+
+def _has_rows_inside(cells: Sequence[Sequence[Sequence[Word]]]) -> bool:
+    """Return whether the cells of a row have rows in them that no rule divides."""
+    counts = {len(lines) for lines in cells}
+    are_alike = len(cells) > 1 and len(counts) == 1
+    if are_alike and min(counts) >= _MANY_LINES:
+        return True
+    for lines in cells:
+        if len(lines) > _MAX_LINES:
+            return True
+        are_figures = all(is_figure(word.text) for line in lines for word in line)
+        if len(lines) > 1 and are_figures:
+            return True
+    return False
+
+
+def _has_columns_inside(words: _Words) -> bool:
+    """Return whether many lines of cells have wide gaps, as between columns that no rule divides."""
+    lines = 0
+    gapped = 0
+    for by_line in words.lines.values():
+        for line in by_line.values():
+            lines += 1
+            gapped += any(word.left - before.right > word.height for before, word in pairwise(line))
+    return gapped > _MAX_GAPPED * lines
+
+
+# --- their rows ---
+
+
+def _make_rows(words: _Words) -> list[TableRow]:
+    """Return the rows of a table. A cell that spans several rows has its text in each; one of all columns is a line."""
+    rows: list[TableRow] = []
+    texts: dict[Region, str] = {}
+    for number, cells in enumerate(words.rows()):
+        pieces: list[Cell] = []
+        for region, lines in cells.items():
+            cell = [make_piece(line, line_number) for line_number, line in enumerate(lines)]
+            texts[region] = cell_text(cell)
+            pieces.append(cell)
+        if not pieces:
+            continue
+        row = [_text_at(words.grid, number, column, texts) for column in range(words.grid.columns)]
+        is_whole_row = any(_spans_all(region, words.grid) for region in cells)
+        rows.append(TableRow(Row(pieces), [] if is_whole_row else row))
+    _leave_out_empty_columns(rows)
+    name_cells(rows)
+    return rows
+
+
+def _text_at(grid: Grid, row: int, column: int, texts: dict[Region, str]) -> str:
+    """Return the text at a place of a grid: that of a cell which spans several columns is in the first one."""
+    region = grid.regions[row, column]
+    return texts.get(region, "") if region.first_column == column else ""
+
+
+def _spans_all(region: Region, grid: Grid) -> bool:
+    return region.last_column - region.first_column + 1 == grid.columns
+
+
+def _leave_out_empty_columns(rows: Sequence[TableRow]) -> None:
+    """Leave out columns without text, such as those between two lines of a double rule."""
+    filled: set[int] = set()
+    for row in rows:
+        filled.update(number for number, text in enumerate(row.cells) if text)
+    for row in rows:
+        row.cells = [text for number, text in enumerate(row.cells) if number in filled]

@@ -1,0 +1,280 @@
+"""Leaves out the heads, the feet and the numbers of the pages of a PDF."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, pairwise
+
+from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, find_edges, min_feet
+from arag.ingest.formats.pdf.guides import comparable, find_guides
+from arag.text.normalise import CELL_BOUNDARY
+
+_INNER_RANKS = {1, -2}
+_PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
+_NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
+_LARGER = 1.15
+_MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
+_MIN_RUN = 2  # pages of a chapter, on average
+
+_SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
+_NAME_ENDS = (":", "：")
+
+
+def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str] = ()) -> list[list[Line]]:
+    """Leave out page numbers, and heads and feet except on the first page that has them.
+
+    A line is a head or a foot if it is at the same place of most pages, or of most pages on the left or on the right,
+    and no page has another text there. One that changes with the chapter must be a heading of the document, too, or
+    have the page's number beside it. Headings with their text below them and rows of tables are none. Guide words are
+    left out, too: see `find_guides`.
+
+    Args:
+        pages: The lines of each page.
+        titles: The entries of the document's outline.
+    """
+    edges = find_edges(pages)
+    headings = _headings(pages, titles)
+    found: list[Edge] = []
+    groups = _group_by_place(edges)
+    for group in groups:
+        found += _find_running(group, len(pages), headings)
+    left_out = _choose(found, pages)
+    without_numbers: dict[tuple[int, int], str] = {}
+    for edge in found:
+        if edge.has_number:
+            without_numbers[edge.page, edge.position] = edge.text.strip(CELL_BOUNDARY)
+    running = {edge.beside(0) for edge in found}
+    for edge in find_guides(groups, pages, headings):
+        if edge.beside(0) not in running:
+            left_out[edge.page].add(edge.position)
+    kept: list[list[Line]] = []
+    for number, page in enumerate(pages):
+        lines: list[Line] = []
+        for position, line in enumerate(page):
+            if position in left_out[number]:
+                continue
+            text = without_numbers.get((number, position), line.text)
+            lines.append(line._replace(text=text))
+        kept.append(lines)
+    return kept
+
+
+def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
+    """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines.
+
+    The first is left out, too, where the page has it as a heading.
+    """
+    running = {edge.beside(0): edge for edge in found}
+    left_out: dict[int, set[int]] = defaultdict(set)
+    seen: set[tuple[str, bool, bool]] = set()
+    found.sort(key=lambda edge: (edge.page, edge.position))
+    for edge in found:
+        outer = running.get(edge.outward)
+        is_inner = edge.rank in _INNER_RANKS
+        if is_inner and not _is_next_to(edge, outer):
+            continue
+        page = pages[edge.page]
+        if not edge.has_number and _belongs_to_text(edge, page, running):
+            continue
+        key = (edge.text, edge.has_number, edge.is_top)
+        is_repeated = key in seen or _repeats_heading(edge, page)
+        if edge.is_number or is_repeated:
+            left_out[edge.page].add(edge.position)
+        seen.add(key)
+    return left_out
+
+
+def _repeats_heading(edge: Edge, page: Iterable[Line]) -> bool:
+    """Return whether the page has the text of a head or a foot in larger type."""
+    text = comparable(edge.text)
+    larger = [line for line in page if line.size > _LARGER * edge.line.size]
+    return any(comparable(line.text) == text for line in larger)
+
+
+def _is_next_to(edge: Edge, outer: Edge | None) -> bool:
+    """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
+    if outer is None:
+        return False
+    if edge.line.size <= outer.line.size:
+        return True
+    distance = abs(edge.line.bottom - outer.line.bottom)
+    height = outer.line.top - outer.line.bottom
+    return distance < MAX_PITCH * height
+
+
+# --- places ---
+
+
+def _group_by_place(edges: Iterable[Edge]) -> list[list[Edge]]:
+    """Return together the lines of one type that are at the same height of their pages."""
+    groups: list[list[Edge]] = []
+    in_order = sorted(
+        edges,
+        key=lambda edge: (edge.is_top, edge.line.size, edge.line.bottom),
+    )
+    for edge in in_order:
+        if groups and _is_same_place(groups[-1][-1], edge):
+            groups[-1].append(edge)
+        else:
+            groups.append([edge])
+    return groups
+
+
+def _is_same_place(lower: Edge, edge: Edge) -> bool:
+    is_same_edge = lower.is_top == edge.is_top
+    is_same_size = lower.line.size == edge.line.size
+    if not is_same_edge or not is_same_size:
+        return False
+    distance = edge.line.bottom - lower.line.bottom
+    return distance <= _PLACE
+
+
+def _find_running(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> list[Edge]:
+    """Return the lines of one place that are heads or feet."""
+    numbers: list[Edge] = []
+    others: list[Edge] = []
+    for edge in edges:
+        kind = numbers if edge.is_number else others
+        kind.append(edge)
+    if len(numbers) == 1:
+        numbers = []  # such as the number of an equation, which may be that of its page
+    if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
+        return [*numbers, *_without_variants(others)]
+    sides: tuple[list[Edge], list[Edge]] = ([], [])
+    for edge in others:
+        sides[edge.page % 2].append(edge)
+    even, odd = sides
+    odd_pages = pages // 2
+    return [
+        *numbers,
+        *_find_on_side(even, odd, pages - odd_pages, headings),
+        *_find_on_side(odd, even, odd_pages, headings),
+    ]
+
+
+def _find_on_side(
+    edges: Sequence[Edge],
+    opposite: Iterable[Edge],
+    pages: int,
+    headings: Collection[str],
+) -> list[Edge]:
+    """Return the lines of one place that are heads or feet of the pages on the left or on the right."""
+    opposite_texts = {edge.text for edge in opposite}
+    is_opposite_one_text = len(opposite_texts) < 2
+    is_one_text = is_opposite_one_text and _is_one_text(edges, pages)
+    if is_one_text or _is_chapters(edges, pages, headings):
+        return _without_variants(edges)
+    return []
+
+
+def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
+    """Return whether most pages have the same text at a place, and hardly any page another one."""
+    counts = _count_texts(edges)
+    most = max(counts.values(), default=0)
+    has_numbers = all(edge.has_number for edge in edges)
+    min_pages = min_feet(pages) if has_numbers else MIN_PAGES
+    if most < min_pages:
+        return False
+    is_on_most_pages = 2 * most > pages
+    variants = len(edges) - most
+    max_variants = _MAX_VARIANTS * len(edges)
+    return is_on_most_pages and variants <= max_variants
+
+
+def _count_texts(edges: Iterable[Edge]) -> Counter[str]:
+    """Return how many lines have each text."""
+    return Counter(edge.text for edge in edges)
+
+
+def _is_chapters(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> bool:
+    """Return whether the text at a place changes with the chapter."""
+    is_on_few_pages = 2 * len(edges) < pages
+    if is_on_few_pages or len(edges) < MIN_PAGES:
+        return False
+    in_order = sorted(edges, key=lambda edge: edge.page)
+    runs = 1
+    for edge, following in pairwise(in_order):
+        runs += edge.text != following.text
+    texts = set(_count_texts(edges))
+    comes_again = runs > len(texts)
+    has_short_runs = _MIN_RUN * runs > len(edges)
+    if comes_again or has_short_runs:
+        return False
+    with_number = 0
+    for edge in edges:
+        with_number += edge.has_number
+    if 2 * with_number > len(edges):
+        return True
+    in_headings = 0
+    for text in texts:
+        in_headings += comparable(text) in headings
+    return 2 * in_headings >= len(texts)
+
+
+def _without_variants(edges: Sequence[Edge]) -> list[Edge]:
+    """Return the lines whose text is on several pages."""
+    counts = _count_texts(edges)
+    return [edge for edge in edges if counts[edge.text] > 1]
+
+
+def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> set[str]:
+    """Return the texts of lines in larger type than most, and the document's own entries."""
+    lines = list(chain.from_iterable(pages))
+    sizes = Counter[float]()
+    for line in lines:
+        sizes[line.size] += len(line.text)
+    body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
+    headings = set(map(comparable, titles))
+    for line in lines:
+        if line.size > _LARGER * body_size:
+            without_number = _SECTION_NUMBER.sub("", line.text)
+            headings.add(comparable(line.text))
+            headings.add(comparable(without_number))
+    return headings
+
+
+# --- lines that belong to the text ---
+
+
+def _belongs_to_text(edge: Edge, page: Iterable[Line], running: Collection[Beside]) -> bool:
+    """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
+    line = edge.line
+    if line.text.endswith(_NAME_ENDS):
+        return True
+    with_text = [other for other in page if other.text]
+    by_height = sorted(with_text, key=lambda other: -other.bottom)
+    place = by_height.index(line)
+    above = by_height[:place][-1:]
+    below = by_height[place + 1 :][:1]
+    is_running_above = edge.beside(-1) in running
+    is_running_below = edge.beside(1) in running
+    for other in above:
+        is_below_heading = _is_heading_of(other, line) and not is_running_above
+        is_named = other.text.endswith(_NAME_ENDS)
+        if is_below_heading or is_named or _are_rows(other, line):
+            return True
+    for other in below:
+        is_heading = _is_heading_of(line, other) and not is_running_below
+        if is_heading or _are_rows(line, other):
+            return True
+    return False
+
+
+def _are_rows(line: Line, below: Line) -> bool:
+    """Return whether two lines are rows of a table."""
+    return CELL_BOUNDARY in line.text and CELL_BOUNDARY in below.text
+
+
+def _is_heading_of(line: Line, below: Line) -> bool:
+    """Return whether a line is in other type than the one below it, and near to it."""
+    height = line.top - line.bottom
+    distance = line.bottom - below.bottom
+    if distance >= _NEAR_HEADING * height:
+        return False
+    if line.size >= _LARGER * below.size:
+        return True
+    is_in_other_font = line.font != below.font
+    return is_in_other_font and line.size >= below.size

@@ -1,0 +1,319 @@
+"""Finds the tables of a page of a PDF among the rows that may be theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
+from arag.ingest.formats.pdf.pieces import STRAIGHT
+from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row
+
+_MAX_HEADER = 3  # rows
+_MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
+_MIN_ROWS = 3  # of a table of words alone
+_MIN_FULL_ROWS = 2  # of these, with a cell in each column
+_MIN_NAMES = 3  # of columns, above rows that may lack most cells
+_MIN_WORDS_GAP = 1.5  # times the height, between the columns of such a table
+_MAX_CELL = 60  # characters of such a table's cells, on average: longer ones are prose
+_GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
+_PROSE_LINE = 20  # characters
+
+_NO_TABLE = range(0)
+# An entry of contents or of an index: leaders, and a page's number in a cell of its own.
+_ENTRY = re.compile(r"[^\t]*(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})\t(?:\d{1,4}|[ivxlc]+)")
+_REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
+_BULLET = re.compile(r"[•‣◦▪■●○►·*]")
+_MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
+_NAME_ENDS = (":", "：")
+
+
+def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
+    """Yield the rows of tables with their cells, and all other lines.
+
+    A table has a figure after the first cell of one of its rows, or it has at least three rows of words in straight
+    columns.
+
+    Args:
+        rows: What may be rows, in order.
+    """
+    for group in _groups(rows):
+        table = _find_table(group)
+        above = group[: table.start]
+        inside = group[table.start : table.stop]
+        below = group[table.stop :]
+        yield from _lines(above)
+        yield from _table(inside)
+        yield from _lines(below)
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
+    for row in rows:
+        yield TableRow(row, cells=[])
+
+
+def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
+    """Yield the rows of a table, with their cells by columns if these are clear, else with those that they have."""
+    aligned: list[TableRow] = []
+    if rows and not _is_mostly_words(rows):
+        aligned = align_cells(rows)
+    if aligned:
+        name_cells(aligned)
+        yield from aligned
+        return
+    for row in rows:
+        cells = row.texts if row.has_figure else []
+        yield TableRow(row, cells)
+
+
+def _is_mostly_words(rows: Sequence[Row]) -> bool:
+    """Return whether few rows have figures, as in a text with wide spaces; a table of words alone has none."""
+    with_figure = len(_numbers_of_rows_with_figures(rows))
+    others = len(rows) - with_figure
+    return 0 < with_figure < others - 1
+
+
+# --- groups of rows that may be one table ---
+
+
+def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield rows of several cells that follow each other, and each other row by itself."""
+    group: list[Row] = []
+    is_complete = False
+    for row in rows:
+        if not group:
+            group = [row]
+            is_complete = _is_by_itself(row)
+            continue
+        above = group[-1]
+        if not is_complete and _goes_on(above, row):
+            group.append(row)
+            continue
+        if is_complete or _is_line(row) or _begins_group(above, row):
+            yield group
+            group = []
+        group.append(row)
+        is_complete = _is_by_itself(row)
+    if group:
+        yield group
+
+
+def _is_by_itself(row: Row) -> bool:
+    """Return whether a line ends the rows before it, and is not a name above the rows after it."""
+    return _is_line(row) and not _may_be_name(row)
+
+
+def _goes_on(above: Row, row: Row) -> bool:
+    """Return whether a line is the next one of a cell of the row above it, other than the first."""
+    is_bare_line = len(row.cells) == 1 and not row.above
+    if not is_bare_line or len(above.cells) == 1:
+        return False
+    max_distance = TIGHT * row.height
+    if above.distance(row) > max_distance:
+        return False
+    (line,) = row.extents
+    other_cells = above.extents[1:]
+    return line.begins_with_one_of(other_cells)
+
+
+def _begins_group(above: Row, row: Row) -> bool:
+    """Return whether a row of several cells is apart from the row above it."""
+    # One line may be the name of the rows below it, but not above names of columns.
+    max_lines = 1 if row.has_figure else 0
+    if len(row.above) > max_lines:
+        return True
+    is_line_above = len(above.cells) == 1
+    if is_line_above and not _is_inside(above, row):
+        return True
+    max_distance = _MAX_DISTANCE * row.height
+    return above.distance(row) > max_distance
+
+
+def _is_line(row: Row) -> bool:
+    return len(row.cells) == 1 or _is_item(row)
+
+
+def _may_be_name(row: Row) -> bool:
+    """Return whether a line may be a name above several columns of the rows below it."""
+    return row.is_one_line and len(row.texts[0]) <= MAX_NAME
+
+
+def _is_inside(row: Row, following: Row) -> bool:
+    """Return whether a line is above other cells of the next row than the first."""
+    line = row.extents[0]
+    first_cell = following.extents[0]
+    has_several_others = len(following.cells) > 2
+    return has_several_others and line.left > first_cell.right
+
+
+def _is_item(row: Row) -> bool:
+    """Return whether a row is an item of a list, or a name with a colon and its value: both are clear as a line."""
+    first = row.texts[0]
+    cells = len(row.cells)
+    if _REFERENCE.fullmatch(first):
+        return True
+    if row.has_figure or cells < 2:
+        return False
+    if cells > 2:
+        return _BULLET.fullmatch(first) is not None
+    is_name = first.endswith(_NAME_ENDS)
+    is_marker = _MARKER.fullmatch(first) is not None
+    return is_name or is_marker
+
+
+# --- which rows of a group are a table ---
+
+
+def _find_table(rows: Sequence[Row]) -> range:
+    """Return the rows that are a table: rows of words before its figures are its header."""
+    if _is_contents(rows):
+        return _NO_TABLE
+    if _is_table_of_words(rows):
+        return range(len(rows))
+    with_figure = _numbers_of_rows_with_figures(rows)
+    if not with_figure or _is_item(rows[0]):
+        return _NO_TABLE
+    first = with_figure[0]
+    last = with_figure[-1]
+    is_one_row = first == last
+    if is_one_row and _is_spread_text(rows[first]):
+        return _NO_TABLE
+    start = max(0, first - _MAX_HEADER)
+    end = _find_end(rows, start, last)
+    return range(start, end)
+
+
+def _numbers_of_rows_with_figures(rows: Iterable[Row]) -> list[int]:
+    numbers: list[int] = []
+    for number, row in enumerate(rows):
+        if row.has_figure:
+            numbers.append(number)
+    return numbers
+
+
+def _find_end(rows: Sequence[Row], start: int, last: int) -> int:
+    """Return the end of a table: rows of words after its last figure may be in its columns, or go on in its cells."""
+    columns: list[Extent] = []
+    for row in rows[start : last + 1]:
+        columns += row.extents
+    end = last + 1
+    for above, row in pairwise(rows[last:]):
+        max_distance = TIGHT * row.height
+        goes_on = above.distance(row) < max_distance
+        if not goes_on and not _begins_in_columns(row, columns):
+            break
+        end += 1
+    return end
+
+
+def _begins_in_columns(row: Row, columns: Sequence[Extent]) -> bool:
+    """Return whether each cell of a row begins where a column does."""
+    return all(extent.begins_with_one_of(columns) for extent in row.extents)
+
+
+def _is_contents(rows: Sequence[Row]) -> bool:
+    """Return whether rows are contents or an index, which may have a title above its entries."""
+    entries_end = rows[-1].extents[0].right
+    for row in rows:
+        entry = "\t".join(row.texts)
+        if _ENTRY.fullmatch(entry):
+            continue
+        is_line = len(row.cells) == 1
+        is_title = is_line and row.extents[0].left < entries_end
+        if not is_title:
+            return False
+    return True
+
+
+def _is_spread_text(row: Row) -> bool:
+    """Return whether a row is a line of text that is spread over its column: most cells are small words."""
+    small = 0
+    for text in row.texts:
+        is_word = text.isalpha()
+        small += is_word and text.islower()
+    return 2 * small > len(row.cells)
+
+
+# --- tables of words alone ---
+
+
+def _is_table_of_words(rows: Sequence[Row]) -> bool:
+    """Return whether rows of words are in straight columns, or below the names of columns."""
+    if len(rows) < _MIN_ROWS:
+        return False
+    counts = [len(row.cells) for row in rows]
+    if min(counts) < 2:
+        return False
+    columns = max(counts)
+    texts: list[str] = []
+    for row in rows:
+        texts += row.texts
+    without_first_row = texts[columns:]
+    if _mean_length(texts) > _MAX_CELL or _is_prose(without_first_row):
+        return False
+    if not all(map(_has_wide_gaps, rows)):
+        return False
+    full = rows[counts.index(columns)]
+    full_rows = counts.count(columns)
+    if full_rows >= _MIN_FULL_ROWS and _are_in_columns(rows, full):
+        return True
+    return _are_below_names(rows)
+
+
+def _mean_length(texts: Sequence[str]) -> float:
+    return sum(map(len, texts)) / len(texts)
+
+
+def _is_prose(texts: Sequence[str]) -> bool:
+    """Return whether texts are lines that go on in other ones."""
+    going_on = sum(map(_begins_small, texts))
+    max_going_on = _GOING_ON * len(texts)
+    return going_on > max_going_on and _mean_length(texts) > _PROSE_LINE
+
+
+def _begins_small(text: str) -> bool:
+    return text[0].islower()
+
+
+def _has_wide_gaps(row: Row) -> bool:
+    min_gap = _MIN_WORDS_GAP * row.height
+    for extent, following in pairwise(row.extents):
+        gap = following.left - extent.right
+        if gap < min_gap:
+            return False
+    return True
+
+
+def _are_in_columns(rows: Iterable[Row], full: Row) -> bool:
+    """Return whether all cells begin, end or have their middle where those of a full row do."""
+    extents: list[Extent] = []
+    for row in rows:
+        extents += row.extents
+    return _are_straight(extents, full.extents)
+
+
+def _are_straight(extents: Iterable[Extent], columns: Sequence[Extent]) -> bool:
+    """Return whether each cell begins, ends or has its middle where a column does."""
+    for extent in extents:
+        offsets = map(extent.offset, columns)
+        if min(offsets) >= STRAIGHT:
+            return False
+    return True
+
+
+def _are_below_names(rows: Sequence[Row]) -> bool:
+    """Return whether the first row names several columns, and the others have a label and cells in these columns.
+
+    So is a roster of names under weekdays, where a row seldom fills all columns.
+    """
+    names, *others = rows
+    if len(names.cells) < _MIN_NAMES:
+        return False
+    first_label = others[0].extents[0]
+    for row in others:
+        label, *cells = row.extents
+        is_label_off = abs(label.left - first_label.left) >= STRAIGHT
+        if is_label_off or not _are_straight(cells, names.extents):
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""Word: documents in Office Open XML."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,8 @@ import typer
 from arag.cli import app
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = SETTINGS["project"]
 
 
 def make_dockerfile(folder, config):
@@ -32,6 +35,30 @@ def make_checkout(folder):
     folder.mkdir()
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text("utf-8"), encoding="utf-8")
     return folder
+
+
+def find_package_files():
+    """Return the files below the folders of the package, by the names of their packages."""
+    folders = {ROOT / "arag": "arag"} | {ROOT / room: f"arag.{room}" for room in ("graph", "ingest", "retrieval")}
+    found = {}
+    for top, name in folders.items():
+        for folder, below, files in os.walk(top):  # it does not follow the links in arag/
+            below[:] = [each for each in below if each != "__pycache__"]
+            parts = Path(folder).relative_to(top).parts
+            found[".".join((name, *parts))] = [file for file in files if not (Path(folder) / file).is_symlink()]
+    return found
+
+
+def test_an_installation_that_is_not_editable_has_all_files():
+    setuptools = SETTINGS["tool"]["setuptools"]
+    files = find_package_files()
+    assert sorted(setuptools["packages"]) == sorted(files)
+    for package, names in files.items():
+        data = setuptools["package-data"]
+        patterns = [*data["*"], *data.get(package, []), "*.py"]
+        assert [name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+        folder = setuptools["package-dir"].get(package, package.replace(".", "/"))
+        assert (ROOT / folder / "__init__.py").is_file()
 
 
 def test_an_image_of_the_checkout_installs_the_package_and_the_embedders_weights(tmp_path):

@@ -336,6 +336,16 @@ def test_a_search_without_its_kind_says_what_to_write(arag, index):
         assert "write arag search keyword 'Grey Petrel', or arag search semantic 'Grey Petrel'" in said
 
 
+def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
+    code, out, err = arag("search", "keyword", "lens Petrel", "--index", index)
+    assert code == 0
+    assert "lens Petrel: none" in out
+    assert err == "Words in quotes are one phrase; to search for each word: arag search keyword lens Petrel\n"
+    assert arag("search", "keyword", "lens", "Petrel", "--index", index)[2] == ""
+    assert arag("search", "keyword", "Grey Petrel", "--index", index)[2] == ""
+    assert arag("search", "keyword", "xyzzy", "--index", index)[2] == ""
+
+
 def test_a_missing_question_is_a_wrong_command_line(arag, index):
     code, out, err = arag("ask", "--index", index)
     assert (code, out) == (2, "")

@@ -241,6 +241,8 @@ def search(
     with open_scoped(index, where, documents, within) as opened:
         if kind == "semantic":
             _check_script(opened.embedder.name, " ".join(text))
+        else:
+            _explain_phrases(opened, text)
         results: Any = None
         if paper or as_json:
             results = _search(opened, kind, text, top_k)
@@ -262,6 +264,13 @@ def _check_script(embedder: str, text: str) -> None:
             f"the index's embedder, {embedder}, knows Latin letters only: search with words as the documents have "
             "them, by arag search keyword"
         )
+
+
+def _explain_phrases(index: Index, keywords: list[str]) -> None:
+    """Say how to search for the words of phrases if no chunk has one of the keywords."""
+    words = " ".join(keywords).split()
+    if len(words) > len(keywords) and not index.keyword_search(keywords, 1).hits:
+        err.print(f"Words in quotes are one phrase; to search for each word: arag search keyword {' '.join(words)}")
 
 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:

@@ -236,6 +236,14 @@ def test_entries_of_contents_are_never_quoted(make_index):
     assert not any(name in state["answer"] for name in YEARS)
 
 
+@pytest.mark.parametrize(("item", "is_quoted"), [("- Orlath Tamsin", False), ("- Orlath Tamsin, quarry owner", True)])
+def test_an_item_of_a_list_is_quoted_if_it_says_more_than_a_name(item, is_quoted):
+    text = f"[log:0] Log\nThe mill was built by Orlath Tamsin.\n\n[people:0] People\n{item}"
+    answer = quotes("Who built the mill?", text)
+    assert answer[0] == "Log: The mill was built by Orlath Tamsin. [log:0]"
+    assert any(line.startswith("People") for line in answer) is is_quoted
+
+
 SECTIONS = "# 3. The mill\n\nTable of Contents\n\n3.1. {0}\n\n3.2. {1}\n\n## 3.1. {0}\n\n{2}\n\n## 3.2. {1}\n\n{2}"
 
 

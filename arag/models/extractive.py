@@ -10,7 +10,7 @@ nothing is left to look up, read the chunks of these sentences, and quote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -194,8 +194,7 @@ def _choose_sentences(notes: Notes) -> list[Sentence]:
         if covered <= SHARED_WORDS and not has_english(sentence.text):
             covered = set()  # "die" alone may be an article
         words = float(len(covered))
-        lowered = sentence.text.lower()
-        if any(name in lowered for name in links):
+        if _tells_of(links, sentence.text.lower()):
             words += _LINK_BONUS
         return words * (1 + sentence.similarity)
 
@@ -212,6 +211,14 @@ def _choose_sentences(notes: Notes) -> list[Sentence]:
         open_words -= best.words
         links.update(name.lower() for name in best.new_names(notes.question))
     return quotes
+
+
+def _tells_of(names: Iterable[str], text: str) -> bool:
+    """Return whether a text has one of the names and something else: a name alone is an item of a list."""
+    rest = text
+    for name in names:
+        rest = rest.replace(name, "")
+    return rest != text and any(map(str.isalnum, rest))
 
 
 def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:

@@ -40,6 +40,19 @@ def test_what_is_hidden_is_not_read(read, part):
         ("<p>Text<div role=tabpanel hidden>On macOS</div>", "Text\n\nOn macOS"),  # a click shows it
         ("<p>Text<div role=tabpanel aria-hidden=true style='display:none'>Reviews</div>", "Text\n\nReviews"),
         ("<p>Text<div role=tabpanel>Shown <b hidden>Secret</b></div>", "Text\n\nShown"),
+        ("<h3><button aria-controls=a>Why?</button></h3><div id=a hidden>Because.</div>", "### Why?\n\nBecause."),
+        ("<button aria-controls=a>Menu</button><div id=a hidden>Secret</div><p>Text", "Menu\n\nText"),
+        (
+            "<p>Press <span><span hidden class=MAC>Command</span><span hidden id=default1>Ctrl</span></span>+Z.",
+            "Press Ctrl+Z.",
+        ),
+        ("<p>See <span><span hidden lang=en>Files</span><span hidden lang=de>Secret</span></span>.", "See Files."),
+        ("<p>Text <span class=note><span hidden>Secret</span></span>", "Text"),
+        ("<p>Text <span class=switchinline><span hidden class=UNIX>by Meta</span></span>", "Text by Meta"),
+        (
+            "<span><span hidden><p>Sheet</span><span hidden><p>Page</span><span hidden><p>Sheet</span></span>",
+            "Sheet\n\nPage",
+        ),
     ],
 )
 def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):

@@ -14,6 +14,13 @@ _NAVIGATION = etree.XPath(
 _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
 )
+# A script shows one of the texts, by the reader's system or program, as in the help of LibreOffice.
+_SWITCHES = etree.XPath(
+    "//span[span[@hidden]][count(span[@hidden]) = count(*)][count(*) > 1 or starts-with(@class, 'switch')]"
+)
+_HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | .//h1 | .//h2 | .//h3 | .//h4)")
+# A click on a heading shows what it controls, such as the answer to a question.
+_CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
 _PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
 _PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
 _HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
@@ -22,14 +29,37 @@ _HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
 def find_hidden(page: etree._Element) -> set[etree._Element]:
     """Return the elements that a browser does not show. Formulas are kept: pages show pictures of hidden ones."""
     hidden: set[etree._Element] = set()
+    alternatives = _find_alternatives(page)
+    controlled = set(" ".join(_CONTROLLED(page)).split())
     for element in _MAY_BE_HIDDEN(page):
         is_page = element.tag in {"html", "body"}
-        if is_page or not _is_hidden(element):
+        can_be_shown = element in alternatives or element.get("id") in controlled
+        if is_page or can_be_shown or not _is_hidden(element):
             continue
         if element.find(".//math") is None:
             hidden.add(element)
     hidden.update(filter(_is_permalink, _PERMALINKS(page)))
     return hidden
+
+
+def _find_alternatives(page: etree._Element) -> set[etree._Element]:
+    """Return what is read of texts of which a script shows one: the default, or all different blocks."""
+    read: set[etree._Element] = set()
+    for switch in _SWITCHES(page):
+        if not _HAS_BLOCKS(switch):
+            read.add(next(filter(_is_default, switch), switch[0]))
+            continue
+        by_text: dict[str, etree._Element] = {}
+        for alternative in switch:
+            text = "".join("".join(alternative.itertext()).split())
+            by_text.setdefault(text, alternative)
+        read.update(by_text.values())
+    return read
+
+
+def _is_default(alternative: etree._Element) -> bool:
+    names = [alternative.get("id", ""), alternative.get("class", "")]
+    return any(name.startswith("default") for name in names)
 
 
 def find_navigation(page: etree._Element) -> list[etree._Element]:

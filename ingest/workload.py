@@ -15,7 +15,10 @@ _USUAL_TEXT = 1.0  # characters per byte
 _MARKED_UP = 0.4
 _PACKED = 0.02  # the rest is pictures, fonts and layout
 _LESS_TEXT = {
-    **dict.fromkeys((".html", ".htm", ".xhtml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"), _MARKED_UP),
+    **dict.fromkeys(
+        (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"),
+        _MARKED_UP,
+    ),
     **dict.fromkeys((".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf"), _PACKED),
     **dict.fromkeys((".docm", ".xlsm", ".pptm", ".doc", ".xls", ".ppt", ".msg"), _PACKED),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), _PACKED),

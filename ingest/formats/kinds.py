@@ -104,6 +104,14 @@ _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIM
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
 # A page with its pictures, which Word names `.doc`, has no sender.
 _FIELD_OF_PAGE = re.compile(rb"(?im)^Content-Type:\s*multipart/related\b")
+# Other files have the extensions of manuals in DocBook and of help in Mallard, too.
+MANUALS = (".docbook", ".dbk", ".page", ".xml")
+_ROOT = re.compile(rb"<(?:!DOCTYPE\s+)?(?:[\w.-]+:)?([\w.-]+)[\s>]")
+_ROOTS_OF_MANUALS = frozenset(
+    b"set book part article chapter appendix preface section sect1 refentry reference glossary page".split()
+)
+_IN_MANUALS = re.compile(rb"docbook|projectmallard|<(?:sim)?para\b|<\w*info>|<refnamediv", re.IGNORECASE)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
@@ -249,3 +257,14 @@ def _kind_of_mail(text: bytes) -> str:
     if _FIELD_OF_TRANSPORT.search(fields[0]):
         return ".eml"
     return ""
+
+
+def is_manual(path: Path) -> bool:
+    """Return whether a file begins like a manual in DocBook or a page of help in Mallard."""
+    try:
+        with path.open("rb") as file:
+            head = _COMMENT.sub(b"", file.read(_HEAD_BYTES))
+    except OSError:
+        return False
+    root = _ROOT.search(head)
+    return root is not None and root[1] in _ROOTS_OF_MANUALS and _IN_MANUALS.search(head) is not None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Metadata in which loaders and text splitters say where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
+_FILE_HASH_LENGTH = 32  # hexadecimal digits: 128 bits: two files never share a hash by chance
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
@@ -163,7 +164,8 @@ class SourceReader:
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
-        yield ReadItem(_to_document(content, file_id, path), size)
+        document = _to_document(content, file_id, path)
+        yield ReadItem(replace(document, file_hash=_hash_file(path)), size)
 
     def _read_mailbox(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read each email of a mailbox; its id ends in its `Message-ID`, or in its number if it has none of its own."""
@@ -303,6 +305,11 @@ def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
 def _hash_of(document: Document) -> str:
     content = json.dumps([document.title, document.text, dict(document.metadata)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_FILE_HASH_LENGTH]
 
 
 def _show(value: object) -> str:

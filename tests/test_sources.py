@@ -119,6 +119,16 @@ class TestPaths:
         _, _, skipped = self.read("in")
         assert list(skipped.values()) == [f"no reader for {Path(name).suffix}; {advice}"]
 
+    def test_a_page_that_only_leads_to_another_is_skipped(self):
+        self.touch("in/a.txt")
+        refresh = "<meta http-equiv=Refresh content='{}; url=b.html#oil'>"
+        Path("in/oil.html").write_text(f"<head>{refresh.format(0)}</head><p>Oil is at <a href=b.html>Oil</a>.")
+        Path("in/news.html").write_text(f"<head>{refresh.format(600)}</head><p>No news.")
+        Path("in/plain.html").write_text(f"<head><noscript>{refresh.format(0)}</noscript></head><p>Lamp oil.")
+        ids, problems, skipped = self.read("in")
+        assert (ids, problems) == (["a.txt", "news.html", "plain.html"], [])
+        assert skipped == {Path("in/oil.html"): "a page that only leads to another"}
+
     def test_a_folder_without_a_file_that_can_be_read_says_what_it_has(self):
         self.touch("in/a.png")
         Path("in/b.log").write_text("Lamp oil.")

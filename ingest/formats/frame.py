@@ -18,10 +18,12 @@ FRAME_END = "\x05"
 _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
-_OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
+# Themes put the whole page into a section.
+_OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section[not(.//main or .//*[@role = 'main'])])"
 # Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
 _NAMED = etree.XPath("//*[@class or @id or @role]")
+_SEARCHES = etree.XPath(f"//form[contains(@action, 'search') and {_OUTSIDE}]")
 _IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
 _NAME = re.compile(
     r"(?:(?:site|page|main|top|bottom|left|right|global|md|mw|wiki)[-_]?)?"
@@ -30,7 +32,7 @@ _NAME = re.compile(
     r"|(?:sphinx)?sidebar(?:wrapper)?"
     r"|header|masthead|banner"
     r"|footer|copyright|contentinfo"
-    r"|related|search)",
+    r"|related|search|toc[-_]?\w*)",
     re.IGNORECASE,
 )
 _TEXT_BLOCKS = ("p", "li", "div", "td", "center", "small", "address")
@@ -72,7 +74,7 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
-    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page)}
+    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page)}
     for element in list(frame):
         if _is_field(element):
             frame.remove(element)

@@ -13,7 +13,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
-from arag.ingest.formats.html_hidden import find_hidden, find_navigation
+from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
 from arag.ingest.formats.inline import (
@@ -60,6 +60,7 @@ _TERM_AND_DEFINITION = re.compile(
     rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
+_NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
 _ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
@@ -128,6 +129,8 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     for mark in _ALL_MARKS:
         html = html.replace(mark, " ")
     page = _parse(html)
+    if mark_frame and leads_elsewhere(page):
+        return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
     hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
@@ -252,12 +255,13 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
     preformatted: set[etree._Element] = set()
     for block in page.iter("pre"):
         preformatted.update(block.iter())
-    tables = set(filter(_is_data_table, page.iter("table")))
+    hidden = {*left_out, *page.iter(*_HIDDEN)}
+    tables = set(filter(_is_data_table, page.iter("table"))) - hidden
     cells: set[etree._Element] = set()
     for table in tables:
         cells.update(table.iter(*CELLS))
     return _Layout(
-        hidden={*left_out, *page.iter(*_HIDDEN)},
+        hidden=hidden,
         preformatted=preformatted,
         tables=tables,
         cells=cells,
@@ -305,7 +309,9 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.tag in _HEADINGS:
         heading = _on_one_line(text)
         level = int(element.tag[1])
-        return f"{_HEADING * level} {heading}" if heading else text
+        if not heading or _NOTE_NUMBER.fullmatch(heading):
+            return text
+        return f"{_HEADING * level} {heading}"
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
 

@@ -36,6 +36,7 @@ _STEP = re.compile(rf"(?:{_STEPS})", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:{_PLACES})", re.IGNORECASE)
 _LABEL = re.compile(rf"(?<!\w)(?:{_STEPS}|{_PLACES})(?!\w)", re.IGNORECASE)
 _ARROWS = re.compile(r"[<>«»‹›←→⇐⇒◀▶◄►]+")
+_BESIDE_ARROW = re.compile(r"^[<«‹←⇐◀◄]+ ?\w|\w ?[>»›→⇒▶►]+$")  # the title of the page before, or after
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 _STEP_RELATIONS = frozenset(("prev", "previous", "next"))
@@ -59,7 +60,10 @@ _MIN_PLACES = 2  # without a step
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """The addresses of the pages that a page's head names as those before and after, and as those above."""
+    """The addresses of the pages before and after, and of those above, as the page's head or words of links say.
+
+    A link with the title of such a page may stand beside an arrow that leads to it, too.
+    """
 
     steps: frozenset[str]
     places: frozenset[str]
@@ -94,6 +98,12 @@ def _find_neighbours(page: etree._Element) -> _Neighbours:
             steps.add(link.get("href"))
         elif relations & _PLACE_RELATIONS:
             places.add(link.get("href"))
+    for link in _LINKS(page):
+        match _leads_by_words(link):
+            case "step":
+                steps.add(link.get("href"))
+            case "place":
+                places.add(link.get("href"))
     return _Neighbours(frozenset(steps), frozenset(places))
 
 
@@ -109,11 +119,7 @@ def _is_bar(
     is_named: bool,
 ) -> bool:
     """Return whether elements are a bar: all links lead to neighbours, and the text beside these says no more."""
-    leads: list[str] = []
-    for element in elements:
-        for link in element.iter("a"):
-            if link.get("href") and _shown_text(link):
-                leads.append(_leads_to(link, neighbours))
+    leads = [_leads_to(link, neighbours) for link in _links_with_text(elements)]
     has_others = "" in leads
     if has_others and elements[0].get("role") != _ROLE:
         return False
@@ -123,18 +129,36 @@ def _is_bar(
     return is_bar and (is_named or _is_label(beside))
 
 
+def _links_with_text(elements: Sequence[etree._Element]) -> Iterator[etree._Element]:
+    """Yield the links that have words or arrows; others, such as `[?]`, lead to help."""
+    for element in elements:
+        for link in element.iter("a"):
+            text = _shown_text(link)
+            has_words = any(map(str.isalnum, text))
+            if link.get("href") and (has_words or _ARROWS.fullmatch(text)):
+                yield link
+
+
 def _leads_to(link: etree._Element, neighbours: _Neighbours) -> str:
-    """Return whether a link is a step, or leads to a place above, by its own words or the page's head; else nothing."""
-    words = _EDGES.sub("", _shown_text(link))
-    relations = _relations(link)
+    """Return whether a link is a step, or leads to a place above, by its own words or its address; else nothing."""
+    by_words = _leads_by_words(link)
+    if by_words:
+        return by_words
     address = link.get("href", "")
-    if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(_shown_text(link)):
+    if address in neighbours.steps or _BESIDE_ARROW.search(_shown_text(link)):
+        return "declared step"
+    return "declared place" if address in neighbours.places else ""
+
+
+def _leads_by_words(link: etree._Element) -> str:
+    text = _shown_text(link)
+    words = _EDGES.sub("", text)
+    relations = _relations(link)
+    if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(text):
         return "step"
     if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words):
         return "place"
-    if address in neighbours.steps:
-        return "declared step"
-    return "declared place" if address in neighbours.places else ""
+    return ""
 
 
 def _shown_text(element: etree._Element) -> str:

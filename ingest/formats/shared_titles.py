@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
+_IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
 _MIN_PAGES = 5  # of a folder: fewer can share a part of their titles by chance
 _MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
 
@@ -40,6 +41,8 @@ def find_shared_title(titles: Sequence[str]) -> SharedTitle:
         for separator in _SEPARATOR.finditer(title):
             starts.append(title[: separator.end()])
             ends.append(title[separator.start() :])
+        for space in _IN_PARENTHESES.finditer(title):
+            ends.append(title[space.start() :])
     return SharedTitle(
         start=_find_longest(starts, len(distinct)),
         end=_find_longest(ends, len(distinct)),

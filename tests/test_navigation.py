@@ -45,7 +45,11 @@ TEXI2HTML = """<table class="header"><tr><td>[<a href="ch01.html" title="Previou
 <td>[<a href="about.html" title="About"> ? </a>]</td></tr></table>{body}
 <table class="nav_table"><tr><td>[<a href="part1.html"> &lt;&lt; Lights </a>]</td><td>[<a href="index.html">Top</a>]
 [<a href="toc.html" rel="contents">Everything</a>]</td><td>[<a href="part3.html"> Dues &gt;&gt; </a>]</td></tr>
-<tr><td>[<a href="ch01.html"> &lt; Lamps </a>]</td><td>[<a rel="up" href="p2.html">Up: The harbour</a>]</td></tr></table>"""
+<tr><td>[<a href="ch01.html"> &lt; Lamps </a>]</td><td>[<a rel="up" href="p.html">Up: Harbour</a>]</td></tr></table>"""
+
+LANGUAGE_BARS = """<p>Available languages: <a href="de.html">de</a> |
+<a href="en.html" hreflang="en" rel="alternate">en</a></p>{body}
+<p><a href="i.html">Main index</a> | <a href="r.html">Raster index</a> | <a href="f.html">Full index</a></p>"""
 
 PUBLICAN = """<ul class="docnav top"><li class="previous"><a href="ch01.html"><strong>{prev}</strong></a></li>
 <li class="home">Harbour rules</li><li class="next"><a href="ch03.html"><strong>{next}</strong></a></li></ul>{body}
@@ -68,7 +72,7 @@ LANGUAGES = [
 
 
 @pytest.mark.parametrize(
-    "page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, PUBLICAN, BARE]
+    "page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, LANGUAGE_BARS, PUBLICAN, BARE]
 )
 def test_bars_of_generators_are_left_out(read, page):
     html = f"<html>{HEAD}<body>{page.format(body=BODY, **ENGLISH)}</body></html>"
@@ -110,6 +114,7 @@ def test_the_bar_of_a_manual_page_is_left_out(read):
         ("<p><a href='ch03.html'>Next</a>: the harbour closes on 3 June", "Next: the harbour closes on 3 June"),
         ("<div class='nav'><a href='ch03.html'>Next</a> <a href='tel:1'>Call 0471</a></div>", "Next Call 0471"),
         ("<div role='navigation'><p>Board: <a href='a.html'>Odvar Felisk</a></div>", "Board: Odvar Felisk"),
+        ("<p>The keeper's story in <a href='de.html'>German</a>", "The keeper's story in German"),
         ("See <a href='a.html'>home</a> or <a href='b.html'>top</a>.", "See home or top."),
         ("<a href='a.html'>Next</a> to nothing", "Next to nothing"),
     ],

@@ -65,17 +65,25 @@ def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):
     ("html", "text"),
     [
         (
-            "<div class=note><table><tr><td rowspan=2><img alt='[Note]'><th>Note<tr><td><p>Mind the step.</table></div>",
+            "<div class=note><table><tr><td rowspan=2><img alt='[Note]'><th>Note<tr><td>Mind the step.</table></div>",
             "Note\n\nMind the step.",
         ),
         (
-            "<div class=figure><p class=title>Figure 1. The mill<div class=mediaobject><img alt='The mill'></div></div>",
+            "<div class=figure><p class=title>Figure 1. The mill<div><img alt='The mill'></div></div>",
             "Figure 1. The mill",
         ),
         ("<p>Text.<h5><a href='#1'>(12)</a></h5><p>A note.<h2>1880</h2>", "Text.\n\n(12)\n\nA note.\n\n## 1880"),
     ],
 )
 def test_signs_captions_and_numbers_of_notes_are_read_once_and_are_no_headings(read, html, text):
+    assert read("a.html", html).text == text
+
+
+def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
+    title = "<div class=headertitle><div class=title>Lamp Class<div class=ingroups>Oil</div></div></div>"
+    member = "<tr><td>void&#160;<td><b>light</b> (Lamp &amp;lamp)<tr><td>&#160;<td>Lights it. <br>"
+    html = f"{title}<table><tr><td colspan=2><h2>Members</h2>{member}<tr><td>1 May<br>2 May<td>Oil</table>"
+    text = "# Lamp Class\n\nOil\n\n## Members\n\nvoid light (Lamp &lamp)\n\nLights it.\n\n1 May\n2 May\n\nOil"
     assert read("a.html", html).text == text
 
 

@@ -30,7 +30,7 @@ _NAME = re.compile(
     r"(?:nav(?:bar|header|footer|igation)?"
     r"|menu(?:[-_]?bar)?|toolbar|breadcrumbs?"
     r"|(?:sphinx)?sidebar(?:wrapper)?"
-    r"|header|masthead|banner"
+    r"|header|masthead|banner|titlearea"
     r"|footer|copyright|contentinfo"
     r"|related|search|toc[-_]?\w*)",
     re.IGNORECASE,
@@ -102,7 +102,11 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     is_above_title = bool(title)
     is_below_heading = False
-    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS):
+    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS, "a"):
+        if element.tag == "a":
+            if is_above_title and _is_logo(element):
+                yield element
+            continue
         if element.tag in _HEADINGS:
             is_below_heading = True
             is_title = element.tag == title
@@ -118,6 +122,13 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
             continue
         if _says_nothing(element, text, is_above_title):
             yield element
+
+
+def _is_logo(link: etree._Element) -> bool:
+    """Return whether a link is a picture that stands alone in a block of other blocks."""
+    is_picture = link.find("img") is not None and "".join(link.itertext()).strip() == ""
+    has_text_after = (link.tail or "").strip() != ""
+    return is_picture and link.getparent().tag == "div" and not has_text_after
 
 
 def _own_text(element: etree._Element) -> str:

@@ -69,6 +69,7 @@ _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
+_DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
@@ -132,6 +133,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
+    _mark_title(page)
     hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
     bars = find_bars(page) if mark_frame else ()
@@ -195,6 +197,14 @@ def _parse(html: str) -> etree._Element:
     return page
 
 
+def _mark_title(page: etree._Element) -> None:
+    """Make a heading of the title that Doxygen writes above a page."""
+    for title in _DOXYGEN_TITLE(page):
+        title.tag = "h1"
+        for group in title.findall("div"):  # which the page belongs to
+            title.addnext(group)
+
+
 def _title(page: etree._Element) -> str:
     title = page.find("head/title")
     if title is None:
@@ -208,6 +218,7 @@ class _Layout:
 
     hidden: set[etree._Element]
     preformatted: set[etree._Element]
+    rows: set[etree._Element]  # of no table of data, which a browser shows as one line each
     tables: set[etree._Element]
     cells: set[etree._Element]
     cell_texts: dict[etree._Element, str] = field(default_factory=dict)
@@ -230,7 +241,7 @@ def _page_text(
             text = f"{FRAME_START}{text.strip()}{FRAME_END}"
         if element in quotes:
             text = f"{QUOTE_START}\n\n{text}\n\n{QUOTE_END}"
-        texts[element] = _set_apart(element, text)
+        texts[element] = _set_apart(element, text, layout)
     text = _tidy(texts[page])
     if quotes:
         text = quote_lines(text)
@@ -263,9 +274,27 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
     return _Layout(
         hidden=hidden,
         preformatted=preformatted,
+        rows=_find_rows(page, tables),
         tables=tables,
         cells=cells,
     )
+
+
+def _find_rows(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
+    """Return the rows whose cells hold no blocks, in tables that only lay out the page."""
+    rows: set[etree._Element] = set()
+    for row in page.iter("tr"):
+        table = next(row.iterancestors("table"), None)
+        blocks = row.iter("br", *_BLOCKS.difference(CELLS))
+        if table not in tables and not any(map(_begins_line, blocks)):
+            rows.add(row)
+    return rows
+
+
+def _begins_line(element: etree._Element) -> bool:
+    """Return whether an element begins a line; a line end does not if nothing follows."""
+    is_last = element.getnext() is None and not (element.tail or "").strip()
+    return element.tag != "br" or not is_last
 
 
 def _is_data_table(table: etree._Element) -> bool:
@@ -341,7 +370,11 @@ def _frame_text(element: etree._Element) -> str:
     return _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE)
 
 
-def _set_apart(element: etree._Element, text: str) -> str:
+def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
+    if element in layout.rows:
+        return f"\n\n{_on_one_line(text)}\n\n"
+    if element.getparent() in layout.rows:
+        return f" {text} "
     if element.tag == "br":
         return f"\n{text}"
     is_empty = not text and element.tag in _SET_APART_WITH_TEXT

@@ -24,7 +24,7 @@ _STEPS = (
 )
 # The words for the pages above, and for those that lead to all others.
 _PLACES = (
-    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
+    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:\w+ ){0,2}index|main page|start|first|last"
     r"|nach oben|oben|hoch|inhalt(?:sverzeichnis)?|startseite|anfang|übersicht|stichwortverzeichnis"
     r"|niveau supérieur|haut|sommaire|accueil|table des matières|arriba|subir|inicio|índice|contenido"
     r"|su|inizio|indice|sommario|acima|principal|início|sumário|omhoog|begin|inhoud|upp?|hem|innehåll|opp?|hjem"
@@ -43,6 +43,8 @@ _STEP_RELATIONS = frozenset(("prev", "previous", "next"))
 _PLACE_RELATIONS = frozenset("up home start top contents toc index first last begin end".split())
 _LINKS_OF_HEAD = etree.XPath("//link[@rel and @href]")
 _LINKS = etree.XPath("//a[@href]")
+_TO_LANGUAGES = etree.XPath("//a[@href and @hreflang and @rel = 'alternate']")
+_TO_LANGUAGES_IN = etree.XPath(".//a[@href and @hreflang and @rel = 'alternate']")
 _TEXT = etree.XPath(".//text() | .//img/@alt")
 _TEXT_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a[@href])] | .//img[not(ancestor::a[@href])]/@alt")
 # The names that generators of manuals and blogs give to a bar: an element with one may have the neighbours' titles.
@@ -54,6 +56,7 @@ _NAME = re.compile(
 _ROLE = "navigation"
 _BARS = ("table", "ul", "ol", "dl", "p", "div", "center")
 _LINE_ENDS = frozenset((*_BARS, "br", "hr", "pre", "h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_WORDS = 8  # before the links to the same page in other languages
 _MAX_TEXT = 500  # characters of a bar
 _MIN_PLACES = 2  # without a step
 
@@ -73,7 +76,7 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
     """Return the bars of a page.
 
     Each has a link to the page before or after, or two to pages above. Others may be in it only if its role says that
-    it is for navigation.
+    it is for navigation. One of links to the same page in other languages is a bar, too.
     """
     neighbours = _find_neighbours(page)
     bars = set(_wrap_lines(page, neighbours))
@@ -86,7 +89,21 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
             beside = " ".join(_TEXT_BESIDE_LINKS(element))
             if _is_bar([element], beside, neighbours, is_named=_has_name(element)):
                 bars.add(element)
+    for link in _TO_LANGUAGES(page):
+        for element in link.iterancestors(*_BARS):
+            if _is_long(element):
+                break
+            if _is_language_bar(element):
+                bars.add(element)
     return bars
+
+
+def _is_language_bar(element: etree._Element) -> bool:
+    """Return whether an element has links to one page in other languages, but for one in its own, and a few words."""
+    links = len(list(_links_with_text([element])))
+    to_languages = len(_TO_LANGUAGES_IN(element))
+    words = " ".join(_TEXT_BESIDE_LINKS(element)).split()
+    return links <= to_languages + 1 and sum(map(str.isalpha, words)) <= _MAX_WORDS
 
 
 def _find_neighbours(page: etree._Element) -> _Neighbours:

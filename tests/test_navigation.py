@@ -47,8 +47,8 @@ TEXI2HTML = """<table class="header"><tr><td>[<a href="ch01.html" title="Previou
 [<a href="toc.html" rel="contents">Everything</a>]</td><td>[<a href="part3.html"> Dues &gt;&gt; </a>]</td></tr>
 <tr><td>[<a href="ch01.html"> &lt; Lamps </a>]</td><td>[<a rel="up" href="p.html">Up: Harbour</a>]</td></tr></table>"""
 
-LANGUAGE_BARS = """<p>Available languages: <a href="de.html">de</a> |
-<a href="en.html" hreflang="en" rel="alternate">en</a></p>{body}
+LANGUAGE_BARS = """<div>{body}<p>Available languages: <a href="de.html">de</a> |
+<a href="en.html" hreflang="en" rel="alternate">en</a></p></div>
 <p><a href="i.html">Main index</a> | <a href="r.html">Raster index</a> | <a href="f.html">Full index</a></p>"""
 
 PUBLICAN = """<ul class="docnav top"><li class="previous"><a href="ch01.html"><strong>{prev}</strong></a></li>

@@ -24,7 +24,7 @@ _STEPS = (
 )
 # The words for the pages above, and for those that lead to all others.
 _PLACES = (
-    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:\w+ ){0,2}index|main page|start|first|last"
+    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
     r"|nach oben|oben|hoch|inhalt(?:sverzeichnis)?|startseite|anfang|übersicht|stichwortverzeichnis"
     r"|niveau supérieur|haut|sommaire|accueil|table des matières|arriba|subir|inicio|índice|contenido"
     r"|su|inizio|indice|sommario|acima|principal|início|sumário|omhoog|begin|inhoud|upp?|hem|innehåll|opp?|hjem"
@@ -34,6 +34,7 @@ _PLACES = (
 )
 _STEP = re.compile(rf"(?:{_STEPS})", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:{_PLACES})", re.IGNORECASE)
+_INDEX = re.compile(r"(?:\w+ ){1,2}index", re.IGNORECASE)
 _LABEL = re.compile(rf"(?<!\w)(?:{_STEPS}|{_PLACES})(?!\w)", re.IGNORECASE)
 _ARROWS = re.compile(r"[<>«»‹›←→⇐⇒◀▶◄►]+")
 _BESIDE_ARROW = re.compile(r"^[<«‹←⇐◀◄]+ ?\w|\w ?[>»›→⇒▶►]+$")  # the title of the page before, or after
@@ -90,11 +91,9 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
             if _is_bar([element], beside, neighbours, is_named=_has_name(element)):
                 bars.add(element)
     for link in _TO_LANGUAGES(page):
-        for element in link.iterancestors(*_BARS):
-            if _is_long(element):
-                break
-            if _is_language_bar(element):
-                bars.add(element)
+        innermost = next(link.iterancestors(*_BARS), None)
+        if innermost is not None and _is_language_bar(innermost):
+            bars.add(innermost)
     return bars
 
 
@@ -173,7 +172,8 @@ def _leads_by_words(link: etree._Element) -> str:
     relations = _relations(link)
     if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(text):
         return "step"
-    if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words):
+    is_other_page = not link.get("href", "").startswith("#")
+    if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words) or (is_other_page and _INDEX.fullmatch(words)):
         return "place"
     return ""
 

@@ -72,6 +72,8 @@ def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):
             "<div class=figure><p class=title>Figure 1. The mill<div><img alt='The mill'></div></div>",
             "Figure 1. The mill",
         ),
+        ("<div class=note><h3 class=title>Note</h3><p>Mind it.</div><p>Oil.", "Note\n\nMind it.\n\nOil."),
+        ("<h1>Oil</h1><div class=author><h3 class=author>Ada Fenn</h3></div>", "# Oil\n\nAda Fenn"),
         ("<p>Text.<h5><a href='#1'>(12)</a></h5><p>A note.<h2>1880</h2>", "Text.\n\n(12)\n\nA note.\n\n## 1880"),
     ],
 )

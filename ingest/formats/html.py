@@ -38,6 +38,9 @@ _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_LABELLED = frozenset(  # names of elements in which DocBook and others write a heading
+    "note tip important caution warning danger admonition example author editor othercredit".split()
+)
 _RAISED = ("sup", "sub")
 _BEFORE_RAISED = 12  # characters that are looked at
 _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
@@ -338,11 +341,20 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.tag in _HEADINGS:
         heading = _on_one_line(text)
         level = int(element.tag[1])
-        if not heading or _NOTE_NUMBER.fullmatch(heading):
+        if not heading or _is_label(element, heading):
             return text
         return f"{_HEADING * level} {heading}"
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _is_label(element: etree._Element, heading: str) -> bool:
+    """Return whether a heading is the label of a note or an example, an author's name, or a footnote's number.
+
+    What follows the note belongs to the heading above it.
+    """
+    classes = element.getparent().get("class", "")
+    return not _LABELLED.isdisjoint(classes.split()) or _NOTE_NUMBER.fullmatch(heading) is not None
 
 
 def _show_special(element: etree._Element, text: str) -> str:

@@ -98,7 +98,7 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
 
 
 def _is_language_bar(element: etree._Element) -> bool:
-    """Return whether an element has links to one page in other languages, but for one in its own, and a few words."""
+    """Return whether an element has links to one page in other languages, at most one in its own, and a few words."""
     links = len(list(_links_with_text([element])))
     to_languages = len(_TO_LANGUAGES_IN(element))
     words = " ".join(_TEXT_BESIDE_LINKS(element)).split()

@@ -161,6 +161,9 @@ class SourceReader:
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
         content = self._readers.read(path)
+        if content.why_skipped:
+            self.skipped[path] = content.why_skipped
+            return
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)

@@ -260,3 +260,11 @@ def test_a_line_that_the_next_one_goes_on_is_no_heading(line):
     assert {sentence.heading for sentence in split_sentences(goes_on)} == {""}
     ends = goes_on.replace("pays", "Pays")
     assert split_sentences(ends)[-1].heading == line
+
+
+@pytest.mark.parametrize(
+    ("line", "is_heading"), [("Note", False), ("ヒント", False), ("Notes", True), ("桥很长、", False)]
+)
+def test_the_label_of_a_note_and_a_line_that_goes_on_are_no_headings(line, is_heading):
+    text = f"Lamp oil\n\nOil costs four marks.\n\n    {line}\n\n    Mind the step at the door.\n"
+    assert split_sentences(text)[-1].heading == (line if is_heading else "Lamp oil")

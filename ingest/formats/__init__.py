@@ -235,17 +235,17 @@ class Readers:
     def _find_shared(self, folder: Path) -> _SharedByPages:
         if folder not in self._shared:
             pages = [file for file in folder.iterdir() if self._is_web_page(file)]
-            titles: list[str] = []
+            compared: list[Content] = []
 
             def read(page: Path) -> Content:
                 content = self._read_web_page(page)
-                titles.append(content.title)
+                compared.append(content)
                 return content
 
             began = time.monotonic()
             keepers = find_web_keepers(pages, read)
             self._seconds_ahead += time.monotonic() - began
-            self._shared[folder] = _SharedByPages(keepers, find_shared_title(titles))
+            self._shared[folder] = _SharedByPages(keepers, find_shared_title(compared))
         return self._shared[folder]
 
     def take_seconds_ahead(self) -> float:

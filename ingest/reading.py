@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,30 @@ class SourceReader:
         self.failures = self._listing.failures
         self.failed: dict[str, str] = {}
         self.skipped = self._listing.skipped
+        self._ahead: dict[Path, Content] = {}
+
+    def read_sample(self) -> None:
+        """Read some new files before their turn: they show how long the others will take."""
+        sample = set(self.workload.choose_sample())
+        if not sample:  # the sources may be an iterable
+            return
+        for listed in self._listing:
+            if isinstance(listed, ListedFile) and listed.real_path in sample:
+                self._read_ahead(listed)
+
+    def _read_ahead(self, file: ListedFile) -> None:
+        """Read a file and hold its content until its turn. Then it is also said why it cannot be read."""
+        if file.size >= _LARGE:
+            self.show_large_file(file.path.name)
+        began = time.monotonic()
+        with suppress(OSError, ValueError):
+            if not self._readers.knows(file.path) or self._readers.is_mailbox(file.path):
+                return
+            content = self._readers.read(file.path)
+            self._ahead[file.path] = content
+            ahead = self._readers.take_seconds_ahead()
+            self.workload.read_ahead(ahead)
+            self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in the place of those that cannot be read, problems."""
@@ -160,7 +185,7 @@ class SourceReader:
 
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
-        content = self._readers.read(path)
+        content = self._ahead.pop(path, None) or self._readers.read(path)
         if content.why_skipped:
             self.skipped[path] = content.why_skipped
             return

@@ -380,7 +380,7 @@ def open_writer(
         chosen = chosen or load_embedder()
         meter.report("loading")
         vectors = chosen.embed_documents(SAMPLE_SENTENCES)
-        meter.report("embedding")
+        meter.report("reading")
         return Settings(
             embedder=chosen.name,
             dimension=vectors.shape[1],

@@ -15,11 +15,19 @@ _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
 _MAX_TITLE_LINES = 5
 _MIN_MATCHES = 2
-_NUMBER = re.compile(
-    r"^\W*(?:(?:chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|annexe|chapitre)\s+[\dA-Z][\d.]*"
-    r"|\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)[.:]?\s+",
-    re.IGNORECASE,
+_PART = (
+    "chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|chapitre|annexe|partie|capítulo|apéndice|apêndice"
+    "|capitolo|appendice|глава|приложение|часть|부록|付録|附录|附錄"
 )
+_NUMBERS = (
+    rf"(?:{_PART})\s+[\dA-Z][\d.]*",
+    r"[^\W\d]+\s+(?:\d+|[A-Z])[.:]",
+    r"[第제]?\s*\d+\s*[章部장]",
+    r"\d+(?:\.\d+)*",
+    r"[A-Z](?:\.\d+)+",
+    r"(?-i:[IVXL]+)",
+)
+SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 
 
@@ -111,7 +119,7 @@ def _is_same(title: _Title, other: _Title) -> bool:
 def _comparable(text: str) -> _Title:
     return _Title(
         whole=_letters(text),
-        bare=_letters(_NUMBER.sub("", text)),
+        bare=_letters(SECTION_NUMBER.sub("", text)),
     )
 
 

@@ -9,12 +9,12 @@ from itertools import pairwise
 from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_title, match_number
+from arag.ingest.formats.pdf.contents import CONTENTS
 from arag.text.normalise import collapse_whitespace
 
 # The name of a part, or the words of a stamp.
 _NO_TITLE = re.compile(
-    r"(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice|sumario|indice|inhoud"
-    r"|содержание|оглавление|目录|目錄|目次|차례|목차"
+    rf"{CONTENTS}"
     r"|(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)"
     r"|draft|(?:strictly )?confidential|entwurf|vertraulich",
     re.IGNORECASE,

@@ -1,0 +1,82 @@
+"""Recognises contents and indexes of a PDF, whose rows are in columns as those of tables are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from arag.ingest.formats.pdf.rows import Row
+
+CONTENTS = (
+    "(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice(?: general)?|sumario|sumário"
+    "|conteúdo|indice|inhoud|содержание|оглавление|目录|目錄|目次|차례|목차"
+)
+_TITLE = re.compile(CONTENTS, re.IGNORECASE)
+
+_LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"
+_SECTION = r"(?:[^\W\d]+ )?(?:\d{1,3}|[A-Z]|[IVXLC]+)(?:\.\d{1,3})*\.?(?: ?[章节節장절])?"
+_PAGE = r"(?:\d{1,4}|[ivxlc]+)"
+_PAGES = rf"{_PAGE}(?:(?:, |[-–]){_PAGE})*"
+# A number, a title, leaders and pages, each in a cell of its own or not.
+_ENTRY = re.compile(rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?(?P<leaders>{_LEADERS}))?[\t ](?P<pages>{_PAGES})")
+_NUMBERED = re.compile(rf"(?:{_SECTION}[\t ])\S.*")
+_SUBSECTION = re.compile(r"(?:\d{1,3}|[A-Z])\.\d")
+_MOSTLY = 0.75  # of the rows are entries; a long title has further lines
+_MIN_ENTRIES = 3  # without leaders
+
+
+def is_contents_title(text: str) -> bool:
+    """Return whether a line is the title of contents."""
+    return _TITLE.fullmatch(text) is not None
+
+
+def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
+    """Return whether rows are contents or an index, which may have titles of parts between the entries.
+
+    Most entries have leaders, or their pages follow each other, and the rows are below the title of contents, some have
+    leaders, or they have the numbers of sections and of their parts.
+
+    Args:
+        rows: The rows.
+        is_below_title: Whether the line above them is the title of contents.
+    """
+    entries_end = rows[-1].extents[0].right
+    entries: list[re.Match[str]] = []
+    others = 0
+    for row in rows:
+        entry = _ENTRY.fullmatch("\t".join(row.texts))
+        is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
+        if entry:
+            entries.append(entry)
+        elif not is_title:
+            others += 1
+    if len(entries) < _MOSTLY * (len(entries) + others):
+        return False
+    with_leaders = sum(entry["leaders"] is not None for entry in entries)
+    if 2 * with_leaders > len(entries):
+        return True
+    if others or len(entries) < _MIN_ENTRIES or not _are_in_order(entries):
+        return False
+    lines_above = [piece.text for piece in rows[0].above]
+    has_title = is_below_title or any(map(is_contents_title, [*lines_above, rows[0].texts[0]]))
+    return has_title or with_leaders > 0 or _are_sections(entries)
+
+
+def _are_in_order(entries: Sequence[re.Match[str]]) -> bool:
+    """Return whether each entry has one page, and none is before that of the entry above it."""
+    pages = [entry["pages"] for entry in entries]
+    numbers = [int(page) for page in pages if page.isdecimal()]
+    if len(numbers) < len(pages):
+        return False
+    return all(number <= following for number, following in pairwise(numbers))
+
+
+def _are_sections(entries: Sequence[re.Match[str]]) -> bool:
+    """Return whether all entries have numbers, and some are those of parts of a section."""
+    subsections = 0
+    for entry in entries:
+        if _NUMBERED.fullmatch(entry[0]) is None:
+            return False
+        subsections += _SUBSECTION.match(entry[0]) is not None
+    return subsections > 0

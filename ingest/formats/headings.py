@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from arag.ingest.outline import escape_marks, escape_structure, escape_underlines
@@ -16,6 +17,8 @@ from arag.text.scripts import UNSPACED
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
+_COVER = 0.3  # of the lines of other pages are on a cover that also has lines in the size of the text, at most
+_MAX_COVER_LINE = 60  # characters of such a line
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
 _UNNAMED = 0.2  # of the titles in one type may be missing in the document's outline
 _MAX_LEVEL = 6  # of a heading in Markdown
@@ -51,6 +54,7 @@ class Line(NamedTuple):
         top: The upper edge.
         level: Of the heading that the document's own outline says it is, or 0.
         is_bold_title: Whether it is bold, and set apart from what is above it.
+        is_entry: Whether it is an entry of contents, which is no heading.
     """
 
     text: str
@@ -62,6 +66,7 @@ class Line(NamedTuple):
     top: float = 0.0
     level: int = 0
     is_bold_title: bool = False
+    is_entry: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class _Typography:
         """Return the level of a heading, or 0 for text."""
         if block.level:
             return min(block.level, _MAX_LEVEL)
-        if not is_title(block.text):
+        if block.is_entry or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -94,7 +99,8 @@ class _Typography:
     def _level_of_number(self, block: Line) -> int:
         """Return the level of a title in the size of the text, which needs a number and another font."""
         parts = len(_number_of(block.text))
-        if parts <= self.outline_depth:
+        is_named_level = parts == 1 and self.outline_levels > 0  # an outline that names headings names the first ones
+        if parts <= self.outline_depth or is_named_level:
             return 0
         has_text_font = block.font in {self.body_font, ""}
         if has_text_font or block.size < self.body_size:
@@ -189,7 +195,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
-    if _is_cover(pages_of_blocks[0], len(pages), body_size):
+    if _is_title_page(pages_of_blocks, body_size):
         cover = pages_of_blocks.pop(0)
         yield _without_headings(cover)
     for blocks in pages_of_blocks:
@@ -203,15 +209,22 @@ def _without_headings(page: Iterable[Line]) -> str:
     return escape_structure("\n".join(texts))
 
 
-def _is_cover(first: Sequence[Line], pages: int, body_size: float) -> bool:
+def _is_title_page(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
     """Return whether the first page of a long document has names alone: the document's, its authors' and the like."""
-    if pages <= _SHORT_DOCUMENT:
+    if len(pages) <= _SHORT_DOCUMENT or not is_cover(pages, body_size):
         return False
-    for block in first:
-        is_heading = block.level or match_number(block.text)
-        if is_heading or block.size <= body_size:
-            return False
-    return True
+    return not any(block.level or match_number(block.text) for block in pages[0])
+
+
+def is_cover(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
+    """Return whether the first page has larger type alone, or a few short lines and far fewer than other pages."""
+    first, *others = pages
+    small = [line for line in first if line.size <= body_size]
+    if not small:
+        return True
+    lines = [len(page) for page in others if page]
+    has_few_lines = bool(lines) and len(first) < _COVER * median(lines)
+    return has_few_lines and all(len(line.text) <= _MAX_COVER_LINE for line in small)
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:
@@ -252,6 +265,8 @@ def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Li
 def _goes_on(title: Line, line: Line) -> bool:
     """Return whether a line may be the next one of a title: it is in its type, and has no number of its own."""
     if line.level or title.level:  # by the document's outline: it is whole
+        return False
+    if line.is_entry or title.is_entry:
         return False
     if line.size != title.size or line.font != title.font:
         return False

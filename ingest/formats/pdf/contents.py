@@ -45,7 +45,7 @@ def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
     entries: list[re.Match[str]] = []
     others = 0
     for row in rows:
-        entry = _ENTRY.fullmatch("\t".join(row.texts))
+        entry = _match_entry(row)
         is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
         if entry:
             entries.append(entry)
@@ -61,6 +61,15 @@ def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
     lines_above = [piece.text for piece in rows[0].above]
     has_title = is_below_title or any(map(is_contents_title, [*lines_above, rows[0].texts[0]]))
     return has_title or with_leaders > 0 or _are_sections(entries)
+
+
+def is_entry(row: Row) -> bool:
+    """Return whether a row of contents is an entry, and not the title of a part."""
+    return _match_entry(row) is not None
+
+
+def _match_entry(row: Row) -> re.Match[str] | None:
+    return _ENTRY.fullmatch("\t".join(row.texts))
 
 
 def _are_in_order(entries: Sequence[re.Match[str]]) -> bool:

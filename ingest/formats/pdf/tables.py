@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
-from arag.ingest.formats.pdf.contents import is_contents, is_contents_title
+from arag.ingest.formats.pdf.contents import is_contents, is_contents_title, is_entry
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row
 
@@ -39,14 +39,23 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
     """
     is_below_title = False
     for group in _groups(rows):
-        table = _find_table(group, is_below_title=is_below_title)
+        is_below_head = len(group) > 1 and _is_contents_head(group[0])
+        head = group[: int(is_below_head)]
+        entries = group[len(head) :]
+        if is_contents(entries, is_below_title=is_below_title or is_below_head):
+            yield from _table(head)
+            yield from _entries(entries)
+        else:
+            table = _find_table(group)
+            yield from _lines(group[: table.start])
+            yield from _table(group[table.start : table.stop])
+            yield from _lines(group[table.stop :])
         is_below_title = is_contents_title(group[-1].texts[-1])
-        above = group[: table.start]
-        inside = group[table.start : table.stop]
-        below = group[table.stop :]
-        yield from _lines(above)
-        yield from _table(inside)
-        yield from _lines(below)
+
+
+def _entries(rows: Iterable[Row]) -> Iterator[TableRow]:
+    for row in rows:
+        yield TableRow(row, cells=[], is_entry=is_entry(row))
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
@@ -166,11 +175,8 @@ def _is_item(row: Row) -> bool:
 # --- which rows of a group are a table ---
 
 
-def _find_table(rows: Sequence[Row], *, is_below_title: bool) -> range:
+def _find_table(rows: Sequence[Row]) -> range:
     """Return the rows that are a table: rows of words before its figures are its header."""
-    has_head = len(rows) > 1 and _is_contents_head(rows[0])
-    if is_contents(rows[has_head:], is_below_title=is_below_title or has_head):
-        return range(has_head)
     if _is_table_of_words(rows):
         return range(len(rows))
     with_figure = _numbers_of_rows_with_figures(rows)

@@ -198,6 +198,22 @@ def test_where_the_outline_names_the_headings_a_numbered_item_is_none(read):
     assert (last_of_outline, numbered) == ("# 1880. A year", "#### 3.2 Lamps")
 
 
+@pytest.mark.parametrize("line", ["Abbildung 3. The wheel", "Table 2-1: Dues", "TWENTY ONE"])
+def test_captions_and_numbers_in_words_are_no_headings(read, line):
+    titles = ["The mill and its wheel", line, "The yard and its carts"]
+    assert headings(read, sections(titles)) == ["# The mill and its wheel", "# The yard and its carts"]
+
+
+def test_a_title_of_the_outline_that_a_hyphen_divides(read):
+    pages = outlined(ENTRIES)
+    pages.canvas.bookmarkPage("last")
+    pages.canvas.addOutlineEntry("Of the mill and its surroundings", "last", 0)
+    pages.lines(72, 740, ["Of the mill and its surround-", "ings"])
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    assert headings(read, pages)[-1] == "# Of the mill and its surroundings"
+
+
 def test_entries_of_contents_are_no_headings(read):
     pages = Pages()
     pages.text(72, 760, "Contents", 18, "Helvetica-Bold")

@@ -366,6 +366,19 @@ def test_contents_are_no_table(read, title, columns, rows):
     assert text.split("\n")[0].endswith(title)
 
 
+def test_a_chapter_without_leaders_between_entries_that_have_some(read):
+    pages = Pages()
+    y = 700
+    for title, page in [("1.1 Of rye ", "3"), ("1.2 Of oats ", "4"), ("2 Of the mill", "11"), ("2.1 Its wheel ", "12")]:
+        end = pages.text(72, y, title)
+        if title.endswith(" "):
+            pages.text(end, y, ". " * 60 + page)
+        else:
+            pages.text(500, y, page)
+        y -= 18
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
 @pytest.mark.parametrize(
     "rows",
     [

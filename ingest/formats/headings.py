@@ -35,6 +35,18 @@ _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
+# The caption of a figure or a table, and the number of a chapter in a line of its own.
+_CAPTION = re.compile(
+    r"(?:fig(?:ure|\.)|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
+    r" ?\d+(?:[.-]\d+)*[.:] "
+    r"|[図表图그림표] ?\d+(?:[.-]\d+)*",
+    re.IGNORECASE,
+)
+_SPELLED_NUMBER = re.compile(
+    r"(?:twenty|thirty)?(?:[ -]?(?:one|two|three|four|five|six|seven|eight|nine))?"
+    r"|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen",
+    re.IGNORECASE,
+)
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
 _Key = TypeVar("_Key")
@@ -84,7 +96,8 @@ class _Typography:
         """Return the level of a heading, or 0 for text."""
         if block.level:
             return min(block.level, _MAX_LEVEL)
-        if block.is_entry or not is_title(block.text):
+        is_other_line = block.is_entry or _CAPTION.match(block.text) or _SPELLED_NUMBER.fullmatch(block.text)
+        if is_other_line or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -280,7 +293,7 @@ def _find_outline_types(pages: Iterable[Iterable[Line]], larger: float) -> dict[
     """Return the larger types in which nearly all titles are in the document's outline, with the level of most."""
     levels: dict[_Type, Counter[int]] = defaultdict(Counter)
     for block in chain.from_iterable(pages):
-        if block.size < larger:
+        if block.size < larger or block.is_entry:
             continue
         block_type = (block.size, block.font)
         if block.level or is_title(block.text):
@@ -306,7 +319,7 @@ def _find_heading_sizes(
     pages_of_size: dict[float, set[int]] = defaultdict(set)
     for page_number, page in enumerate(pages):
         for block in page:
-            if block.size < larger:
+            if block.size < larger or block.is_entry:
                 continue
             if is_title(block.text):
                 title_characters[block.size] += len(block.text)

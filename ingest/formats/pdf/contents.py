@@ -31,7 +31,14 @@ def is_contents_title(text: str) -> bool:
     return _TITLE.fullmatch(text) is not None
 
 
-def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
+def begins_contents(text: str) -> bool:
+    """Return whether a line is the title of contents, or an entry with leaders: the next lines are entries, too."""
+    entry = _ENTRY.fullmatch(text)
+    has_leaders = entry is not None and entry["leaders"] is not None
+    return has_leaders or is_contents_title(text)
+
+
+def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
     """Return whether rows are contents or an index, which may have titles of parts between the entries.
 
     Most entries have leaders, or their pages follow each other, and the rows are below the title of contents, some have
@@ -39,7 +46,7 @@ def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
 
     Args:
         rows: The rows.
-        is_below_title: Whether the line above them is the title of contents.
+        is_in_contents: Whether the line above them is the title of contents, or an entry.
     """
     entries_end = rows[-1].extents[0].right
     entries: list[re.Match[str]] = []
@@ -51,16 +58,18 @@ def is_contents(rows: Sequence[Row], *, is_below_title: bool) -> bool:
             entries.append(entry)
         elif not is_title:
             others += 1
-    if len(entries) < _MOSTLY * (len(entries) + others):
+    if not entries or len(entries) < _MOSTLY * (len(entries) + others):
         return False
     with_leaders = sum(entry["leaders"] is not None for entry in entries)
     if 2 * with_leaders > len(entries):
         return True
-    if others or len(entries) < _MIN_ENTRIES or not _are_in_order(entries):
+    if others or not _are_in_order(entries):
         return False
-    lines_above = [piece.text for piece in rows[0].above]
-    has_title = is_below_title or any(map(is_contents_title, [*lines_above, rows[0].texts[0]]))
-    return has_title or with_leaders > 0 or _are_sections(entries)
+    lines_above = [piece.text for piece in rows[0].above[-1:]]
+    is_in_contents |= any(map(begins_contents, [*lines_above, rows[0].texts[0]]))
+    if len(entries) < _MIN_ENTRIES:
+        return is_in_contents
+    return is_in_contents or with_leaders > 0 or _are_sections(entries)
 
 
 def is_entry(row: Row) -> bool:

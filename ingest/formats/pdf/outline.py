@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pypdfium2
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.joining import join_texts
 
 _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
@@ -85,7 +86,7 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
     found = _find(page, bookmark.title)
     if not found:
         return False
-    text = "\n".join(line.text for line in page[found.start : found.stop])
+    text = join_texts(line.text for line in page[found.start : found.stop])
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[found.start : found.stop] = [heading]
     return True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
-from arag.ingest.formats.pdf.contents import is_contents, is_contents_title, is_entry
+from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_contents_title, is_entry
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row
 
@@ -37,20 +37,21 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
     Args:
         rows: What may be rows, in order.
     """
-    is_below_title = False
+    is_in_contents = False
     for group in _groups(rows):
-        is_below_head = len(group) > 1 and _is_contents_head(group[0])
+        is_below_head = _is_contents_head(group[0])
         head = group[: int(is_below_head)]
         entries = group[len(head) :]
-        if is_contents(entries, is_below_title=is_below_title or is_below_head):
+        if entries and is_contents(entries, is_in_contents=is_in_contents or is_below_head):
             yield from _table(head)
             yield from _entries(entries)
+            is_in_contents = True
         else:
             table = _find_table(group)
             yield from _lines(group[: table.start])
             yield from _table(group[table.start : table.stop])
             yield from _lines(group[table.stop :])
-        is_below_title = is_contents_title(group[-1].texts[-1])
+            is_in_contents = is_below_head or begins_contents(group[-1].texts[-1])
 
 
 def _entries(rows: Iterable[Row]) -> Iterator[TableRow]:

@@ -37,7 +37,7 @@ _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign m
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
 # The caption of a figure or a table, and the number of a chapter in a line of its own.
 _CAPTION = re.compile(
-    r"(?:fig(?:ure|\.)|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
+    r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
     r" ?\d+(?:[.-]\d+)*[.:] "
     r"|[図表图그림표] ?\d+(?:[.-]\d+)*",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ class Line(NamedTuple):
         top: The upper edge.
         level: Of the heading that the document's own outline says it is, or 0.
         is_bold_title: Whether it is bold, and set apart from what is above it.
-        is_entry: Whether it is an entry of contents, which is no heading.
+        is_entry: Whether it is an entry of contents, and not a heading.
     """
 
     text: str

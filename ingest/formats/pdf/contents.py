@@ -48,28 +48,28 @@ def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
         rows: The rows.
         is_in_contents: Whether the line above them is the title of contents, or an entry.
     """
+    entries = list(filter(None, map(_match_entry, rows)))
     entries_end = rows[-1].extents[0].right
-    entries: list[re.Match[str]] = []
-    others = 0
-    for row in rows:
-        entry = _match_entry(row)
-        is_title = len(row.cells) == 1 and row.extents[0].left < entries_end
-        if entry:
-            entries.append(entry)
-        elif not is_title:
-            others += 1
-    if not entries or len(entries) < _MOSTLY * (len(entries) + others):
+    titles = [row for row in rows if _is_title_of_part(row, entries_end)]
+    others = len(rows) - len(entries) - len(titles)
+    if len(entries) < max(1, _MOSTLY * (len(entries) + others)):
         return False
     with_leaders = sum(entry["leaders"] is not None for entry in entries)
     if 2 * with_leaders > len(entries):
         return True
     if others or not _are_in_order(entries):
         return False
-    lines_above = [piece.text for piece in rows[0].above[-1:]]
-    is_in_contents |= any(map(begins_contents, [*lines_above, rows[0].texts[0]]))
-    if len(entries) < _MIN_ENTRIES:
-        return is_in_contents
-    return is_in_contents or with_leaders > 0 or _are_sections(entries)
+    first = [piece.text for piece in rows[0].above[-1:]]
+    first.append(rows[0].texts[0])
+    if is_in_contents or any(map(begins_contents, first)):
+        return True
+    has_sections = with_leaders > 0 or _are_sections(entries)
+    return has_sections and len(entries) >= _MIN_ENTRIES
+
+
+def _is_title_of_part(row: Row, entries_end: float) -> bool:
+    is_line = len(row.cells) == 1 and not is_entry(row)
+    return is_line and row.extents[0].left < entries_end
 
 
 def is_entry(row: Row) -> bool:

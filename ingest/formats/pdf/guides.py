@@ -82,12 +82,9 @@ def _repeats(edge: Edge, page: Iterable[Line], headings: Mapping[str, float]) ->
 
 def _is_beside_constant(edge: Edge, constant: Collection[str], headings: Collection[str]) -> bool:
     """Return whether a line consists of a heading and of a text that most lines at its place have."""
-    for left, right in _divide(edge.text):
-        is_after_it = comparable(left) in constant and is_heading(right, headings)
-        is_before_it = comparable(right) in constant and is_heading(left, headings)
-        if is_after_it or is_before_it:
-            return True
-    return False
+    pairs = _divide(edge.text)
+    pairs += [(right, left) for left, right in pairs]
+    return any(comparable(text) in constant and is_heading(other, headings) for text, other in pairs)
 
 
 def _constant_texts(edges: Sequence[Edge]) -> set[str]:

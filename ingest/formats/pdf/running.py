@@ -190,20 +190,18 @@ def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
 def _find_further_lines(found: Sequence[Edge], edges: Iterable[Edge]) -> list[Edge]:
     """Return the second lines of heads and feet: directly beside a first one, and the same wherever that is."""
     places = {edge.beside(0): edge for edge in edges}
-    already_found = {edge.beside(0) for edge in found}
-    inner: dict[str, list[Edge]] = defaultdict(list)
-    firsts = Counter[str]()
     for edge in found:
-        firsts[edge.text] += 1
+        places.pop(edge.beside(0), None)
+    firsts = Counter(edge.text for edge in found)
+    inner: dict[tuple[str, str], list[Edge]] = defaultdict(list)
+    for edge in found:
         following = places.get(edge.inward)
-        if following and _is_directly_beside(edge, following):
-            inner[edge.text].append(following)
+        if edge.text and following and _is_directly_beside(edge, following):
+            inner[edge.text, following.text].append(following)
     further: list[Edge] = []
-    for text, lines in inner.items():
-        is_one_text = len(_count_texts(lines)) == 1
-        is_on_all_pages = len(lines) == firsts[text]
-        if text and len(lines) > 1 and is_one_text and is_on_all_pages:
-            further += [line for line in lines if line.beside(0) not in already_found]
+    for (text, _), lines in inner.items():
+        if len(lines) == firsts[text] > 1:
+            further += lines
     return further
 
 

@@ -42,7 +42,8 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
         is_below_head = _is_contents_head(group[0])
         head = group[: int(is_below_head)]
         entries = group[len(head) :]
-        if entries and is_contents(entries, is_in_contents=is_in_contents or is_below_head):
+        is_in_contents |= is_below_head
+        if entries and is_contents(entries, is_in_contents=is_in_contents):
             yield from _table(head)
             yield from _entries(entries)
             is_in_contents = True

@@ -10,16 +10,25 @@ from typing import NamedTuple
 import pypdfium2
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.joining import join_texts
 
 _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
 _MAX_TITLE_LINES = 5
 _MIN_MATCHES = 2
-_NUMBER = re.compile(
-    r"^\W*(?:(?:chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|annexe|chapitre)\s+[\dA-Z][\d.]*"
-    r"|\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)[.:]?\s+",
-    re.IGNORECASE,
+_PART = (
+    "chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|chapitre|annexe|partie|capítulo|apéndice|apêndice"
+    "|capitolo|appendice|глава|приложение|часть|부록|付録|附录|附錄"
 )
+_NUMBERS = (
+    rf"(?:{_PART})\s+[\dA-Z][\d.]*",
+    r"[^\W\d]+\s+(?:\d+|[A-Z])[.:]",
+    r"[第제]?\s*\d+\s*[章部장]",
+    r"\d+(?:\.\d+)*",
+    r"[A-Z](?:\.\d+)+",
+    r"(?-i:[IVXL]+)",
+)
+SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 
 
@@ -77,7 +86,7 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
     found = _find(page, bookmark.title)
     if not found:
         return False
-    text = "\n".join(line.text for line in page[found.start : found.stop])
+    text = join_texts(line.text for line in page[found.start : found.stop])
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[found.start : found.stop] = [heading]
     return True
@@ -111,7 +120,7 @@ def _is_same(title: _Title, other: _Title) -> bool:
 def _comparable(text: str) -> _Title:
     return _Title(
         whole=_letters(text),
-        bare=_letters(_NUMBER.sub("", text)),
+        bare=_letters(SECTION_NUMBER.sub("", text)),
     )
 
 

@@ -21,7 +21,7 @@ from arag.ingest.outline import (
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 
-RULES_VERSION = 14  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 15  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_HEADING_WORDS = 12  # a line with more words is text
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")

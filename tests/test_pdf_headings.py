@@ -221,6 +221,8 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
             ("A Sample of rye", ["Appendix A", "Sample of rye"]),
             ("Execution de l'ouvrage", ["Exécution de l’ouvrage"]),
             ("Grosse Projekte", ["3 Große Projekte"]),
+            ("Rules of Debian", ["Rules of De-", "bian"]),
+            ("Where is the wing-half?", ["4.3 Where is the wing-", "half?"]),
         ]
     ):
         pages.canvas.bookmarkPage(str(number))
@@ -240,6 +242,8 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
         "Appendix A Sample of rye",
         "Exécution de l’ouvrage",
         "3 Große Projekte",
+        "Rules of Debian",
+        "4.3 Where is the wing-half?",
     ]
 
 

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from arag.ingest.formats.headings import Line
+from arag.ingest.formats.joining import HYPHEN, join_texts
 from arag.text.normalise import collapse_whitespace, plain
 
 _MAX_BOOKMARKS = 20_000
@@ -35,6 +37,8 @@ _NUMBERS = (
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
+_LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
+_FIRST_WORD = re.compile(r"\w+")
 # Where a destination says how high on its page it is; others are a whole page.
 _PLACES_OF_TOP = {
     raw.PDFDEST_VIEW_XYZ: 1,
@@ -133,7 +137,8 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
     found = _find(page, bookmark)
     if not found:
         return False
-    text = "\n".join(line.text for line in page[found.start : found.stop])
+    texts = [line.text for line in page[found.start : found.stop]]
+    text = _join_title(texts, bookmark.title)
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[found.start : found.stop] = [heading]
     return True
@@ -180,6 +185,22 @@ def _forms(text: str) -> set[str]:
 
 def _letters(text: str) -> str:
     return _OTHER.sub("", plain(text)).casefold()
+
+
+def _join_title(texts: Iterable[str], title: str) -> str:
+    """Return the lines of a title as one text. The outline's title says which hyphens at their ends are its own."""
+    words = plain(title)
+
+    def join(text: str, following: str) -> str:
+        end = _LAST_WORD.search(text)
+        start = _FIRST_WORD.match(following)
+        if end and start and plain(f"{end[0]}-{start[0]}") in words:
+            return f"{text[:-1]}-{following}"
+        if end and start and plain(end[0] + start[0]) in words:
+            return text[:-1] + following
+        return join_texts([text, following])
+
+    return reduce(join, texts)
 
 
 def _insert(entries: Iterable[Line], lines: Sequence[Line]) -> list[Line]:

@@ -273,6 +273,11 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
             ("2 September 1666", ["4.1 2 September 1666"]),
             ("1880 The flood", ["4.2 1880 The flood"]),
             ("2.3 12 oxen", ["12 oxen"]),
+            ("A Sample of rye", ["Appendix A", "Sample of rye"]),
+            ("Execution de l'ouvrage", ["Exécution de l’ouvrage"]),
+            ("Grosse Projekte", ["3 Große Projekte"]),
+            ("Rules of Debian", ["Rules of De-", "bian"]),
+            ("Where is the wing-half?", ["4.3 Where is the wing-", "half?"]),
         ]
     ):
         pages.canvas.bookmarkPage(str(number))
@@ -289,7 +294,39 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
         "4.1 2 September 1666",
         "4.2 1880 The flood",
         "12 oxen",
+        "Appendix A Sample of rye",
+        "Exécution de l’ouvrage",
+        "3 Große Projekte",
+        "Rules of Debian",
+        "4.3 Where is the wing-half?",
     ]
+
+
+@pytest.mark.parametrize("top", [715, None])
+def test_an_entry_of_the_outline_that_is_no_line_of_its_page_ends_the_section_above_it(read, top):
+    pages = outlined(ENTRIES)
+    for key, title, level in [("last", "Of copies", 0), ("inner", "Its wheel again", 1)]:
+        pages.canvas.bookmarkPage(key, fit="XYZ" if top else "Fit", top=top)
+        pages.canvas.addOutlineEntry(title, key, level)
+    pages.lines(72, 740, ["The year ends.", "Who copies pays."], pitch=40)
+    pages.show()
+    content = read("a.pdf", pages.finish())
+    assert re.findall("^#.*", content.text, re.MULTILINE)[-2:] == ["# Of copies", "## Its wheel again"]
+    above, _, below = content.text.partition("# Of copies")
+    assert ("The year ends." in above, "Who copies pays." in below) == (top is not None, True)
+
+
+def test_an_entry_of_the_outline_that_is_only_a_running_head_ends_the_section_above_it(read):
+    pages = Pages()
+    for number, (title, level) in enumerate([*ENTRIES, ("Of copies", 0), ("Of rye", 1)]):
+        pages.canvas.bookmarkPage(str(number))
+        pages.canvas.addOutlineEntry(title, str(number), level)
+        pages.text(72, 800, "Of copies", 9)
+        if title != "Of copies":
+            pages.text(72, 740, title)
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages)[-2:] == ["# Of copies", "## Of rye"]
 
 
 def test_a_title_that_the_outline_lacks_is_in_the_type_of_its_headings(read):

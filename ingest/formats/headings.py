@@ -326,7 +326,7 @@ def _find_heading_sizes(
                 pages_of_size[block.size].add(page_number)
     is_short = len(pages) <= _SHORT_DOCUMENT
     min_pages = 1 if is_short else 2  # the cover of a long document may have a size of its own
-    named_sizes = [line.size for line in named]
+    named_sizes = [line.size for line in named if line.size]  # an entry that is no line of its page has none
     end = min(named_sizes, default=float("inf"))
     sizes: list[float] = []
     for size, page_numbers in pages_of_size.items():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
 import pypdfium2
+from pypdfium2 import raw
 
 from arag.ingest.formats.headings import Line
-from arag.ingest.formats.joining import join_texts
+from arag.ingest.formats.joining import HYPHEN, join_texts
+from arag.text.normalise import collapse_whitespace, plain
 
 _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
@@ -29,42 +35,75 @@ _NUMBERS = (
     r"(?-i:[IVXL]+)",
 )
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
+_PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
-
-
-class _Title(NamedTuple):
-    """A title in a form that can be compared.
-
-    The number may be that of the section, which an outline may lack, or the title's own, as in `2 September 1666`.
-    """
-
-    whole: str
-    bare: str  # without its number
+_LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
+_FIRST_WORD = re.compile(r"\w+")
+# Where a destination says how high on its page it is; others are a whole page.
+_PLACES_OF_TOP = {
+    raw.PDFDEST_VIEW_XYZ: 1,
+    raw.PDFDEST_VIEW_FITH: 0,
+    raw.PDFDEST_VIEW_FITBH: 0,
+    raw.PDFDEST_VIEW_FITR: 3,
+}
 
 
 class _Bookmark(NamedTuple):
-    title: _Title
+    title: str
     level: int
     page: int
+    left: float  # of the place to which it points
+    top: float
+
+    @property
+    def line(self) -> Line:
+        """Its title as a line of the page, without type."""
+        return Line(self.title, left=self.left, bottom=self.top, top=self.top, level=self.level)
 
 
-def mark_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return the pages with the levels of the headings that the document's outline names.
+@dataclass(frozen=True)
+class Outline:
+    """The headings that a document's outline names.
+
+    Attributes:
+        pages: The lines of each page, with the levels of those that are headings.
+        unfound: By page, the entries that are no lines of it.
+    """
+
+    pages: list[list[Line]]
+    unfound: dict[int, list[Line]]
+
+    def complete(self, pages: Iterable[list[Line]]) -> list[list[Line]]:
+        """Return pages with the entries that are no lines of them: each ends the section above the place it points to.
+
+        Args:
+            pages: The lines of each page; some may have been left out or joined.
+        """
+        completed: list[list[Line]] = []
+        for number, lines in enumerate(pages):
+            entries = self.unfound.get(number, [])
+            completed.append(_insert(entries, lines))
+        return completed
+
+
+def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]]) -> Outline:
+    """Find the headings that the document's outline names.
 
     An outline is left aside if less than half of its entries are lines of the pages to which they point.
     """
     bookmarks = _read_bookmarks(document)
     marked = [list(page) for page in pages]
+    unfound: dict[int, list[Line]] = defaultdict(list)
     matches = 0
     for bookmark in bookmarks:
         # Some programs let an entry point to the place just before its title.
-        for page in marked[bookmark.page : bookmark.page + 2]:
-            if _mark(page, bookmark):
-                matches += 1
-                break
+        if any(_mark(page, bookmark) for page in marked[bookmark.page : bookmark.page + 2]):
+            matches += 1
+        else:
+            unfound[bookmark.page].append(bookmark.line)
     if matches < _MIN_MATCHES or 2 * matches < len(bookmarks):
-        return [list(page) for page in pages]
-    return marked
+        return Outline([list(page) for page in pages], unfound={})
+    return Outline(marked, unfound)
 
 
 def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
@@ -75,54 +114,102 @@ def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
         if not destination:
             continue
         page = destination.get_index()
-        title = _comparable(entry.get_title())
-        if page in range(len(document)) and title.whole:
-            bookmarks.append(_Bookmark(title, entry.level + 1, page))
+        title = collapse_whitespace(entry.get_title())
+        if page in range(len(document)) and _forms(title):
+            left, top = _find_place(destination)
+            bookmarks.append(_Bookmark(title, entry.level + 1, page, left, top))
     return bookmarks
+
+
+def _find_place(destination: pypdfium2.PdfDest) -> tuple[float, float]:
+    """Return the left and the top of the place of its page to which an entry points; of the page, if it names none."""
+    view, numbers = destination.get_view()
+    place = _PLACES_OF_TOP.get(view, len(numbers))
+    if place >= len(numbers):
+        return 0.0, math.inf
+    left = numbers[0] if place else 0.0
+    top = numbers[place] or math.inf
+    return left, top
 
 
 def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
     """Mark the lines of a page that are a bookmark's title as one heading; return whether it has any."""
-    found = _find(page, bookmark.title)
+    found = _find(page, bookmark)
     if not found:
         return False
-    text = join_texts(line.text for line in page[found.start : found.stop])
+    texts = [line.text for line in page[found.start : found.stop]]
+    text = _join_title(texts, bookmark.title)
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[found.start : found.stop] = [heading]
     return True
 
 
-def _find(page: Sequence[Line], title: _Title) -> range:
-    """Return the places of the lines of a page that are a title, in the largest type; no places if none are."""
+def _find(page: Sequence[Line], bookmark: _Bookmark) -> range:
+    """Return the places of the lines of a page that are a bookmark's title; no places if none are.
+
+    Of several, those in the largest type are chosen, and then those that are nearest to where it points.
+    """
+    title = _forms(bookmark.title)
     found: list[range] = []
     for start, line in enumerate(page):
         if line.level or not _begins(title, line.text):
             continue
         for end in range(start + 1, min(start + _MAX_TITLE_LINES, len(page)) + 1):
             text = " ".join(other.text for other in page[start:end])
-            if _is_same(title, _comparable(text)):
+            if not title.isdisjoint(_forms(text)):
                 found.append(range(start, end))
-    return max(found, key=lambda lines: page[lines.start].size, default=range(0))
+
+    def rank(lines: range) -> tuple[float, float]:
+        line = page[lines.start]
+        return line.size, -abs(line.top - bookmark.top)
+
+    return max(found, key=rank, default=range(0))
 
 
-def _begins(title: _Title, text: str) -> bool:
+def _begins(title: Iterable[str], text: str) -> bool:
     """Return whether a title begins with the text of a line."""
-    line = _comparable(text)
-    if not line.whole:
-        return False
-    return title.whole.startswith(line) or title.bare.startswith(line)
+    starts = tuple(_forms(text))
+    return any(form.startswith(starts) for form in title)
 
 
-def _is_same(title: _Title, other: _Title) -> bool:
-    return not set(title).isdisjoint(other)
+def _forms(text: str) -> set[str]:
+    """Return a title in forms that can be compared, without accents, marks and spaces.
 
-
-def _comparable(text: str) -> _Title:
-    return _Title(
-        whole=_letters(text),
-        bare=_letters(SECTION_NUMBER.sub("", text)),
-    )
+    The number may be that of the section, which an outline may lack, or the title's own, as in `2 September 1666`. The
+    outline may also have the number alone, where the page has `Appendix A`.
+    """
+    without_part_name = _PART_NAME.sub("", text)
+    without_number = SECTION_NUMBER.sub("", text)
+    return {*map(_letters, (text, without_part_name, without_number))} - {""}
 
 
 def _letters(text: str) -> str:
-    return _OTHER.sub("", text).casefold()
+    return _OTHER.sub("", plain(text)).casefold()
+
+
+def _join_title(texts: Iterable[str], title: str) -> str:
+    """Return the lines of a title as one text. The outline's title says which hyphens at their ends are its own."""
+    words = plain(title)
+
+    def join(text: str, following: str) -> str:
+        end = _LAST_WORD.search(text)
+        start = _FIRST_WORD.match(following)
+        if end and start and plain(f"{end[0]}-{start[0]}") in words:
+            return f"{text[:-1]}-{following}"
+        if end and start and plain(end[0] + start[0]) in words:
+            return text[:-1] + following
+        return join_texts([text, following])
+
+    return reduce(join, texts)
+
+
+def _insert(entries: Iterable[Line], lines: Sequence[Line]) -> list[Line]:
+    """Return lines with entries before the first ones that are not above them, in their column."""
+    before: dict[int, list[Line]] = defaultdict(list)
+    for entry in entries:
+        below = (number for number, line in enumerate(lines) if line.bottom <= entry.top and line.right > entry.left)
+        before[next(below, len(lines))].append(entry)
+    completed: list[Line] = []
+    for number, line in enumerate(lines):
+        completed += [*before[number], line]
+    return completed + before[len(lines)]

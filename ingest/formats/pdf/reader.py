@@ -18,7 +18,7 @@ from arag.ingest.formats.pdf.bold import mark_bold_titles
 from arag.ingest.formats.pdf.fields import read_additions
 from arag.ingest.formats.pdf.files import read_files
 from arag.ingest.formats.pdf.glyphs import UNKNOWN
-from arag.ingest.formats.pdf.outline import mark_outline
+from arag.ingest.formats.pdf.outline import read_outline
 from arag.ingest.formats.pdf.page import page_lines
 from arag.ingest.formats.pdf.running import without_running_lines
 from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
@@ -150,11 +150,12 @@ def _page_texts(bodies: Sequence[Sequence[Line]], pages: Sequence[_Page]) -> lis
 
 def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
     """Return the lines of each page without running heads and feet; those that divide a word are joined."""
-    marked = mark_outline(document, [page.lines for page in pages])
+    outline = read_outline(document, [page.lines for page in pages])
     titles: list[str] = []
-    for lines in marked:
+    for lines in outline.pages:
         titles += [line.text for line in lines if line.level]
-    return mark_bold_titles([join_lines(lines) for lines in without_running_lines(marked, titles)])
+    bodies = [join_lines(lines) for lines in without_running_lines(outline.pages, titles)]
+    return mark_bold_titles(outline.complete(bodies))
 
 
 def _names_headings(bodies: Sequence[Sequence[Line]]) -> bool:

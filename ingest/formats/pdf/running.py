@@ -53,7 +53,8 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     for number, page in enumerate(pages):
         lines: list[Line] = []
         for position, line in enumerate(page):
-            if position in left_out[number]:
+            is_heading = line.level > 0  # that the outline names: the section above it ends there
+            if position in left_out[number] and not is_heading:
                 continue
             text = without_numbers.get((number, position), line.text)
             lines.append(line._replace(text=text))

@@ -20,7 +20,7 @@ from rich.segment import Segment
 from rich.table import Column
 from rich.text import Text
 
-from arag.text.normalise import name_time_left
+from arag.text.normalise import name_estimate
 from arag.text.visible import OBEYED, visible, visible_line
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
@@ -100,7 +100,7 @@ class _TimeLeftColumn(ProgressColumn):
         seconds = task.fields.get("seconds_left", task.time_remaining)
         if seconds is None or task.finished:
             return Text()
-        return Text(name_time_left(seconds), style="progress.remaining")
+        return Text(f"{name_estimate(seconds)} left", style="progress.remaining")
 
 
 def progress(*columns: ProgressColumn, transient: bool = True) -> Progress:

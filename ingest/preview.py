@@ -1,13 +1,14 @@
-"""What an ingestion would write, without an embedder."""
+"""What an ingestion would write, and about how long it would take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
 
-from arag.errors import IndexNotFoundError
+from arag.errors import IndexNotFoundError, ModelError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Problem
 from arag.ingest.ids import IdAssigner
@@ -16,11 +17,19 @@ from arag.ingest.progress import Meter
 from arag.ingest.pruning import find_gone
 from arag.ingest.reading import SourceReader
 from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of, version_of
+from arag.models.embedders import Embedder, load_embedder
+from arag.models.onnx_models import is_on_this_machine
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.locations import parse_location, using_store
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+_SAMPLE_SENTENCES = 64  # at least, that are embedded for an estimate, which takes some seconds
+_MIN_SENTENCES = 2_000  # to be embedded: fewer take less than a minute
 
 Change: TypeAlias = Literal["new", "changed", "unchanged"]
 
@@ -62,13 +71,18 @@ class DocumentPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an ingestion would read, skip, leave out and remove; see `IngestSummary`."""
+    """What an ingestion would read, skip, leave out and remove; see `IngestSummary`.
+
+    `seconds` is an estimate of what it takes on this machine. It is None for a short ingestion, and for an embedder
+    that is not on this machine or needs PyTorch.
+    """
 
     documents: tuple[DocumentPreview, ...]
     read_as: tuple[Problem, ...]
     skipped: tuple[Problem, ...]
     problems: tuple[Problem, ...]
     removed_ids: tuple[str, ...]
+    seconds: float | None
 
 
 def preview(sources: list[str], location: str = "", **options: Unpack[IngestOptions]) -> Preview:
@@ -77,7 +91,7 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
     Args:
         sources: Files and folders.
         location: The index, with which the documents are compared; it may be missing.
-        **options: Those of `run_ingest`; the embedder is not used.
+        **options: Those of `run_ingest`; the embedder is used for the estimate of seconds.
 
     Raises:
         InputError: A path or an option is not valid.
@@ -99,13 +113,22 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
                 documents.append(known.describe(assigned))
             meter.report(done=reader.bytes, documents=1)
         meter.end()
+        embedding = known.sample.estimate_seconds(_name_embedder(options.get("embedder"), view))
         return Preview(
             documents=tuple(documents),
             read_as=reader.list_read_as(),
             skipped=reader.list_skipped(),
             problems=tuple(problems),
             removed_ids=tuple(known.find_gone()) if options.get("prune") else (),
+            seconds=None if embedding is None else meter.seconds + embedding,
         )
+
+
+def _name_embedder(embedder: str | Embeddings | Embedder | None, view: View | None) -> str:
+    """Return the name of the embedder that would be used."""
+    if embedder is None and view is not None:
+        return view.settings.embedder
+    return load_embedder(embedder).name
 
 
 @contextmanager
@@ -121,12 +144,48 @@ def _open_known(location: str) -> Iterator[View | None]:
         yield view
 
 
+class _Sample:
+    """Sentences to be embedded: a few of them show how long all will take."""
+
+    def __init__(self) -> None:
+        self._sentences = 0
+        self._characters = 0
+        self._some: list[str] = []
+        self._step = 1  # between the sentences that are kept
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Count sentences, and keep some that are evenly spread."""
+        for text in texts:
+            self._sentences += 1
+            self._characters += len(text)
+            if self._sentences % self._step == 0:
+                self._some.append(text)
+        if len(self._some) > 2 * _SAMPLE_SENTENCES:
+            self._some = self._some[::2]
+            self._step *= 2
+
+    def estimate_seconds(self, embedder: str) -> float | None:
+        """Return the seconds to embed all; None for few, or if the embedder is not on this machine."""
+        if self._sentences < _MIN_SENTENCES or not is_on_this_machine(embedder):
+            return None
+        chosen = load_embedder(embedder)
+        try:
+            chosen.load()
+        except ModelError:  # a damaged file: the ingestion says so
+            return None
+        began = time.monotonic()
+        chosen.embed_documents(self._some)
+        seconds = time.monotonic() - began
+        return seconds * self._characters / sum(map(len, self._some))
+
+
 class _Known:
     """The index that documents are compared with; None for a new one."""
 
     def __init__(self, view: View | None, chunk_tokens: int | None, reader: SourceReader) -> None:
         self._view = view
         self._reader = reader
+        self.sample = _Sample()
         self._chunk_tokens = chunk_tokens or DEFAULT_CHUNK_TOKENS
         if view is not None:
             self._chunk_tokens = chunk_tokens or view.settings.chunk_tokens
@@ -141,6 +200,10 @@ class _Known:
         """Describe a document, and what it is to the index."""
         chunks = chunk_document(document, chunk_tokens=self._chunk_tokens, count=count_batch)
         tables = [_describe_table(table) for table in find_tables(chunks)]
+        change = self._compare(document)
+        if change != "unchanged":
+            for chunk in chunks:
+                self.sample.add(chunk.embedded_texts())
         return DocumentPreview(
             source=document.source,
             id=document.id,
@@ -150,7 +213,7 @@ class _Known:
             headings=_list_headings(chunks),
             tables=tuple(tables),
             left_out=document.left_out,
-            change=self._compare(document),
+            change=change,
         )
 
     def find_gone(self) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from arag.ingest.workload import Workload
-from arag.text.normalise import count, name_time_left, shorten
+from arag.text.normalise import count, name_estimate, shorten
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
 
@@ -95,7 +95,7 @@ class Progress:
         if self.embedded:
             line += f", {self.embedded}"
         if self.seconds_left is not None and self.phase != "done":
-            line += f", {name_time_left(self.seconds_left)}"
+            line += f", {name_estimate(self.seconds_left)} left"
         return line
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from arag import ingest, make_tools, open_index
 from arag.cli.ingest import LEFT_OUT
-from arag.ingest import progress
+from arag.ingest import preview, progress
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from forked import ARAG
@@ -392,6 +392,16 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
     }
     assert "Removed: gone.md\n" in arag("ingest", docs, "--index", index, "--prune")[1]
     assert "Would be written: 0 documents" in arag("ingest", docs, "--index", index, "--dry-run")[1]
+
+
+def test_a_dry_run_says_how_long_many_sentences_take(arag, tmp_path, quick_embedder, monkeypatch):
+    monkeypatch.setattr(preview, "is_on_this_machine", lambda _: True)
+    text = " ".join(f"The mill turned {turns} times." for turns in range(3_000))
+    docs = write_corpus(tmp_path / "docs", {"log.txt": text})
+    assert "3,000 sentences: less than a minute on this machine.\n" in arag("ingest", docs, "--dry-run")[1]
+    assert json.loads(arag("ingest", docs, "--dry-run", "--json")[1])["seconds"] > 0
+    monkeypatch.setattr(preview, "is_on_this_machine", lambda _: False)
+    assert arag("ingest", docs, "--dry-run")[1].endswith("3,000 sentences.\n")
 
 
 def test_skipped_files_are_counted_by_reason_and_a_few_are_named(arag, tmp_path):

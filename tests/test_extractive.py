@@ -192,7 +192,7 @@ def test_an_answer_in_another_language_has_the_term_of_the_question(question, te
 @pytest.mark.parametrize(
     ("question", "is_answer"),
     [
-        ("Quel moteur fait tourner la roue de Sarn pendant la nuit ?", False),  # a name is shared
+        ("Quelle force fait tourner la roue de Sarn pendant la nuit ?", False),  # a name is shared
         ("Seit wann gehören Brücke und Hafen von Sarn der Stadt?", True),
     ],
 )

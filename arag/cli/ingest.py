@@ -107,11 +107,11 @@ def ingest(
         "title_field": title_field,
         "id_field": id_field,
         "prune": prune,
+        "embedder": embedder,
     }
     if dry_run:
         has_problems = _preview(paths, index, options, as_json)
     elif index:
-        options["embedder"] = embedder
         has_problems = _write(paths, index, options, as_json)
     else:
         raise typer.BadParameter("an index is needed, as --index my-index or $ARAG_INDEX, except for --dry-run")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arag.terminal import err, out
-from arag.text.normalise import count, name_duration, shorten
+from arag.text.normalise import count, name_duration, name_estimate, shorten
 
 if TYPE_CHECKING:
     from arag.ingest.documents import IngestSummary, Problem
@@ -60,7 +60,8 @@ def show_preview(preview: Preview) -> None:
     documents = count(len(written), "document")
     chunks = count(sum(document.chunks for document in written), "chunk")
     sentences = count(sum(document.sentences for document in written), "sentence")
-    out.print(f"Would be written: {documents}, {chunks}, {sentences}.")
+    time = "" if preview.seconds is None else f": {name_estimate(preview.seconds)} on this machine"
+    out.print(f"Would be written: {documents}, {chunks}, {sentences}{time}.")
     unchanged = len(preview.documents) - len(written)
     if unchanged:
         out.print(f"In the index already: {count(unchanged, 'document')}.")

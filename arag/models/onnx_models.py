@@ -170,6 +170,14 @@ def find_files(model: OnnxModel, weights: str) -> ModelFiles:
     return _find_on_hub(model)
 
 
+def is_on_this_machine(embedder: str) -> bool:
+    """Return whether an embedder is one of these models, and can be loaded without a download."""
+    model = ONNX_MODELS.get(embedder)
+    if model is None:
+        return False
+    return model.package.find() is not None or _find_in_cache(model) is not None
+
+
 def _check(package: Package, folder: Path) -> ModelFiles:
     """Return the files of a package; check that the weights are those that this module knows.
 
@@ -185,14 +193,11 @@ def _check(package: Package, folder: Path) -> ModelFiles:
 
 def _find_on_hub(model: OnnxModel) -> ModelFiles:
     """Return the files that the model hub has, from its cache or downloaded."""
-    from huggingface_hub import try_to_load_from_cache
-
     from arag.models.huggingface import download
 
-    weights = try_to_load_from_cache(model.name, _WEIGHTS)
-    tokenizer = try_to_load_from_cache(model.name, _TOKENIZER)
-    if isinstance(weights, str) and isinstance(tokenizer, str):
-        return ModelFiles(Path(weights), Path(tokenizer))
+    cached = _find_in_cache(model)
+    if cached is not None:
+        return cached
     hint = f"`{model.package.command}` installs a copy. "
     if not model.package.is_original and model.package.find() is not None:
         hint = (
@@ -202,6 +207,17 @@ def _find_on_hub(model: OnnxModel) -> ModelFiles:
     folder = download(model.name, [_WEIGHTS, _TOKENIZER], hint)
     _check_download(folder / _WEIGHTS)
     return ModelFiles(folder / _WEIGHTS, folder / _TOKENIZER)
+
+
+def _find_in_cache(model: OnnxModel) -> ModelFiles | None:
+    """Return the files of a model in the hub's cache, if they are there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    weights = try_to_load_from_cache(model.name, _WEIGHTS)
+    tokenizer = try_to_load_from_cache(model.name, _TOKENIZER)
+    if isinstance(weights, str) and isinstance(tokenizer, str):
+        return ModelFiles(Path(weights), Path(tokenizer))
+    return None
 
 
 def _check_download(file: Path) -> None:

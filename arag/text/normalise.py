@@ -51,18 +51,18 @@ def name_duration(seconds: float) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
-def name_time_left(seconds: float) -> str:
-    """Return an estimate of the time left, such as `about 7 minutes left` or `about 1 hour 20 minutes left`."""
+def name_estimate(seconds: float) -> str:
+    """Return an estimate of a time, such as `about 7 minutes` or `about 1 hour 20 minutes`."""
     if seconds < _MINUTE:
-        return "less than a minute left"
+        return "less than a minute"
     minutes = round(seconds / _MINUTE)
     if minutes < _HOUR // _MINUTE:
-        return f"about {count(minutes, 'minute')} left"
+        return f"about {count(minutes, 'minute')}"
     tens = round(seconds / (10 * _MINUTE))  # an estimate of hours is not right to a minute
     hours, rest = divmod(10 * tens, _HOUR // _MINUTE)
     if not rest:
-        return f"about {count(hours, 'hour')} left"
-    return f"about {count(hours, 'hour')} {count(rest, 'minute')} left"
+        return f"about {count(hours, 'hour')}"
+    return f"about {count(hours, 'hour')} {count(rest, 'minute')}"
 
 
 def shorten(text: str, length: int) -> str:

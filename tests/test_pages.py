@@ -276,10 +276,24 @@ def test_titles_are_without_the_name_that_a_whole_site_shares(tmp_path, form):
 
 
 def test_titles_that_few_pages_share_are_whole(tmp_path):
-    few = ["Wheels — Mills", "Stones — Mills", "Sluices — Mills", "Ponds — Mills"]
+    few = ["Wheels — Mills", "Stones — Mills"]
     assert [page.title for page in write_site(tmp_path / "few", few)] == few
     others = [f"Part {number} — Book {number}" for number in range(9)]
     assert [page.title for page in write_site(tmp_path / "others", others)] == others
+
+
+def test_pages_are_read_as_before_when_others_of_their_folder_are_deleted(tmp_path):
+    menu = "<div class=navbar><h3>Navigation</h3><a href=m>The mills of Vellin</a></div>"
+    parts = ["Wheels", "Stones", "Sluices", "Ponds", "Races"]
+    for part in parts:
+        page = f"<title>{part} — Mills</title>{menu}<h1>{part}</h1><p>They turn."
+        (tmp_path / f"{part}.html").write_text(page, encoding="utf-8")
+    for count in (5, 4, 3):
+        with Readers() as readers:
+            pages = [readers.read(tmp_path / f"{part}.html") for part in parts[:count]]
+        assert [page.title for page in pages] == parts[:count]
+        assert sum("Navigation" in page.text for page in pages) == 1
+        (tmp_path / f"{parts[count - 1]}.html").unlink()
 
 
 def test_marks_that_lead_to_headings_are_not_text(tmp_path):

@@ -316,10 +316,11 @@ class TestHtml:
         assert texts[6:] == ["We use cookies.", "Home again"]  # a page that has nothing else stays whole
 
     def test_few_pages_stay_whole(self, tmp_path):
-        for number in range(4):
+        for number in range(2):
             (tmp_path / f"{number}.html").write_text(f"<p>We use cookies.<p>{number}")
         with Readers() as readers:
-            assert readers.read(tmp_path / "3.html").text == "We use cookies.\n\n3"
+            texts = [readers.read(tmp_path / f"{number}.html").text for number in range(2)]
+            assert texts == ["We use cookies.\n\n0", "We use cookies.\n\n1"]
 
     def test_a_page_that_is_nested_deeply(self, read, reason):
         assert read("a.html", "<div>" * 1_500 + "Text").text == "Text"

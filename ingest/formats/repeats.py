@@ -19,7 +19,7 @@ from arag.ingest.formats.frame import FRAME_START
 
 _Page = TypeVar("_Page")
 
-_MIN_PAGES = 5  # of a folder: fewer can share a paragraph by chance
+_MIN_PAGES = 3  # of a folder, that share a line: fewer can do so by chance
 _MAX_PAGES = 20  # of a folder, that are compared: each is read once more
 _MOSTLY = 0.5  # share of a list's lines that are on most pages: then it is a menu
 _MOST_PAGES = 0.6  # share of the compared pages; others may have another menu
@@ -67,7 +67,7 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
                 lines[page] = _frame_lines(content.text)
         if len(lines) == _MAX_PAGES:
             break
-    min_pages = _MOST_PAGES * max(_MIN_PAGES, len(lines))
+    min_pages = max(_MIN_PAGES, _MOST_PAGES * len(lines))
     return find_keepers(lines, min_pages)
 
 

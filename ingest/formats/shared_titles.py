@@ -11,7 +11,7 @@ from arag.ingest.formats.content import Content
 
 _SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
-_MIN_PAGES = 5  # of a folder: fewer can share a part of their titles by chance
+_MIN_PAGES = 3  # of a folder, that share a part of their titles: fewer can do so by chance
 _MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
 
 
@@ -58,6 +58,6 @@ def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
 
 def _find_longest(parts: Iterable[str], titles: int) -> str:
     """Return the longest part that most titles have, or an empty string."""
-    least = _MOST_PAGES * max(_MIN_PAGES, titles)
-    shared = [part for part, pages in Counter(parts).items() if pages >= max(_MIN_PAGES, least)]
+    least = max(_MIN_PAGES, _MOST_PAGES * titles)
+    shared = [part for part, pages in Counter(parts).items() if pages >= least]
     return max(shared, key=len, default="")

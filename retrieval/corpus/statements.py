@@ -151,7 +151,7 @@ def _may_be_text(token: _Token) -> bool:
 def find_sources(sql: str, tables: Collection[str]) -> dict[str, str]:
     """Return the tables that a statement reads, by their names and aliases in it.
 
-    A word behind a table that is no alias counts as one, too: no column can be of it.
+    Any word behind a table counts as its alias: if it is another word, no column can be of it.
     """
     tokens = [token for token in _read_tokens(sql) if token.kind != "space"]
     sources: dict[str, str] = {}

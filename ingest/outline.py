@@ -60,6 +60,8 @@ _TITLE_CASE = re.compile(
     r"|(?:\d{1,2}|[A-Z])(?:\.\d{1,2})+\s+[A-Z][\w’'/-]+"
 )
 
+DATE = r"\d{1,2}\.?\s+[^\W\d_]+\.?\s+(?:19|20)\d\d"  # with the month's name, as in letters
+
 
 class Outline:
     """The current headings and table header. The document's title is not one of its headings."""
@@ -272,7 +274,7 @@ def _escape_line(line: str) -> str:
 
 def is_heading_line(line: str) -> bool:
     """Return whether a line inside a paragraph looks like a heading, as PDFs have them."""
-    return _TITLE_CASE.fullmatch(line) is not None
+    return _TITLE_CASE.fullmatch(line) is not None and re.fullmatch(DATE, line) is None
 
 
 def _name_of(heading: str) -> str:

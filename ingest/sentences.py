@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from arag.ingest.boundaries import CLOSERS, ENDS, LEADERS, LIST_ITEM, PAGE, split_paragraph
 from arag.ingest.outline import (
     BARE,
+    DATE,
     FENCE_LINE,
     HEADING_LINE,
     MAX_HEADING,
@@ -29,6 +30,9 @@ _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
 _SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
+# What is below a heading: most of a sentence, or its end. Lines of an address are shorter, or names alone.
+_TEXT_BELOW = re.compile(rf"(?![^\W\d_]+: )(?:(?=.{{32}})(?:.*?\s[^\W\d_A-Z]){{2}}.*|.*[{re.escape(ENDS)}:;])")
+_NO_TEXT_BELOW = re.compile(rf"\s*(?:{DATE}\s*$|\Z)", re.MULTILINE)  # a paragraph
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
@@ -173,19 +177,40 @@ def _split_block(
 def _heading_lines(text: str, block: _Block, headings_apart: bool) -> Iterator[tuple[int, str]]:
     """Yield the lines of a paragraph that look like headings, each with its start; apart, only a numbered first one.
 
-    A line whose next one begins with a small letter is a part of a sentence.
+    A line whose next one begins with a small letter is a part of a sentence. One without a number has text below it:
+    names in an address and at the end of a letter have none.
     """
     lines = text[block.start : block.end].splitlines(keepends=True)
     if len(lines) == 1:
         return
     start = block.start
-    for line, following in pairwise([*lines, ""]):
-        is_section = start == block.start and _SECTION_LINE.match(line) is not None
+    above_text = [False] * len(lines)
+    if not headings_apart:
+        is_last_above_text = _NO_TEXT_BELOW.match(text, block.end) is None
+        above_text = _are_above_text(lines, is_last_above_text=is_last_above_text)
+    for line, following, has_text in zip(lines, [*lines[1:], ""], above_text, strict=True):
+        has_number = _SECTION_LINE.match(line) is not None
+        is_section = start == block.start and has_number
         goes_on = following.lstrip()[:1].islower()
-        may_be_heading = (is_section or not headings_apart) and not goes_on
+        is_title = not headings_apart and (has_number or has_text)
+        may_be_heading = (is_section or is_title) and not goes_on
         if may_be_heading and is_heading_line(line.strip()):
             yield start, line
         start += len(line)
+
+
+def _are_above_text(lines: Sequence[str], *, is_last_above_text: bool) -> list[bool]:
+    """Return for each line of a paragraph whether text is below it, or below further lines that look like headings."""
+    found: list[bool] = []
+    is_above_text = is_last_above_text
+    for line in reversed(lines):
+        found.append(is_above_text)
+        stripped = line.strip()
+        if _TEXT_BELOW.fullmatch(stripped):
+            is_above_text = True
+        elif not is_heading_line(stripped):
+            is_above_text = False
+    return found[::-1]
 
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:

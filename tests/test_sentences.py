@@ -268,3 +268,22 @@ def test_a_line_that_the_next_one_goes_on_is_no_heading(line):
 def test_the_label_of_a_note_and_a_line_that_goes_on_are_no_headings(line, is_heading):
     text = f"Lamp oil\n\nOil costs four marks.\n\n    {line}\n\n    Mind the step at the door.\n"
     assert split_sentences(text)[-1].heading == (line if is_heading else "Lamp oil")
+
+
+def test_dates_and_names_of_a_letter_are_no_headings():
+    letter = (
+        "Orsolya Pendrick\nMill Lane House\nMarrow\nTilda Morrowe, Mill Lane House, Marrow, Orrin\n12. August 1911\n"
+        "Dear Tilda,\nthe yard holds twelve carts of the mill and of its tenants.\n3 May 2011\n"
+        "They pay for them in the first week of each month.\nYours\nOrsolya Pendrick\n"
+        "PS: The rest is due in June, as it was in the years before.\nTilda Morrowe"
+    )
+    assert {sentence.heading for sentence in split_sentences(letter)} == {""}
+
+
+@pytest.mark.parametrize(
+    "below",
+    ["Oil rose. So did tar.", "Oil rose in this year from 12 to 14\nbarrels. So did tar.", "Oil | 12 | 14", "- Oil"],
+)
+def test_a_heading_inside_a_paragraph_has_text_below_it(below):
+    *_, last = split_sentences(f"It was late.\nResults of the Mill\n{below}")
+    assert last.heading == "Results of the Mill"
